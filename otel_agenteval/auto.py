@@ -1,0 +1,30 @@
+"""Entry points for start-up code of others. Imports only the standard library until used, and swallows every exception."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+_log = logging.getLogger("otel_agenteval")
+
+
+def post_instrument() -> None:
+    """``opentelemetry_post_instrument``: attach without a line of code, when ``OTEL_AGENTEVAL_ENABLED=true``."""
+    if os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip().lower() != "true":
+        return
+    try:
+        from .instrument import instrument
+
+        instrument()
+    except Exception as error:  # start-up of the agent comes first
+        _log.warning("otel-agenteval is off: %s", error)
+
+
+def __getattr__(name: str) -> Any:
+    """``opentelemetry_traces_exporter`` named ``agenteval`` resolves to a class that is imported only then."""
+    if name == "SafeExporter":
+        from .exporter import SafeExporter
+
+        return SafeExporter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,220 @@
+"""The command line: ``otel-agenteval``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .errors import AgentEvalError, ConfigError
+from .model import Turn
+from .registry import BoundMetric, Metric, catalog, get_metric, resolve
+from .replay import Reading, load_turns
+from .table import render_turn
+
+NOTHING_READ, GATE_FAILED, BAD_USE = 2, 1, 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the return value is the exit status (0 well, 1 a gate failed, 2 wrong use or nothing to read)."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except AgentEvalError as error:
+        print(f"otel-agenteval: {error}", file=sys.stderr)
+        return BAD_USE
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="otel-agenteval", description="Scores for agent turns, from OpenTelemetry traces.")
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    files = argparse.ArgumentParser(add_help=False)
+    files.add_argument("files", nargs="+", metavar="FILE", help="OTLP/JSON lines: traces and logs; - is standard input; .gz and .zst are unpacked")
+
+    turns = commands.add_parser("turns", parents=[files], help="print the turns of recorded traces, one JSON object (form turn.v1) per line")
+    turns.set_defaults(run=_turns)
+
+    evaluate = commands.add_parser("eval", parents=[files], help="score the turns of recorded traces")
+    evaluate.add_argument("--metrics", metavar="A,B", help="metric names, instead of the configured ones")
+    evaluate.add_argument("--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)")
+    evaluate.add_argument("--format", choices=("jsonl", "table"), default="jsonl", help="one JSON object per score, or a table per turn")
+    evaluate.add_argument("--gate", action="store_true", help="exit with status 1 when a metric whose policy is gate fails")
+    evaluate.set_defaults(run=_eval)
+
+    metrics = commands.add_parser("metrics", help="list the metrics")
+    metrics.add_argument("--json", action="store_true", help="as one JSON list, with parameters and aliases")
+    metrics.set_defaults(run=_metrics)
+
+    explain = commands.add_parser("explain", help="print a metric's documentation")
+    explain.add_argument("name", metavar="NAME", help="canonical name, or a name in another catalogue (trusys:icontains)")
+    explain.set_defaults(run=_explain)
+
+    check = commands.add_parser("check-config", help="validate a configuration and print what is in effect")
+    check.add_argument("file", metavar="FILE")
+    check.set_defaults(run=_check_config)
+
+    demo = commands.add_parser("demo", help="a scripted agent, its turns and scores, and /metrics; no network, no key")
+    demo.add_argument("--once", action="store_true", help="exit after printing instead of serving /metrics until Ctrl-C")
+    demo.add_argument("--port", type=int, default=19464, help="loopback port of /metrics (default %(default)s)")
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _version() -> str:
+    from . import __version__
+
+    return f"otel-agenteval {__version__}"
+
+
+# --- turns, eval
+
+
+def _turns(args: argparse.Namespace) -> int:
+    reading = Reading(_progress())
+    for turn in load_turns(args.files, reading=reading):
+        print(json.dumps(turn.to_dict(), ensure_ascii=False, default=str))
+    return _end_of(reading)
+
+
+def _eval(args: argparse.Namespace) -> int:
+    metrics = _chosen(args)
+    reading = Reading(_progress())
+    gates_failed = 0
+    for turn in load_turns(args.files, reading=reading):
+        scores = [metric.evaluate(turn) for metric in metrics]
+        gates_failed += sum(score.policy == "gate" and (score.passed is False or score.status == "error") for score in scores)
+        if args.format == "table":
+            print(render_turn(turn, scores))
+        else:
+            for score in scores:
+                print(json.dumps({**_about(turn), **score.to_dict()}, ensure_ascii=False, default=str))
+    status = _end_of(reading)
+    if args.gate and gates_failed and not status:
+        print(f"{gates_failed} gate score{'s' if gates_failed > 1 else ''} failed", file=sys.stderr)
+        return GATE_FAILED
+    return status
+
+
+def _about(turn: Turn) -> dict[str, Any]:
+    known = {"turn_id": turn.turn_id, "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _chosen(args: argparse.Namespace) -> list[BoundMetric]:
+    from .config import load_config
+    from .selection import select_metrics
+
+    if args.metrics is not None:
+        names = [name.strip() for name in args.metrics.split(",") if name.strip()]
+        if not names:
+            raise ConfigError("--metrics: at least one name is required")
+        return [get_metric(name) for name in names]
+    return select_metrics(load_config(args.config))
+
+
+def _end_of(reading: Reading) -> int:
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    if reading.bad:
+        print(f"{reading.bad} of {reading.lines} lines or records could not be read", file=sys.stderr)
+    if not reading.spans and not reading.logs:
+        print("no spans found in the given files", file=sys.stderr)
+        return NOTHING_READ
+    return 0
+
+
+def _progress() -> Any:
+    if not sys.stderr.isatty():
+        return None
+
+    def show(reading: Reading) -> None:
+        print(f"\rread {reading.lines:,} lines, {reading.spans:,} spans …", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+# --- metrics, explain
+
+
+def _metrics(args: argparse.Namespace) -> int:
+    found = list(catalog())
+    if args.json:
+        print(json.dumps([_described(metric) for metric in found], indent=1, default=str))
+        return 0
+    family = None
+    for metric in sorted(found, key=lambda m: (m.family, m.name)):
+        if metric.family != family:
+            family = metric.family
+            print(f"\n{family}" if metric is not found[0] else family)
+        print(f"  {metric.name:<32} {'*' if metric.inline else ' '} {metric.summary}")
+    print("\n* in the default inline pack.  More on one: otel-agenteval explain NAME")
+    return 0
+
+
+def _described(metric: Metric) -> dict[str, Any]:
+    parameters = {p.name: {"type": _type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})} for p in metric.parameters.values()}
+    return {
+        "name": metric.name, "kind": metric.kind, "family": metric.family, "type": metric.type, "unit": metric.unit,
+        "direction": metric.direction, "threshold": metric.threshold, "version": metric.version, "needs": list(metric.needs),
+        "parameters": parameters, "aliases": list(metric.aliases), "inline": metric.inline, "extra": metric.extra, "summary": metric.summary,
+        "doc": metric.doc,
+    }  # fmt: skip
+
+
+def _type_name(annotation: Any) -> str:
+    inner = getattr(annotation, "__origin__", annotation) if hasattr(annotation, "__metadata__") else annotation
+    return inner.__name__ if isinstance(inner, type) and not hasattr(inner, "__args__") else str(inner).replace("typing.", "")
+
+
+def _explain(args: argparse.Namespace) -> int:
+    metric, preset = resolve(args.name)
+    better = {"up": "more is better", "down": "less is better", "neutral": "neither more nor less is better"}[metric.direction]
+    shape = "boolean: 1 passes, 0 fails" if metric.type == "boolean" else f"unit {metric.unit}, {better}"
+    print(f"{metric.name}  ({metric.family}; {shape})\n")
+    print(metric.doc)
+    print(f"\nNeeds: {', '.join(metric.needs) or 'nothing'}")
+    if metric.threshold is not None:
+        print(f"Passes at: {metric.threshold:g}")
+    if metric.extra:
+        print(f"Extra: pip install 'otel-agenteval[{metric.extra}]'")
+    for p in metric.parameters.values():
+        default = "required" if p.required else f"default {preset.get(p.name, p.default)!r}"
+        print(f"Parameter: {p.name} ({_type_name(p.annotation)}), {default}")
+    if metric.aliases:
+        print(f"Also known as: {', '.join(metric.aliases)}")
+    return 0
+
+
+# --- check-config, demo
+
+
+def _check_config(args: argparse.Namespace) -> int:
+    from .config import effective_yaml, load_config
+    from .selection import select_metrics
+
+    if not Path(args.file).exists():
+        raise ConfigError(f"{args.file}: no such file")
+    config = load_config(args.file)
+    metrics = select_metrics(config)
+    print(effective_yaml(config), end="")
+    print(f"# valid: {len(metrics)} metrics on every turn: {', '.join(metric.name for metric in metrics)}")
+    return 0
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from .demo import run
+
+    return run(once=args.once, port=args.port)

@@ -1,0 +1,524 @@
+"""Configuration: one declaration per option gives its type, default, range, documentation and environment variable.
+
+    load_config()                                     defaults < file < environment < code
+    load_config("agenteval.yaml")
+    load_config({"outlets": {"span_events": "notable"}})
+
+The file is YAML (numbers and booleans as in YAML 1.2: ``off`` and ``10:30`` are text) named by ``OTEL_AGENTEVAL_CONFIG_FILE``
+or by the caller; ``${env:NAME}`` and ``${env:NAME:-default}`` stand for environment variables. An option's environment
+variable is ``OTEL_AGENTEVAL_`` and its path joined by ``__``: ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s``; an empty one counts
+as unset, lists and mappings are written as YAML or JSON.
+
+Everything wrong becomes one :class:`ConfigError` with one line per fault: where it stands, the value, and what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+
+from . import yamlio
+from .errors import ConfigError, nearest
+from .yamlio import KeyPath, dotted
+
+ENV_PREFIX = "OTEL_AGENTEVAL_"
+RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
+"""Variables that are no options: the switch, and the file's name."""
+
+# --- values --------------------------------------------------------------------------------------------------------
+
+_SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
+_BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
+_SIZE = re.compile(rf"([0-9]{1, 13}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
+
+
+def seconds(value: Any) -> float:
+    """A duration in seconds from ``"5m"``, ``"1h30m"`` or ``"5ms"``; a bare number is milliseconds.
+
+    Raises:
+        ValueError: anything else.
+    """
+    number = _number(value)
+    found = number / 1000 if number is not None else _with_units(value)
+    if found is not None and found <= _LONGEST:
+        return found
+    raise ValueError("a duration up to 365d (5m, 1h30m, 2s, 5ms, or a number of milliseconds) is")
+
+
+def size(value: Any) -> int:
+    """A size in bytes from ``"4MiB"`` or ``"64kB"``; a bare number is bytes.
+
+    Raises:
+        ValueError: anything else.
+    """
+    found = _SIZE.fullmatch(_plain_text(value))
+    if found is None or float(found[1]) * _BYTES[found[2] or "B"] < 1:
+        raise ValueError("a size from 1 byte (4MiB, 64kB, or a number of bytes) is")
+    return int(float(found[1]) * _BYTES[found[2] or "B"])
+
+
+def _with_units(value: Any) -> float | None:
+    text = value.strip() if isinstance(value, str) else ""
+    parts = _DURATION.findall(text)
+    if not text or "".join(amount + unit for amount, unit in parts) != text:
+        return None
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number from 0, also written as text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _delay(value: Any) -> Any:
+    try:
+        return "auto" if value == "auto" else seconds(value)
+    except ValueError as error:
+        raise ValueError(f"auto or {error}") from None
+
+
+def _positive(value: Any) -> float:
+    found = seconds(value)
+    if found <= 0:
+        raise ValueError("a duration above 0 is")
+    return found
+
+
+def _switch(value: Any) -> bool:
+    """Only ``true`` is true, in any case; ``1`` and ``yes`` are refused rather than guessed at."""
+    text = value.strip().lower() if isinstance(value, str) else value
+    if text is True or text == "true":
+        return True
+    if text is False or text == "false":
+        return False
+    raise ValueError("true or false is")
+
+
+def _count(value: Any) -> int:
+    return _whole(value, 1, 10**12, "a whole number from 1 is")
+
+
+def _port(value: Any) -> int:
+    return _whole(value, 0, 65535, "a port from 0 (any that is free) to 65535 is")
+
+
+def _whole(value: Any, least: int, most: int, allowed: str) -> int:
+    text = _plain_text(value)
+    if not re.fullmatch(r"[0-9]{1,13}", text) or not least <= int(text) <= most:
+        raise ValueError(allowed)
+    return int(text)
+
+
+def _plain_text(value: Any) -> str:
+    """A whole number or text, as text: the environment has nothing else."""
+    return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+
+
+def _file(value: Any) -> str:
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise ValueError("the path of a file is")
+    return str(os.fspath(value))
+
+
+def _names(value: Any) -> Any:
+    if value == "default" or (isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)):
+        return value
+    raise ValueError("default, or a list of metric names, is")
+
+
+Duration = Annotated[float, BeforeValidator(_positive)]
+Size = Annotated[int, BeforeValidator(size)]
+Count = Annotated[int, BeforeValidator(_count)]
+Switch = Annotated[bool, BeforeValidator(_switch)]
+
+# --- the options ---------------------------------------------------------------------------------------------------
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TurnOptions(_Section):
+    """When a turn closes, and how much may be held until then."""
+
+    idle_timeout: Duration = 300.0
+    """Seconds without a new span after which a turn closes whose root was never seen to end."""
+    max_duration: Duration = 3600.0
+    """Seconds after its first span at which a turn closes whatever happens."""
+    decision_delay: Annotated[Literal["auto"] | float, BeforeValidator(_delay)] = "auto"
+    """Seconds to wait after the root's end for spans that are still open or under way; ``auto`` fits the door."""
+    max_open: Count = 50_000
+    """Turns held open; past it the oldest is closed and evaluated."""
+    max_spans: Count = 2_000
+    """Spans of one turn; at the limit it is closed and evaluated."""
+    max_bytes: Size = 4 * 2**20
+    """Bytes of one turn; at the limit it is closed and evaluated."""
+    total_bytes: Size = 256 * 2**20
+    """Bytes of all open turns; past it the oldest are closed and evaluated."""
+
+
+class InlineOptions(_Section):
+    """What is evaluated the moment a turn ends."""
+
+    metrics: Annotated[Literal["default"] | tuple[str, ...], BeforeValidator(_names)] = "default"
+    """``default`` (every reference-free metric that means something on any answer) or a list of metric names."""
+    budget: Annotated[float, BeforeValidator(seconds)] = 0.005
+    """Seconds of the agent's thread that one turn may take; the metrics left over run on the worker."""
+
+
+class MetricEntry(_Section):
+    """A metric with parameters: ``{code_max_duration: {max_ms: 2000}, policy: gate}``, or only its name."""
+
+    name: str
+    """Canonical name, or a name from another catalogue (``trusys:icontains``)."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """The metric's parameters; its documentation names them."""
+    policy: Literal["gate", "trend"] = "trend"
+    """``gate`` (must always pass) or ``trend`` (watch it)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_entry(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"name": value}
+        if not isinstance(value, Mapping):
+            raise ValueError("a metric's name, or {name: {parameters}, policy: gate | trend}, is")  # noqa: TRY004 - pydantic reads it
+        names = [key for key in value if key != "policy"]
+        if len(names) != 1:
+            raise ValueError(f"exactly one metric beside policy is (here: {', '.join(map(str, names)) or 'none'})")
+        params = value[names[0]]
+        if params is not None and not isinstance(params, Mapping):
+            raise ValueError(f"a mapping of parameters of {names[0]} is")
+        rest = {"policy": value["policy"]} if "policy" in value else {}
+        return {"name": str(names[0]), "params": dict(params or {}), **rest}
+
+
+class PrometheusOptions(_Section):
+    """Exactly one of the two."""
+
+    registry: Literal["default"] | None = None
+    """``default`` joins the application's own ``/metrics``: no port is opened."""
+    port: Annotated[int, BeforeValidator(_port)] | None = None
+    """Serve ``/metrics`` on a port of our own."""
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> PrometheusOptions:
+        if (self.registry is None) == (self.port is None):
+            raise ValueError("{registry: default}, {port: N} or null is")
+        return self
+
+
+class OutletOptions(_Section):
+    """Where scores leave."""
+
+    span_events: Literal["all", "notable", "off"] = "all"
+    """Events on the turn's root span: all inline scores, only those that failed or gate (``notable``), or none."""
+    log_events: Switch = True
+    """One ``gen_ai.evaluation.result`` log record per score."""
+    otlp_metrics: Switch = False
+    """The metrics through the Meter API, for applications that push."""
+    prometheus: PrometheusOptions | None = PrometheusOptions(registry="default")
+    """The metrics with exemplars for a scrape; null switches it off."""
+    jsonl: Annotated[str, BeforeValidator(_file)] | None = None
+    """File to which one JSON line per turn is appended."""
+
+
+class QueueOptions(_Section):
+    """The queue between the agent's threads and our worker."""
+
+    max_bytes: Size = 64 * 2**20
+    """Bytes that may wait; what does not fit is dropped and counted."""
+
+
+class Config(_Section):
+    """Everything that can be set. Durations are seconds and sizes bytes once read."""
+
+    turn: TurnOptions = TurnOptions()
+    """When a turn closes, and how much may be held until then."""
+    exit_timeout: Annotated[float, BeforeValidator(seconds)] = 5.0
+    """Seconds that the process may wait for scores at its exit."""
+    inline: InlineOptions = InlineOptions()
+    """What is evaluated the moment a turn ends."""
+    metrics: tuple[MetricEntry, ...] = ()
+    """Metrics that need parameters or a policy; one of the inline pack's names takes its place there."""
+    outlets: OutletOptions = OutletOptions()
+    """Where scores leave."""
+    queue: QueueOptions = QueueOptions()
+    """The queue between the agent's threads and our worker."""
+
+    _sources: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
+
+    def metric_entries(self) -> tuple[MetricEntry, ...]:
+        """The configured metrics, in order; their names and parameters are checked when they are selected."""
+        return self.metrics
+
+    def where(self, path: KeyPath) -> str:
+        """What an error about a value begins with: its file and line or variable, and its path."""
+        return _where(path, self._sources)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration in the form that is read, defaults included and secrets as they are."""
+        return cast("dict[str, Any]", _written(self))
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def load_config(
+    config: Config | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Config:
+    """The effective configuration: defaults < file < environment < code.
+
+    Args:
+        config: a file's path (default: ``OTEL_AGENTEVAL_CONFIG_FILE``), a mapping of the file's form, which wins over
+            file and environment, or a Config, which is complete: neither is then read.
+        env: the environment; default ``os.environ``.
+        overrides: a mapping of the file's form that wins over everything.
+
+    Raises:
+        ConfigError: unknown keys or variables, values that are not allowed, a file that cannot be read.
+    """
+    env = os.environ if env is None else env
+    data: dict[str, Any] = {}
+    sources: dict[KeyPath, str] = {}
+    if isinstance(config, Config):
+        if not overrides:
+            return config
+        data, sources = config.to_dict(), dict(config._sources)
+    else:
+        file = config if isinstance(config, (str, os.PathLike)) else env.get(RESERVED_ENV[1])
+        if file:
+            data, sources = _read_file(Path(file), env)
+        elif config == "":
+            raise ConfigError("config: '' is not allowed; the path of a YAML file is")
+        for path, value, variable in _from_env(env):
+            data = _merge(data, _nested(path, value), (), sources, variable)
+        if isinstance(config, Mapping):
+            data = _merge(data, config, (), sources, None)
+        elif config is not None and not isinstance(config, (str, os.PathLike)):
+            raise ConfigError(f"config: {type(config).__name__} is not allowed; a Config, a mapping or a path is")
+    if overrides:
+        data = _merge(data, overrides, (), sources, None)
+    try:
+        built = Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(dict(fault), sources) for fault in error.errors())) from None
+    built._sources = sources
+    return built
+
+
+def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    data, lines = yamlio.load(text, str(file), env)
+    if data is None:
+        return {}, {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{file}:1: {_shown(data)} is not allowed; a mapping of {', '.join(Config.model_fields)} is")
+    return data, lines
+
+
+_WHOLE_IN_LAYER = {("outlets", "prometheus")}
+"""Mappings that a later layer replaces: their keys exclude each other."""
+
+
+def _merge(
+    below: Any, above: Mapping[Any, Any], path: KeyPath, sources: dict[KeyPath, str], origin: str | None
+) -> dict[Any, Any]:
+    """``above`` over ``below``, mapping by mapping; lists are replaced. Keeps ``sources`` in step."""
+    merged = dict(below) if isinstance(below, Mapping) else {}
+    for key, value in above.items():
+        here = (*path, key)
+        inner = merged.get(key)
+        if isinstance(value, Mapping) and here not in _WHOLE_IN_LAYER and (isinstance(inner, Mapping) or inner is None):
+            merged[key] = _merge(inner, value, here, sources, origin)
+            continue
+        for known in [known for known in sources if known[: len(here)] == here]:
+            del sources[known]
+        if origin is not None:
+            sources[here] = origin
+        merged[key] = value
+    return merged
+
+
+def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    for key in reversed(path):
+        value = {key: value}
+    return cast("dict[str, Any]", value)
+
+
+# --- the environment -----------------------------------------------------------------------------------------------
+
+
+def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
+    """(path, value, variable) of each option in the environment, outer ones before those inside them."""
+    known = {_variable(path): path for path in option_paths()}
+    given = sorted(
+        (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip()), key=lambda n: (n.count("__"), n)
+    )
+    for name in given:
+        if name in RESERVED_ENV:
+            continue
+        path = known.get(name)
+        if path is None:
+            raise ConfigError(f"{name}: unknown variable; did you mean {' or '.join(nearest(name, [*known, *RESERVED_ENV], 1))}?")
+        yield path, _from_text(env[name].strip(), name, env), name
+
+
+def _from_text(text: str, variable: str, env: Mapping[str, str]) -> Any:
+    if text == "null":
+        return None
+    return yamlio.load(text, variable, env, lines=False)[0] if text[0] in "[{" else text
+
+
+def _variable(path: tuple[str, ...]) -> str:
+    return ENV_PREFIX + "__".join(path).upper()
+
+
+def option_paths(section: type[BaseModel] = Config) -> list[tuple[str, ...]]:
+    """The path of every option and section, in the order of their declaration."""
+    found: list[tuple[str, ...]] = []
+    for name, field in section.model_fields.items():
+        found.append((name,))
+        inner = _section_of(field.annotation)
+        if inner is not None:
+            found.extend((name, *path) for path in option_paths(inner))
+    return found
+
+
+def _section_of(annotation: Any) -> type[_Section] | None:
+    if isinstance(annotation, type) and issubclass(annotation, _Section):
+        return annotation
+    if get_origin(annotation) is tuple:
+        return None
+    return next((found for found in map(_section_of, get_args(annotation)) if found is not None), None)
+
+
+# --- faults --------------------------------------------------------------------------------------------------------
+
+
+def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
+    """One line on one fault: where it stands, the value, what is allowed."""
+    path: KeyPath = tuple(fault["loc"])
+    section = _at(path[:-1]) if path else None
+    if fault["type"] == "extra_forbidden" and section is not None:
+        names = list(section.model_fields)
+        return f"{_where(path, sources)}: unknown key; did you mean {nearest(str(path[-1]), names, 1)[0]!r}? (allowed: {', '.join(names)})"
+    value, found = fault["input"], _at(path)
+    if fault["type"] in ("model_type", "dict_type") and found is not None:
+        allowed = f"a mapping of {', '.join(found.model_fields)} is"
+    elif fault["type"] == "literal_error":
+        allowed = f"{fault['ctx']['expected'].replace(chr(39), '')} is"
+    elif fault["type"] in ("tuple_type", "list_type"):
+        allowed = "a list is"
+    else:
+        allowed = str(fault.get("ctx", {}).get("error", fault["msg"]))
+    return f"{_where(path, sources)}: {_shown(value, path[-1] if path else '')} is not allowed; {allowed}"
+
+
+def _at(path: KeyPath) -> type[_Section] | None:
+    """The section at a path."""
+    section: type[_Section] | None = Config
+    for part in path:
+        if section is None:
+            return None
+        if section is Config and part == "metrics":
+            return MetricEntry if len(path) == 2 else None
+        field = section.model_fields.get(str(part))
+        section = _section_of(field.annotation) if field is not None else None
+    return section
+
+
+def _where(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
+    place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
+    return ": ".join(part for part in (place, dotted(path)) if part)
+
+
+def _shown(value: Any, key: Any = "") -> str:
+    text = repr(_masked(value, key))
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+_SECRET_KEY = re.compile(r"(?:^|[_-])(?:api_?key|key|token|password|passwd|secret|authorization)$", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):([^/@\s]+)@")
+_URL_SECRET = re.compile(r"([?&](?:api_?key|key|token|password|secret|sig)=)[^&#\s]+", re.IGNORECASE)
+
+
+def effective_yaml(config: Config) -> str:
+    """The configuration as YAML with all defaults; secrets, and passwords in URLs, are shown as ``****``."""
+    return yamlio.dump(_masked(config.to_dict()))
+
+
+def _masked(value: Any, key: Any = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _masked(inner, name) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_masked(inner, key) for inner in value]
+    if _is_secret(key, value):
+        return "****"
+    return _masked_urls(value) if isinstance(value, str) else value
+
+
+def _is_secret(key: Any, value: Any) -> bool:
+    return isinstance(value, str) and value != "" and _SECRET_KEY.search(str(key)) is not None
+
+
+def _masked_urls(text: str) -> str:
+    return _URL_SECRET.sub(r"\1****", _URL_PASSWORD.sub(r"\1:****@", text))
+
+
+def _written(section: _Section) -> Any:
+    if isinstance(section, MetricEntry):
+        return {section.name: section.params, "policy": section.policy}
+    if isinstance(section, PrometheusOptions):
+        return {"registry": section.registry} if section.port is None else {"port": section.port}
+    out: dict[str, Any] = {}
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        if isinstance(value, _Section):
+            value = _written(value)
+        elif isinstance(value, tuple):
+            value = [_written(item) if isinstance(item, _Section) else item for item in value]
+        elif isinstance(value, float):
+            value = duration_text(value)
+        elif size in _validators(field.metadata):
+            value = size_text(value)
+        out[name] = value
+    return out
+
+
+def _validators(metadata: list[Any]) -> list[Any]:
+    return [item.func for item in metadata if isinstance(item, BeforeValidator)]
+
+
+def duration_text(duration: float) -> str:
+    """Seconds as they are written in a configuration: ``5m``, ``1.5s``, ``5ms``."""
+    for unit in ("h", "m", "s"):
+        if duration >= _SECONDS[unit] and (duration / _SECONDS[unit]).is_integer():
+            return f"{duration / _SECONDS[unit]:.0f}{unit}"
+    return f"{format(duration * 1000, '.15g')}ms"
+
+
+def size_text(count: int) -> str:
+    """Bytes as they are written in a configuration: ``4MiB``, ``64kB``, ``1000001B``."""
+    return next(f"{count // factor}{unit}" for unit, factor in _BYTES.items() if count % factor == 0)

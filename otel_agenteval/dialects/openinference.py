@@ -1,0 +1,184 @@
+"""OpenInference: flattened attributes (``llm.input_messages.0.message.content``), role in ``openinference.span.kind``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .. import jsonio
+from ..model import Document
+from ..spans.record import SpanRecord
+from .content import REDACTED
+from .otel_genai import document, documents
+from .step import (
+    AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN, Step, as_float, as_int, as_text,
+)  # fmt: skip
+
+KINDS = {
+    "AGENT": AGENT, "CHAIN": CHAIN, "LLM": LLM, "TOOL": TOOL, "RETRIEVER": RETRIEVAL, "EMBEDDING": EMBEDDING, "RERANKER": RERANK,
+    "GUARDRAIL": GUARDRAIL, "EVALUATOR": GUARDRAIL, "PROMPT": CHAIN, "DECISION": CHAIN, "UNKNOWN": CHAIN,
+}  # fmt: skip
+_MAX_INDEX = 2_000
+_MAX_PATH = 16
+
+
+def role_of(attributes: Mapping[str, Any], name: str) -> str | None:
+    """The role that the kind attribute says; None where there is none."""
+    kind = attributes.get("openinference.span.kind")
+    if kind is None:
+        return None
+    role = KINDS.get(kind.upper(), CHAIN) if kind.__class__ is str else UNKNOWN
+    return HANDOFF if role == TOOL and name.startswith("handoff to ") else role
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    attributes = record.attributes
+    get = attributes.get
+    role = step.role
+    if step.conversation_id is None:
+        step.conversation_id = as_text(get("session.id"))
+    if step.user_id is None:
+        step.user_id = as_text(get("user.id"))
+    if step.agent is None:
+        step.agent = as_text(get("agent.name")) or (_agent_name(get, record.name) if role == AGENT else None)
+    if step.input_value is None:
+        step.input_value = get("input.value")
+    if step.output_value is None:
+        step.output_value = get("output.value")
+    if role == LLM:
+        _read_llm(attributes, step)
+    elif role == TOOL:
+        _read_tool(record, step)
+    elif role == RETRIEVAL or role == RERANK:
+        if step.query is None:
+            step.query = get("input.value") if role == RETRIEVAL else get("reranker.query")
+        if step.documents is None:
+            step.documents = _documents(attributes, "retrieval.documents" if role == RETRIEVAL else "reranker.output_documents")
+    elif role == EMBEDDING and step.model is None:
+        step.model = as_text(get("embedding.model_name"))
+
+
+def _agent_name(get: Any, span_name: str) -> str | None:
+    metadata = get("metadata")
+    if metadata.__class__ is str and "lc_agent_name" in metadata:
+        value, _ = jsonio.loads_or_text(metadata)
+        if isinstance(value, Mapping) and isinstance(value.get("lc_agent_name"), str):
+            return str(value["lc_agent_name"])
+    return span_name or None
+
+
+def _read_llm(attributes: dict[str, Any], step: Step) -> None:
+    get = attributes.get
+    if step.model is None:
+        step.model = next((text for key in ("llm.response.model_name", "llm.model_name", "llm.request.model_name") if (text := as_text(get(key)))), None)
+    if step.provider is None:
+        step.provider = as_text(get("llm.provider")) or as_text(get("llm.system"))
+    for field, key in _COUNTS:
+        if getattr(step, field) is None:
+            value = as_int(get(key))
+            if value is not None:
+                setattr(step, field, value)
+    if step.cost_usd is None:
+        step.cost_usd = as_float(get("llm.cost.total"))
+    if step.finish_reason is None:
+        step.finish_reason = as_text(get("llm.finish_reason"))
+    if step.input_messages is None:
+        step.input_messages = _messages(attributes, "llm.input_messages.")
+    if step.output_messages is None:
+        step.output_messages = _messages(attributes, "llm.output_messages.")
+    if step.tool_definitions is None:
+        tools = unflatten(attributes, "llm.tools.")
+        if isinstance(tools, list):
+            step.tool_definitions = [item["tool"]["json_schema"] for item in tools if isinstance(item, dict) and isinstance(item.get("tool"), dict) and "json_schema" in item["tool"]]
+
+
+_COUNTS = (
+    ("input_tokens", "llm.token_count.prompt"),
+    ("output_tokens", "llm.token_count.completion"),
+    ("cached_tokens", "llm.token_count.prompt_details.cache_read"),
+    ("cached_tokens", "llm.token_count.prompt_details.cache_input"),
+    ("reasoning_tokens", "llm.token_count.completion_details.reasoning"),
+)
+
+
+def _read_tool(record: SpanRecord, step: Step) -> None:
+    get = record.attributes.get
+    if step.tool_name is None:
+        step.tool_name = as_text(get("tool.name")) or record.name or None
+    if step.tool_call_id is None:
+        step.tool_call_id = as_text(get("tool.id")) or as_text(get("tool_call.id"))
+    if step.tool_arguments is None:
+        arguments = get("input.value")
+        step.tool_arguments = get("tool_call.function.arguments") if arguments is None else arguments
+    if step.tool_result is None:
+        step.tool_result = get("output.value")
+
+
+def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None:
+    items = unflatten(attributes, f"{prefix}.")
+    if isinstance(items, list):
+        return [document(item["document"]) for item in items if isinstance(item, dict) and isinstance(item.get("document"), dict)]
+    output = attributes.get("output.value")
+    if output.__class__ is str and output[:1] in "[{" and output not in REDACTED:
+        found = documents(output)
+        return found if found and any(item.id or item.content for item in found) else None
+    return None
+
+
+def _messages(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]] | None:
+    items = unflatten(attributes, prefix)
+    if not isinstance(items, list):
+        return None
+    return [_message(item["message"]) for item in items if isinstance(item, dict) and isinstance(item.get("message"), dict)]
+
+
+def _message(flat: dict[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {key: flat[key] for key in ("role", "name", "tool_call_id", "finish_reason") if key in flat}
+    parts = flat.get("contents")
+    if isinstance(parts, list):
+        out["content"] = [_part(item["message_content"]) for item in parts if isinstance(item, dict) and isinstance(item.get("message_content"), dict)]
+    else:
+        out["content"] = flat.get("content")
+    calls = flat.get("tool_calls")
+    if isinstance(calls, list):
+        out["tool_calls"] = [item["tool_call"] for item in calls if isinstance(item, dict) and isinstance(item.get("tool_call"), dict)]
+    elif "function_call_name" in flat:
+        out["tool_calls"] = [{"name": flat["function_call_name"], "arguments": flat.get("function_call_arguments_json")}]
+    return out
+
+
+def _part(flat: dict[str, Any]) -> dict[str, Any]:
+    image = flat.get("image")
+    if isinstance(image, dict):
+        inner = image.get("image")
+        return {"type": "image", "uri": inner.get("url") if isinstance(inner, dict) else None}
+    return {"type": flat.get("type", "text"), "text": flat.get("text"), **{k: v for k, v in flat.items() if k not in ("type", "text")}}
+
+
+def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
+    """``prefix.0.a.b = v`` back to nested lists and dicts; gaps (evicted attributes) are closed; None if there is nothing."""
+    root: dict[str, Any] = {}
+    start = len(prefix)
+    for key, value in attributes.items():
+        if key.startswith(prefix):
+            at = root
+            *path, last = key[start:].split(".")
+            if len(path) > _MAX_PATH:
+                continue
+            for name in path:
+                inner = at.setdefault(name, {})
+                if not isinstance(inner, dict):
+                    inner = at[name] = {}
+                at = inner
+            if not isinstance(at.get(last), dict):
+                at[last] = value
+    return _lists(root) if root else None
+
+
+def _lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value and all(key.isdecimal() and len(key) <= 6 for key in value):
+        return [_lists(value[key]) for key in sorted(value, key=int)[:_MAX_INDEX]]
+    return {key: _lists(inner) for key, inner in value.items()}

@@ -1,0 +1,111 @@
+"""OpenLLMetry (Traceloop): ``traceloop.*`` entities, ``gen_ai.prompt.N.*`` before 0.5x, the convention's attributes since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .. import jsonio
+from ..spans.record import SpanRecord
+from .openinference import unflatten
+from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step, as_int, as_text
+
+KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL}
+REQUEST_TYPES = {"chat": LLM, "completion": LLM, "rerank": RERANK, "embedding": EMBEDDING}
+
+
+_MARKS = frozenset((
+    "traceloop.span.kind", "traceloop.entity.name", "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role",
+    "gen_ai.prompt.0.content", "gen_ai.completion.0.role", "gen_ai.completion.0.content", "traceloop.workflow.name",
+))  # fmt: skip
+
+
+def speaks(attributes: Mapping[str, Any]) -> bool:
+    """Whether a span has any of this dialect's own attributes."""
+    return not _MARKS.isdisjoint(attributes)
+
+
+def role_of(attributes: Mapping[str, Any]) -> str | None:
+    """The role that the entity kind or the request type says; None where there is neither."""
+    kind = attributes.get("traceloop.span.kind")
+    if kind is not None:
+        return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
+    request = attributes.get("llm.request.type")
+    return REQUEST_TYPES.get(request) if request.__class__ is str else None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    attributes = record.attributes
+    get = attributes.get
+    if step.conversation_id is None:
+        for key in ("session_id", "thread_id", "conversation_id"):
+            step.conversation_id = as_text(get(f"traceloop.association.properties.{key}"))
+            if step.conversation_id:
+                break
+    if step.user_id is None:
+        step.user_id = as_text(get("traceloop.association.properties.user_id"))
+    if step.agent is None and step.role == AGENT:
+        step.agent = as_text(get("traceloop.entity.name"))
+    if step.input_value is None:
+        step.input_value = _entity(get("traceloop.entity.input"))
+    if step.output_value is None:
+        step.output_value = _entity(get("traceloop.entity.output"))
+    if step.role == LLM:
+        _read_llm(attributes, step)
+    elif step.role == TOOL:
+        _read_tool(record, step)
+    elif step.role == RETRIEVAL and step.query is None:
+        step.query = step.input_value
+
+
+def _read_llm(attributes: dict[str, Any], step: Step) -> None:
+    get = attributes.get
+    if step.model == "unknown":
+        step.model = None
+    if step.input_messages is None:
+        step.input_messages = _indexed(attributes, "gen_ai.prompt.")
+    if step.output_messages is None:
+        step.output_messages = _indexed(attributes, "gen_ai.completion.")
+    if step.tool_definitions is None:
+        functions = unflatten(attributes, "llm.request.functions.")
+        if isinstance(functions, list):
+            step.tool_definitions = functions
+    for field, key in (("input_tokens", "gen_ai.usage.prompt_tokens"), ("output_tokens", "gen_ai.usage.completion_tokens")):
+        if getattr(step, field) is None:
+            setattr(step, field, as_int(get(key)))
+    if step.finish_reason is None:
+        step.finish_reason = as_text(get("llm.response.finish_reason")) or as_text(get("gen_ai.completion.0.finish_reason"))
+
+
+def _indexed(attributes: dict[str, Any], prefix: str) -> list[Any] | None:
+    items = unflatten(attributes, prefix)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
+
+
+def _read_tool(record: SpanRecord, step: Step) -> None:
+    get = record.attributes.get
+    if step.tool_name is None:
+        step.tool_name = as_text(get("traceloop.entity.name")) or record.name.removesuffix(".tool") or None
+    if step.tool_arguments is None:
+        step.tool_arguments = step.input_value
+    if step.tool_result is None:
+        step.tool_result = step.output_value
+
+
+def _entity(raw: Any) -> Any:
+    """``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}``, ``{"input_str": "..."}`` and their outputs, unpacked."""
+    if raw.__class__ is not str or raw[:1] != "{":
+        return raw
+    value, _ = jsonio.loads_or_text(raw)
+    if not isinstance(value, Mapping):
+        return raw
+    for key in ("input_str", "inputs", "outputs", "output"):
+        if value.get(key) not in (None, ""):
+            return value[key]
+    if "args" in value or "kwargs" in value:
+        args, kwargs = value.get("args"), value.get("kwargs")
+        if kwargs:
+            return kwargs
+        return args[0] if isinstance(args, list) and len(args) == 1 else args
+    return value

@@ -1,0 +1,226 @@
+"""OpenTelemetry GenAI semantic conventions: all spellings since 1.28.
+
+Content is read from attributes (JSON text or structured values), from span events (``gen_ai.user.message`` and its
+siblings, ``gen_ai.choice``, ``gen_ai.client.inference.operation.details``) and from log records of the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .. import jsonio
+from ..model import Document
+from ..spans.record import SpanRecord
+from .step import (
+    AGENT, CHAIN, EMBEDDING, HANDOFF, LLM, MEMORY, RETRIEVAL, SETUP, TOOL, WORKFLOW, Step, as_float, as_int, as_text, first_text,
+)  # fmt: skip
+
+OPERATIONS = {
+    "chat": LLM, "generate_content": LLM, "text_completion": LLM, "completion": LLM, "embeddings": EMBEDDING, "embedding": EMBEDDING,
+    "retrieval": RETRIEVAL, "vector_db_retrieve": RETRIEVAL, "execute_tool": TOOL, "invoke_agent": AGENT, "create_agent": SETUP,
+    "invoke_workflow": WORKFLOW, "invoke_swarm": WORKFLOW, "invoke_graph": WORKFLOW, "agent_handoff": HANDOFF, "handoff": HANDOFF,
+    "plan": CHAIN, "execute_task": CHAIN, "execute_event_loop_cycle": CHAIN, "fetch_response": CHAIN,
+    **dict.fromkeys(("create_memory_store", "delete_memory_store", "create_memory", "update_memory"), MEMORY),
+    **dict.fromkeys(("upsert_memory", "search_memory", "delete_memory"), MEMORY),
+}  # fmt: skip
+
+INNER_OPERATIONS = frozenset(("plan", "execute_task", "execute_event_loop_cycle", "fetch_response"))
+"""Operations inside an agent's run: a span of theirs never stands for a whole turn."""
+
+_MESSAGE_EVENTS = {
+    "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool", "gen_ai.choice": "assistant",
+}  # fmt: skip
+_DETAILS = "gen_ai.client.inference.operation.details"
+
+
+def role_of(attributes: Mapping[str, Any]) -> str | None:
+    """The role that the operation name says, or that a model and its usage imply; None without GenAI attributes."""
+    operation = attributes.get("gen_ai.operation.name")
+    if operation is not None:
+        role = OPERATIONS.get(operation) if operation.__class__ is str else None
+        if role is not None:
+            return role
+        return LLM if "gen_ai.usage.output_tokens" in attributes and "gen_ai.request.model" in attributes else CHAIN
+    if "gen_ai.tool.name" in attributes:
+        return TOOL
+    if "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes:
+        return LLM
+    return None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    get = record.attributes.get
+    role = step.role
+    if step.agent is None:
+        step.agent = as_text(get("gen_ai.agent.name"))
+    if step.conversation_id is None:
+        step.conversation_id = as_text(get("gen_ai.conversation.id"))
+    if role == LLM or role == EMBEDDING:
+        _read_inference(get, step)
+    elif role == TOOL:
+        _read_tool(get, step)
+    elif role == RETRIEVAL:
+        _read_retrieval(get, step)
+    elif role == WORKFLOW and step.workflow is None:
+        step.workflow = as_text(get("gen_ai.workflow.name"))
+    if role != TOOL:
+        _read_content(get, step)
+    if record.events:
+        _read_events(record.events, step)
+    if record.logs:
+        _read_events(record.logs, step)
+
+
+def _read_inference(get: Any, step: Step) -> None:
+    if step.model is None:
+        step.model = as_text(get("gen_ai.response.model")) or as_text(get("gen_ai.request.model"))
+    if step.provider is None:
+        step.provider = as_text(get("gen_ai.provider.name")) or as_text(get("gen_ai.system"))
+    if step.input_tokens is None:
+        tokens = get("gen_ai.usage.input_tokens")
+        step.input_tokens = as_int(get("gen_ai.usage.prompt_tokens") if tokens is None else tokens)
+    if step.output_tokens is None:
+        tokens = get("gen_ai.usage.output_tokens")
+        step.output_tokens = as_int(get("gen_ai.usage.completion_tokens") if tokens is None else tokens)
+    if step.cached_tokens is None:
+        cached = get("gen_ai.usage.cache_read.input_tokens")
+        step.cached_tokens = as_int(get("gen_ai.usage.cache_read_input_tokens") if cached is None else cached)
+    if step.reasoning_tokens is None:
+        reasoning = get("gen_ai.usage.reasoning.output_tokens")
+        step.reasoning_tokens = as_int(get("gen_ai.usage.reasoning_tokens") if reasoning is None else reasoning)
+    if step.response_id is None:
+        step.response_id = as_text(get("gen_ai.response.id"))
+    if step.finish_reason is None:
+        step.finish_reason = first_text(get("gen_ai.response.finish_reasons")) or as_text(get("gen_ai.response.finish_reason"))
+    if step.time_to_first_token_s is None:
+        first = get("gen_ai.response.time_to_first_chunk")
+        step.time_to_first_token_s = as_float(get("gen_ai.server.time_to_first_token") if first is None else first)
+    if step.cost_usd is None:
+        for key in ("gen_ai.usage.cost", "operation.cost", "gen_ai.usage.total_cost"):
+            cost = get(key)
+            if cost is not None:
+                step.cost_usd = as_float(cost)
+                break
+
+
+def _read_tool(get: Any, step: Step) -> None:
+    if step.tool_name is None:
+        step.tool_name = as_text(get("gen_ai.tool.name"))
+    if step.tool_call_id is None:
+        step.tool_call_id = as_text(get("gen_ai.tool.call.id"))
+    if step.tool_arguments is None:
+        step.tool_arguments = get("gen_ai.tool.call.arguments")
+    if step.tool_result is None:
+        step.tool_result = get("gen_ai.tool.call.result")
+    if get("gen_ai.tool.status") in ("error", "failure") or get("gen_ai.task.status") == "failure":
+        step.tool_failed = True
+
+
+def _read_retrieval(get: Any, step: Step) -> None:
+    if step.query is None:
+        step.query = get("gen_ai.retrieval.query.text")
+    if step.documents is None:
+        raw = get("gen_ai.retrieval.documents")
+        if raw is not None:
+            step.documents = documents(raw)
+
+
+def _read_content(get: Any, step: Step) -> None:
+    if step.input_messages is None:
+        step.input_messages = get("gen_ai.input.messages")
+        if step.input_messages is None:
+            step.input_messages = get("gen_ai.prompt")
+    if step.output_messages is None:
+        step.output_messages = get("gen_ai.output.messages")
+        if step.output_messages is None:
+            step.output_messages = get("gen_ai.completion")
+    if step.system is None:
+        step.system = get("gen_ai.system_instructions")
+    if step.tool_definitions is None:
+        step.tool_definitions = get("gen_ai.tool.definitions")
+
+
+def _read_events(parts: Iterable[Any], step: Step) -> None:
+    """Span events and log records say the same things; a log's values can stand in its body."""
+    inputs: list[dict[str, Any]] = []
+    outputs: list[dict[str, Any]] = []
+    for part in parts:
+        role = _MESSAGE_EVENTS.get(part.name)
+        if role is not None:
+            body = getattr(part, "body", None)
+            fields = body if isinstance(body, Mapping) else part.attributes
+            message = _event_message(fields, role)
+            if step.role == TOOL:
+                _tool_event(part.name, fields, step)
+            else:
+                (outputs if part.name == "gen_ai.choice" else inputs).append(message)
+        elif part.name == _DETAILS:
+            body = getattr(part, "body", None)
+            _read_content({**(body if isinstance(body, Mapping) else {}), **part.attributes}.get, step)
+        elif part.name == "gen_ai.content.prompt" and step.input_messages is None:
+            step.input_messages = part.attributes.get("gen_ai.prompt")
+        elif part.name == "gen_ai.content.completion" and step.output_messages is None:
+            step.output_messages = part.attributes.get("gen_ai.completion")
+    if inputs and step.input_messages is None:
+        step.input_messages = inputs
+    if outputs and step.output_messages is None:
+        step.output_messages = outputs
+        if step.finish_reason is None:
+            step.finish_reason = as_text(outputs[-1].get("finish_reason"))
+
+
+def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
+    inner = fields.get("message")
+    reason = fields.get("finish_reason")
+    if isinstance(inner, Mapping):
+        return {"role": role, "finish_reason": reason, **inner}
+    content = inner if inner is not None else fields.get("content")
+    message: dict[str, Any] = {"role": role, "content": content, "finish_reason": reason}
+    for key in ("id", "name", "tool_calls"):
+        if fields.get(key):
+            message[key] = fields[key]
+    return message
+
+
+def _tool_event(name: str, fields: Mapping[str, Any], step: Step) -> None:
+    """Some write a tool's arguments and result as events on the tool's span."""
+    if name == "gen_ai.tool.message" and step.tool_arguments is None:
+        step.tool_arguments = fields.get("content")
+    elif name == "gen_ai.choice" and step.tool_result is None:
+        step.tool_result = fields.get("message")
+    if step.tool_call_id is None:
+        step.tool_call_id = as_text(fields.get("id"))
+
+
+def documents(raw: Any) -> list[Document]:
+    """Retrieved documents in rank order, from JSON text or values; ids and scores only, where no more is written."""
+    if isinstance(raw, str):
+        raw, _ = jsonio.loads_or_text(raw)
+    if isinstance(raw, Mapping):
+        raw = raw.get("documents", [raw])
+    found = []
+    for item in raw if isinstance(raw, (list, tuple)) else ():
+        if isinstance(item, str):
+            found.append(Document(content=item))
+        elif isinstance(item, Mapping):
+            found.append(document(item))
+    return found
+
+
+def document(item: Mapping[str, Any]) -> Document:
+    """One document from the spellings in use; id and score are also looked for in its metadata."""
+    metadata = item.get("metadata")
+    if isinstance(metadata, str):
+        metadata, _ = jsonio.loads_or_text(metadata)
+    more = metadata if isinstance(metadata, Mapping) else {}
+    identity = next((value for value in (item.get("id"), more.get("id"), more.get("doc_id"), more.get("doc_uri")) if value not in (None, "")), None)
+    content = next((item[key] for key in ("content", "page_content", "text") if item.get(key) is not None), None)
+    score = item.get("score")
+    return Document(
+        id=str(identity) if identity is not None else None,
+        content=jsonio.text_of(content) if content is not None else None,
+        score=as_float(more.get("score") if score is None else score),
+    )

@@ -1,0 +1,40 @@
+"""pydantic-ai's own additions to the convention: the agent's result and history, and the spellings of its first versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..spans.record import SpanRecord
+from .step import AGENT, TOOL, Step, as_text
+
+SCOPES = ("pydantic-ai", "logfire.pydantic_ai", "pydantic_ai")
+_NAMES = (("agent run", AGENT), ("running tool", TOOL))
+
+
+def role_of(attributes: Mapping[str, Any], name: str) -> str | None:
+    """Versions 1 and 2 say the role only in the span's name."""
+    if "model_name" in attributes and "agent_name" in attributes:
+        return AGENT
+    for start, role in _NAMES:
+        if name.startswith(start) and name != "running tools" and not name.endswith(" tools"):
+            return role
+    return None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    get = record.attributes.get
+    step.framework = "pydantic-ai"
+    if step.role == AGENT:
+        if step.agent is None:
+            step.agent = as_text(get("agent_name"))
+        if step.final_result is None:
+            step.final_result = get("final_result")
+        if step.input_value is None:
+            step.input_value = get("pydantic_ai.all_messages") or get("all_messages_events")
+    elif step.role == TOOL:
+        if step.tool_arguments is None:
+            step.tool_arguments = get("tool_arguments")
+        if step.tool_result is None:
+            step.tool_result = get("tool_response")

@@ -1,0 +1,105 @@
+"""One span, understood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model import Document, ErrorInfo
+from ..spans.record import SpanRecord
+
+AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"
+RERANK, GUARDRAIL, MEMORY, CHAIN, HANDOFF, SETUP = "rerank", "guardrail", "memory", "chain", "handoff", "setup"
+UNKNOWN = "unknown"
+"""A GenAI instrumentation's span that has not said yet what it is."""
+
+ROOT_ROLES = frozenset((AGENT, WORKFLOW, CHAIN))
+"""What can hold a whole turn, topmost first."""
+
+
+class Step:
+    """A span's GenAI facts. What no dialect said is None; content stays raw until the turn asks for it."""
+
+    role: str | None = None
+    agent: str | None = None
+    agent_id: str | None = None
+    framework: str | None = None
+    model: str | None = None
+    request_model: str | None = None
+    provider: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    finish_reason: str | None = None
+    response_id: str | None = None
+    time_to_first_token_s: float | None = None
+    conversation_id: str | None = None
+    user_id: str | None = None
+    retries: int | None = None
+
+    input_messages: Any = None
+    """Raw messages before a model (or, on an agent, the user's): text, JSON text or values."""
+    output_messages: Any = None
+    system: Any = None
+    tool_definitions: Any = None
+    input_value: Any = None
+    """What went into a span of any role, in a dialect that does not say whether these are messages."""
+    output_value: Any = None
+    final_result: Any = None
+    """An agent's result, where it is written apart from messages."""
+
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+    tool_arguments: Any = None
+    tool_result: Any = None
+    tool_failed: bool = False
+    permission_denied: bool = False
+
+    query: Any = None
+    documents: list[Document] | None = None
+    workflow: str | None = None
+
+    def __init__(self, record: SpanRecord) -> None:
+        self.record = record
+        self.error: ErrorInfo | None = None
+
+
+def as_int(value: Any) -> int | None:
+    """A token count: a whole number from 0, also written as text; anything else is unknown."""
+    if value.__class__ is int:
+        return value if value >= 0 else None  # type: ignore[no-any-return]
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return int(number) if 0 <= number < 2**53 else None
+
+
+def as_float(value: Any) -> float | None:
+    """A finite number from 0, also written as text; anything else is unknown."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if 0 <= number < float("inf") else None
+
+
+def as_text(value: Any) -> str | None:
+    """Text that says something; anything else is unknown."""
+    return value if value.__class__ is str and value else None
+
+
+def first_text(value: Any) -> str | None:
+    """The first text of a list, or the text itself; empty texts say nothing."""
+    if value.__class__ is str:
+        return value or None
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            if isinstance(item, str) and item:
+                return item
+    return None

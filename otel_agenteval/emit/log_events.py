@@ -1,0 +1,154 @@
+"""Scores as OpenTelemetry events: one log record ``gen_ai.evaluation.result`` each, under the evaluated turn's root.
+
+A log record can point at a span long after that span ended, so this is the outlet that every score has, also one that a
+judge made minutes later. Nothing of the turn's messages is written; an explanation is the metric's own sentence.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry._logs import SeverityNumber, get_logger_provider
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+
+from .. import __version__, names
+from ..clock import SYSTEM_CLOCK, Clock
+from ..score import Score
+from .accounting import answering_call
+from .base import Root, ScoredTurn
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import Logger, LoggerProvider
+
+_log = logging.getLogger(__name__)
+
+
+def usable(provider: object) -> bool:
+    """Whether a Logger- or MeterProvider leads anywhere: the API's own stand-ins cannot be flushed, an SDK's can."""
+    return callable(getattr(provider, "force_flush", None))
+
+
+def context_of(root: Root) -> Context:
+    """A context in which the evaluated root is the current span, whether or not it is still open."""
+    flags = TraceFlags(TraceFlags.SAMPLED if root.sampled else TraceFlags.DEFAULT)
+    span_context = SpanContext(root.trace_id, root.span_id, is_remote=False, trace_flags=flags, trace_state=root.trace_state)
+    return set_span_in_context(NonRecordingSpan(span_context))
+
+
+def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
+    """The attributes that all scores of a turn share; what is unknown is left out."""
+    turn = scored.turn
+    call = answering_call(turn)
+    shared = {
+        names.RESPONSE_ID: call.response_id if call is not None else None,
+        names.CONVERSATION_ID: turn.conversation_id,
+        names.AGENT_NAME: turn.agent,
+        names.TURN_ID: turn.turn_id,
+        names.TURN_SUPERSEDES: scored.supersedes,
+        names.TURN_REVISION: turn.revision,
+        names.TURN_CLOSE_REASON: turn.close_reason,
+        names.TURN_COMPLETE: turn.complete,
+        names.INSTANCE_ID: instance_id,
+    }
+    return {key: value for key, value in shared.items() if value is not None}
+
+
+def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
+    """All attributes of one score's event. An error has ``error.type`` and nothing that could be read as a score."""
+    attributes = {
+        names.EVALUATION_NAME: score.metric,
+        **shared,
+        names.RESULT_ID: score.result_id,
+        names.METRIC_KIND: score.kind,
+        names.METRIC_VERSION: score.version,
+        names.POLICY: score.policy,
+    }
+    if score.explanation:
+        attributes[names.EXPLANATION] = score.explanation
+    if score.threshold is not None:
+        attributes[names.THRESHOLD] = float(score.threshold)
+    if score.status == "error":
+        attributes[names.ERROR_TYPE] = score.error_type or "_OTHER"
+        return attributes
+    if score.value is not None:
+        attributes[names.SCORE_VALUE] = float(score.value)
+    if score.label is not None:
+        attributes[names.SCORE_LABEL] = score.label
+    if score.passed is not None:
+        attributes[names.PASSED] = score.passed
+    return attributes
+
+
+class LogEventOutlet:
+    """Writes each score to a LoggerProvider; skipped scores are not written.
+
+    Args:
+        provider: where the records go. They carry the provider's Resource, which in-process is the evaluated root's too.
+            None is the global one, looked up when scores leave: it may be set after us. As long as that is only the API's
+            stand-in nothing is written, with one warning.
+        instance_id: tells the engines of a fleet apart, ``agenteval.instance.id``.
+        clock: dates the records.
+    """
+
+    name = "log_events"
+
+    def __init__(self, provider: LoggerProvider | None, *, instance_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.instance_id = instance_id
+        self._provider = provider
+        self._clock = clock
+        self._logger: Logger | None = None
+        self._warned = False
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        """Write the records. A processor that exports at once does so here, with instrumentation suppressed."""
+        logger = self._ready()
+        if logger is None:
+            return
+        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+        try:
+            for scored in batch:
+                self._emit_turn(scored, logger)
+        finally:
+            detach(token)
+
+    def flush(self, timeout: float) -> bool:
+        """Ask the provider to export now. The SDK may take longer than ``timeout`` seconds: it ends its running export."""
+        provider = self._provider
+        if provider is None or not usable(provider):
+            return True
+        return bool(provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # usable() says it is there
+
+    def close(self) -> None:
+        """Nothing is held: the provider belongs to the application."""
+
+    def _ready(self) -> Logger | None:
+        """The logger, made when there is a provider that leads somewhere."""
+        if self._logger is None:
+            provider = get_logger_provider() if self._provider is None else self._provider
+            if usable(provider):
+                self._provider = provider
+                self._logger = provider.get_logger(names.SCOPE, __version__)
+            elif not self._warned:
+                self._warned = True
+                _log.warning("no OpenTelemetry LoggerProvider is set: scores are not written as log events")
+        return self._logger
+
+    def _emit_turn(self, scored: ScoredTurn, logger: Logger) -> None:
+        written = [score for score in scored.scores if score.status != "skipped"]
+        if not written:
+            return
+        context = context_of(scored.root)
+        shared = turn_attributes(scored, self.instance_id)
+        now = self._clock.time_ns()
+        for score in written:
+            logger.emit(
+                timestamp=now,
+                observed_timestamp=now,
+                context=context,
+                severity_number=SeverityNumber.WARN if score.status == "error" else SeverityNumber.INFO,
+                event_name=names.EVALUATION_EVENT,
+                attributes=event_attributes(score, shared),
+            )

@@ -1,0 +1,115 @@
+"""Scores as events on the span that they are about, while it is still ending.
+
+The only module that knows the inside of the SDK. The specification says that a span is still mutable in ``OnEnding``; where
+the installed SDK agrees, its public ``add_event`` is used. The Python SDK freezes the span before it calls ``_on_ending``, but
+the ended span that exporters get shares the event list, so an event appended then reaches all of them in any order. Where
+neither works the event is left out and counted; the log event says the same.
+
+The application's own events are never evicted: only the room that the span's limit leaves is used, failed and gate scores first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from opentelemetry.sdk.trace import Event, ReadableSpan
+
+from .. import names
+from ..score import Score
+
+Mode = Literal["all", "notable", "off"]
+
+ENDING, LATE_ORDER, NO_ROOM, ROOT_ALREADY_ENDED, UNSUPPORTED = "ending", "late_order", "no_room", "root_already_ended", "unsupported"
+
+
+class SpanEventOutlet:
+    """Appends score events to a turn's root. Runs on the agent's thread: no I/O, no lock but the span's own."""
+
+    def __init__(self, mode: Mode = "all") -> None:
+        self.mode = mode
+        self.outcomes: Counter[str] = Counter()
+        """Score events by what became of them."""
+
+    def while_ending(self, span: Any, scores: Sequence[Score], time_ns: int) -> None:
+        """Inside the SDK's ``_on_ending(span)``."""
+        chosen = self._chosen(scores)
+        if not chosen:
+            return
+        if span.is_recording():  # an SDK that does as the specification says
+            self._add_public(span, chosen, time_ns)
+            return
+        events = getattr(span, "_events", None)
+        held = getattr(events, "_dq", None)
+        if held.__class__ is not deque:
+            self.outcomes[UNSUPPORTED] += len(chosen)
+            return
+        room = len(chosen) if held.maxlen is None else held.maxlen - len(held)
+        chosen = self._that_fit(chosen, room)
+        limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
+        events.extend([Event(names.EVENT, attributes(score, limit), time_ns) for score in chosen])
+        self.outcomes[ENDING] += len(chosen)
+
+    def after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
+        """Inside ``on_end(span)``, where ``_on_ending`` was never called: exporters that come later see a longer copy."""
+        chosen = self._chosen(scores)
+        try:
+            events = span._events
+            if events.__class__ is tuple or events.__class__ is list:
+                span._events = (*events, *(Event(names.EVENT, attributes(score, None), time_ns) for score in chosen))
+                self.outcomes[LATE_ORDER] += len(chosen)
+                return
+            held = events._dq  # type: ignore[attr-defined]
+            room = len(chosen) if held.maxlen is None else held.maxlen - len(held)
+            chosen = self._that_fit(chosen, room)
+            longer = type(events).from_seq(held.maxlen, [*held, *(Event(names.EVENT, attributes(score, None), time_ns) for score in chosen)])  # type: ignore[attr-defined]
+            span._events = longer
+            self.outcomes[LATE_ORDER] += len(chosen)
+        except AttributeError:
+            self.outcomes[UNSUPPORTED] += len(chosen)
+
+    def root_already_ended(self, scores: Sequence[Score]) -> None:
+        """The turn closed after its root: the log event is the only one."""
+        self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scores))
+
+    def _add_public(self, span: Any, chosen: list[Score], time_ns: int) -> None:
+        limits = getattr(span, "_limits", None)
+        most = getattr(limits, "max_events", None)
+        room = len(chosen) if most is None else most - len(span.events)
+        for score in self._that_fit(chosen, room):
+            span.add_event(names.EVENT, attributes(score, None), time_ns)
+            self.outcomes[ENDING] += 1
+
+    def _chosen(self, scores: Sequence[Score]) -> list[Score]:
+        if self.mode == "off":
+            return []
+        if self.mode == "all":
+            return [score for score in scores if score.status != "skipped"]
+        return [score for score in scores if _notable(score)]
+
+    def _that_fit(self, chosen: list[Score], room: int) -> list[Score]:
+        if len(chosen) <= room:
+            return chosen
+        room = max(room, 0)
+        self.outcomes[NO_ROOM] += len(chosen) - room
+        return sorted(chosen, key=lambda score: (score.passed is not False, score.policy != "gate"))[:room]
+
+
+def _notable(score: Score) -> bool:
+    return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or (score.passed is False and score.direction != "neutral")))
+
+
+def attributes(score: Score, limit: int | None) -> dict[str, Any]:
+    """The event's attributes: lean, because every one costs encoding and storage."""
+    if score.status == "error":
+        return {names.EVALUATION_NAME: score.metric, names.ERROR_TYPE: score.error_type or "error", names.RESULT_ID: score.result_id}
+    out: dict[str, Any] = {names.EVALUATION_NAME: score.metric, names.SCORE_VALUE: score.value}
+    if score.label is not None:
+        out[names.SCORE_LABEL] = score.label
+    if score.passed is not None:
+        out[names.PASSED] = score.passed
+        if not score.passed and score.explanation:
+            out[names.EXPLANATION] = score.explanation[:limit]
+    out[names.RESULT_ID] = score.result_id
+    return out

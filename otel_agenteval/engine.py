@@ -1,0 +1,217 @@
+"""Everything one door needs, put together from a configuration: assembler, pipeline, worker, outlets, and their end of life.
+
+The doors (span processor, log processor, exporter) own no state of their own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import uuid
+import weakref
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from . import names
+from .clock import SYSTEM_CLOCK, Clock
+from .config import Config
+from .emit.base import Outlet
+from .emit.jsonl import JsonLinesOutlet
+from .emit.log_events import LogEventOutlet
+from .emit.otlp_metrics import OtlpMetricsOutlet
+from .emit.prometheus import PrometheusOutlet
+from .emit.span_events import SpanEventOutlet
+from .pipeline import Pipeline
+from .selection import select_metrics
+from .spans.record import SpanRecord
+from .spans.sdk import attributes_of
+from .telemetry import Telemetry
+from .turns.assembler import Assembler, Closed, Limits
+from .turns.roots import root_role
+from .worker import Worker
+
+_log = logging.getLogger("otel_agenteval")
+
+
+def switched_on() -> bool:
+    """Whether the environment lets us run: nothing starts under ``OTEL_SDK_DISABLED=true`` or ``OTEL_AGENTEVAL_ENABLED=false``."""
+    disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    refused = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip().lower() == "false"
+    return not (disabled or refused)
+
+
+def role_of_span(span: Any) -> str | None:
+    """A span's role from what it says now, as far as turn roots are concerned."""
+    if span is None:
+        return None
+    if span.__class__ is SpanRecord:
+        return root_role(span.attributes, span.scope, span.name)
+    scope = span.instrumentation_scope
+    return root_role(attributes_of(span), scope.name if scope is not None else "", span.name)
+
+
+class Engine:
+    """One pipeline with its state.
+
+    Args:
+        config: what to evaluate and where scores go.
+        decision_delay: seconds that ``turn.decision_delay: auto`` means behind this door.
+        logger_provider: where log events go; None = the global one, looked up when the first score leaves.
+        meter_provider: where OTLP metrics go, when they are on; None = the global one.
+        clock: injected by tests.
+    """
+
+    def __init__(
+        self, config: Config, *, decision_delay: float = 2.0, logger_provider: Any = None, meter_provider: Any = None, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self.config = config
+        self.instance_id = str(uuid.uuid4())
+        self.telemetry = Telemetry()
+        self.lock = threading.Lock()
+        """Guards the assembler. Held for microseconds, never during evaluation or I/O."""
+        limits = config.turn
+        self.assembler = Assembler(
+            Limits(
+                decision_delay if limits.decision_delay == "auto" else limits.decision_delay, limits.idle_timeout, limits.max_duration,
+                limits.max_open, limits.max_spans, limits.max_bytes, limits.total_bytes,
+            ),
+            role_of_span,
+            clock.monotonic,
+        )  # fmt: skip
+        self.span_events = SpanEventOutlet(config.outlets.span_events)
+        self.pipeline = Pipeline(
+            select_metrics(config), self._outlets(logger_provider, meter_provider), self.telemetry, self.span_events, config.inline.budget
+        )
+        self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes)
+        self.spans_received = 0
+        self.failures: Counter[str] = Counter()
+        self._watch()
+        self._closed = False
+        self._exit_registered = False
+        this = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: _in_child(this))
+
+    def _outlets(self, logger_provider: Any, meter_provider: Any) -> list[Outlet]:
+        wanted = self.config.outlets
+        found: list[Outlet] = []
+        if wanted.log_events:
+            found.append(LogEventOutlet(logger_provider, instance_id=self.instance_id))
+        if wanted.prometheus is not None:
+            found.append(PrometheusOutlet(self.telemetry, port=wanted.prometheus.port))
+        if wanted.otlp_metrics:
+            found.append(OtlpMetricsOutlet(self.telemetry, meter_provider))
+        if wanted.jsonl is not None:
+            found.append(JsonLinesOutlet(wanted.jsonl))
+        return found
+
+    # --- closing turns away from the agent's thread
+
+    def take(self, closed: Iterable[Closed]) -> None:
+        """Give closed turns to the worker, which evaluates them. What does not fit its queue is counted."""
+        for item in closed:
+            if item.spans and not self.worker.put(item, item.size):
+                self.pipeline.spans_left_out["queue_full"] += len(item.spans)
+
+    def tick(self) -> bool:
+        """Close what has waited long enough; whether anything still waits."""
+        with self.lock:
+            closed = self.assembler.tick()
+            open_turns = self.assembler.open_turns
+        self.take(closed)
+        for _ in range(len(self.assembler.late_ages)):
+            self.telemetry.observe(names.LATE_SPAN_AGE, self.assembler.late_ages.popleft())
+        return open_turns > 0
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """A fault of ours, kept away from the agent: counted, and logged the first time, without content."""
+        self.failures[where] += 1
+        if self.failures[where] == 1:
+            _log.warning("%s failed: %s (counted from now on)", where, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG))
+
+    # --- end of life
+
+    def flush(self, timeout: float) -> bool:
+        """Hand over everything that closed so far. Closes no open turn."""
+        return self.worker.flush(timeout)
+
+    def shutdown(self) -> None:
+        """Evaluate what is open, hand everything over within ``exit_timeout``, release ports and files. Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._exit_registered:
+            atexit.unregister(self._at_exit)
+        self._close_open("shutdown")
+        if not self.worker.stop(self.config.exit_timeout):
+            _log.warning("not all scores were handed over within %g s", self.config.exit_timeout)
+        self.pipeline.close()
+
+    def register_exit(self) -> None:
+        """At the first span: handlers run last-in first-out, so this one runs before those of providers that exist by now."""
+        self._exit_registered = True
+        this = weakref.ref(self)
+        self._at_exit = lambda: _at_exit(this)
+        atexit.register(self._at_exit)
+
+    def exit(self) -> None:
+        """At interpreter exit: starts no thread, and takes no longer than ``exit_timeout``."""
+        self.worker.may_start = False
+        self._close_open("exit")
+        if not self.worker.drain(self.config.exit_timeout):
+            _log.warning("not all scores were handed over within %g s at exit", self.config.exit_timeout)
+
+    def _close_open(self, reason: Any) -> None:
+        with self.lock:
+            closed = self.assembler.close_all(reason)
+        self.take(closed)
+
+    def after_fork_in_child(self) -> None:
+        """The parent owns open turns, queue and port; the child starts its worker when it needs one."""
+        self.lock = threading.Lock()
+        self.assembler.forget()
+        self.telemetry.after_fork_in_child()
+        self.worker.after_fork_in_child()
+        self.instance_id = str(uuid.uuid4())
+        for outlet in self.pipeline.outlets:
+            reset = getattr(outlet, "after_fork_in_child", None)
+            if reset is not None:
+                reset()
+
+    # --- self-telemetry: plain integers here, read at collection
+
+    def _watch(self) -> None:
+        watch = self.telemetry.watch
+        assembler, worker, pipeline = self.assembler, self.worker, self.pipeline
+        watch(names.SPANS_RECEIVED, lambda: [({}, self.spans_received)])
+        watch(names.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in self._dropped().items()])
+        watch(names.LATE_SPANS, lambda: [({}, assembler.late_spans)])
+        watch(names.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
+        watch(names.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])
+        watch(names.QUEUE_CAPACITY, lambda: [({"queue": "worker"}, worker.max_bytes)])
+        watch(names.SPAN_EVENTS, lambda: [({"outcome": outcome}, n) for outcome, n in self.span_events.outcomes.copy().items()])
+        watch(names.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in pipeline.emit_errors.copy().items()])
+
+    def _dropped(self) -> dict[str, int]:
+        found = Counter(self.pipeline.spans_left_out)
+        found["orphan_parent"] = self.assembler.orphan_parents
+        found["pruned"] = self.assembler.pruned_spans
+        found["error"] = sum(self.failures.values())
+        return {reason: count for reason, count in found.items() if count}
+
+
+def _in_child(this: weakref.ref[Engine]) -> None:
+    engine = this()
+    if engine is not None:
+        engine.after_fork_in_child()
+
+
+def _at_exit(this: weakref.ref[Engine]) -> None:
+    engine = this()
+    if engine is not None:
+        try:
+            engine.exit()
+        except Exception as error:
+            engine.failed("exit", error)

@@ -1,0 +1,163 @@
+"""Finding personal data in text, cheaply enough for the agent's own thread.
+
+One pass turns the text into its *shape* (digits become ``0``, capitals ``A``, spaces and separators ``-``, other signs
+``.``; ``@`` and ``+`` stay, small letters and all else vanish). A few substring tests on the shape rule out most texts, and
+a pattern runs only when the shape of what it looks for occurs. No pattern can be made slow by hostile text: none repeats a repetition without bound, and e-mail addresses are
+found from their ``@``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+SCAN_LIMIT = 100_000
+"""Characters of a text that are searched."""
+
+Span = tuple[int, int]
+
+_SHAPE_OF = {
+    b"0123456789": b"0",
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": b"A",
+    b" -.\t\n": b"-",
+    b'!"#$%&*,/:;<=>[\\]^_`{|}~': b".",
+    b"@": b"@",
+    b"+": b"+",
+}
+_SHAPES = bytes.maketrans(b"".join(_SHAPE_OF), b"".join(shape * len(signs) for signs, shape in _SHAPE_OF.items()))
+_VANISHING = bytes(set(range(256)) - set(b"".join(_SHAPE_OF)))
+
+
+def _shape(text: str) -> bytes:
+    """``Call (555) 123-4567 now`` → ``A-000-000-0000-``."""
+    return text.encode("ascii", "replace").translate(_SHAPES, _VANISHING)
+
+
+_LOCAL_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
+_LONGEST_LOCAL = 64
+_DOMAIN = re.compile(r"[A-Za-z0-9.-]{1,253}\.[A-Za-z]{2,63}\b")
+
+
+def _emails(text: str) -> Iterator[Span]:
+    """E-mail addresses: from each ``@`` backwards (at most 64 characters) and forwards."""
+    at = text.find("@")
+    end = 0
+    while at >= 0:
+        before = text[max(end, at - _LONGEST_LOCAL) : at]
+        local = before[len(before.rstrip(_LOCAL_CHARACTERS)) :].lstrip(".%+-")
+        domain = _DOMAIN.match(text, at + 1) if local else None
+        if domain is not None:
+            end = domain.end()
+            yield at - len(local), end
+        at = text.find("@", at + 1)
+
+
+_CARD = re.compile(r"\b[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9]{4}\b")
+_SSN = re.compile(r"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b")
+_PLAIN_PHONE = re.compile(r"\b[0-9]{3}[-.]?[0-9]{3}[-.]?[0-9]{4}\b")
+_PHONE = re.compile(
+    r"(?<![\w+])\+[0-9](?:[ .()-]{0,2}[0-9]){7,14}(?![0-9])"  # +country
+    r"|\([0-9]{3}\)[ .-]?[0-9]{3}[ .-]?[0-9]{4}\b"
+    r"|\b[0-9]{3}[ .-]?[0-9]{3}[ .-]?[0-9]{4}\b"
+)
+_NAME = re.compile(r"\b[A-Z][a-z]+ [A-Z][a-z]+\b")
+_ADDRESS = re.compile(
+    r"\b[0-9]{1,6}[A-Za-z]? (?:(?:[A-Z][A-Za-z']{0,30}(?:-[A-Za-z']{1,30})?\.?|[0-9]{1,3}(?:st|nd|rd|th)) ){1,4}"
+    r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Court|Ct|Place|Pl|Square|Sq|Terrace|Ter|Parkway|Pkwy"
+    r"|Highway|Hwy|Way)\b"
+)
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
+    return lambda text: (found.span() for found in pattern.finditer(text))
+
+
+def _luhn_valid(digits: str) -> bool:
+    """Whether the last digit is the check digit of the others."""
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + place % 2)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0
+
+
+def _valid_cards(text: str) -> Iterator[Span]:
+    for found in _CARD.finditer(text):
+        if _luhn_valid(found.group().replace(" ", "").replace("-", "")):
+            yield found.span()
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """One kind of personal data and one way to find it."""
+
+    kind: str
+    """``email``, ``phone``, ``ssn``, ``credit_card``, ``name`` or ``address``."""
+    confidence: float
+    """How sure a match is, 0..1."""
+    shape: re.Pattern[bytes]
+    """Where the text's shape has no match of this, the text has none of the kind."""
+    spans: Callable[[str], Iterator[Span]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Detectors that can be ruled out together: by the absence of every one of ``marks`` from the text's shape."""
+
+    marks: tuple[bytes, ...]
+    detectors: tuple[Detector, ...]
+
+
+_CARD_SHAPE = re.compile(rb"0000-?0000")
+_SSN_DETECTOR = Detector("ssn", 0.98, re.compile(rb"000-00-0000"), _matches(_SSN))
+_NUMBER_MARKS = (b"000-0", b"000000", b"+0")
+
+EMAILS = Rule((b"@",), (Detector("email", 0.95, re.compile(b"@"), _emails),))
+NUMBERS = Rule(
+    _NUMBER_MARKS,
+    (
+        Detector("phone", 0.90, re.compile(rb"000-?000|\+0"), _matches(_PHONE)),
+        _SSN_DETECTOR,
+        Detector("credit_card", 0.85, _CARD_SHAPE, _valid_cards),
+    ),
+)
+"""Phone numbers in many spellings, social security numbers, card numbers with a valid check digit."""
+PLAIN_NUMBERS = Rule(
+    _NUMBER_MARKS,
+    (
+        Detector("phone", 0.90, re.compile(rb"000-?000"), _matches(_PLAIN_PHONE)),
+        _SSN_DETECTOR,
+        Detector("credit_card", 0.85, _CARD_SHAPE, _matches(_CARD)),
+    ),
+)
+"""The same with phone numbers of ten digits in one spelling, and cards of any sixteen digits."""
+ADDRESSES = Rule(
+    (b"0-A", b"0A-A"),
+    (Detector("address", 0.70, re.compile(rb"0A?-(?:[0A]+-{1,3}){1,8}A"), _matches(_ADDRESS)),),
+)
+NAMES = Rule((b"A-A",), (Detector("name", 0.60, re.compile(rb"A-A"), _matches(_NAME)),))
+
+
+def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
+    """Every match of every rule, as ``(detector, start, end)``, within the first :data:`SCAN_LIMIT` characters.
+
+    Matches of different kinds may overlap.
+    """
+    if len(text) > SCAN_LIMIT:
+        text = text[:SCAN_LIMIT]
+    shape = _shape(text)
+    found: list[tuple[Detector, int, int]] = []
+    for rule in rules:
+        for mark in rule.marks:
+            if mark in shape:
+                for detector in rule.detectors:
+                    if detector.shape.search(shape) is not None:
+                        found += [(detector, start, end) for start, end in detector.spans(text)]
+                break
+    return found
+
+
+def mask(value: str) -> str:
+    """The first two and last two characters of a value longer than four, else only asterisks."""
+    return f"{value[:2]}{'*' * (len(value) - 4)}{value[-2:]}" if len(value) > 4 else "*" * len(value)

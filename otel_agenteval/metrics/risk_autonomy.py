@@ -1,0 +1,60 @@
+"""How far an agent went on its own, and what could have gone wrong: two scales from 1 to 10, made for a scatter plot."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from annotated_types import Ge, Gt
+
+from ..model import Turn
+from ..registry import Result, metric
+
+_STOP_SIGNAL = {"completed": 1.0, "requested_credentials": 0.5, "asked_clarification": 0.2, "awaiting_confirmation": 0.2}
+_UNKNOWN_STOP = 0.5
+
+Weight = Annotated[float, Ge(0)]
+
+
+@metric(
+    unit="{level}",
+    direction="neutral",
+    needs=("llm_calls", "tool_calls", "stop_kind", "duration"),
+    inline=True,
+    aliases=("hpd:TurnAutonomyEvaluator",),
+)
+def code_turn_autonomy(
+    turn: Turn,
+    *,
+    max_iterations: Annotated[int, Ge(1)] = 10,
+    max_duration_s: Annotated[float, Gt(0)] = 600,
+    weights: tuple[Weight, Weight, Weight, Weight] = (0.25, 0.25, 0.25, 0.25),
+) -> Result:
+    """How autonomously the agent worked, from 1 (asked at once) to 10 (long, many steps, finished by itself).
+
+    ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one decimal, half to even. Each
+    signal is 0..1: model calls over ``max_iterations`` and seconds over ``max_duration_s`` (both at most 1), the share of
+    tool calls that were denied permission (0 without tool calls), and how the turn stopped: completed 1, requested
+    credentials or unknown 0.5, asked for clarification or awaiting confirmation 0.2. Denied calls *raise* the value: they
+    show what the agent meant to do by itself.
+
+    Parameters:
+        max_iterations: model calls that count as fully autonomous.
+        max_duration_s: seconds that count as fully autonomous.
+        weights: of iterations, denied calls, stop and duration; used as they are, so they should add up to 1.
+
+    Detail: ``iterations``, ``denied_rate``, ``stop``, ``duration``: the four signals.
+
+    Source: HPD TurnAutonomyEvaluator.
+    """
+    calls = turn.tool_calls
+    iterations = min(1.0, (turn.llm_call_count or 0) / max_iterations)
+    denied = len([call for call in calls if call.permission_denied]) / len(calls) if calls else 0.0
+    stop = _STOP_SIGNAL.get(turn.stop_kind or "", _UNKNOWN_STOP)
+    duration = min(1.0, (turn.duration_s or 0.0) / max_duration_s)
+    w1, w2, w3, w4 = weights
+    value = 1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)
+    # Scaled before rounding: one decimal's tie (4.45) is a tie only in tenths, not in binary.
+    return Result(
+        round(value * 10) / 10,
+        detail={"iterations": iterations, "denied_rate": denied, "stop": stop, "duration": duration},
+    )

@@ -1,0 +1,526 @@
+"""A turn: one user request and everything the agent did to answer it.
+
+One class serves every door. Turns that were rebuilt from spans fill their heavier fields on first use (:meth:`Turn.lazily`),
+turns from :meth:`Turn.from_dict` are complete at once. Metrics read; nobody writes.
+
+What is *unknown* is ``None`` (or an empty list, dict or text); three empties are facts: ``output == ""`` (the agent said
+nothing), ``tool_calls == []`` (none were made) and ``retrieved_ids == []`` (nothing was found).
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from . import jsonio
+from .errors import ConfigError, nearest
+
+CloseReason = Literal[
+    "root_ended", "delay", "idle", "max_duration", "span_limit", "byte_limit", "evicted", "shutdown", "exit", "recorded_file"
+]
+
+
+@dataclass(slots=True)
+class ErrorInfo:
+    """Why something failed. Both parts can be unknown: the bare fact is enough."""
+
+    type: str | None = None
+    """Low-cardinality name: an exception class, an HTTP status, ``timeout``, ``cancelled``."""
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class Message:
+    """One message of the conversation as a model saw or wrote it."""
+
+    role: str
+    """``system``, ``user``, ``assistant`` or ``tool``."""
+    content: str | None = None
+    """The text parts, joined; None when the message has none."""
+    reasoning: str | None = None
+    tool_calls: Sequence[ToolRequest] = ()
+    tool_results: Sequence[ToolResponse] = ()
+    name: str | None = None
+    finish_reason: str | None = None
+    attachments: Sequence[dict[str, Any]] = ()
+    """``{modality, mime_type, uri | data}`` of parts that are not text."""
+    extra: Mapping[str, Any] | None = None
+    """Keys that are not ours, as they were given."""
+
+
+@dataclass(slots=True)
+class ToolRequest:
+    """A model's wish to call a tool."""
+
+    call_id: str | None = None
+    name: str | None = None
+    arguments: Any = None
+    """An object, or JSON text where the instrumentation wrote text."""
+
+
+@dataclass(slots=True)
+class ToolResponse:
+    """A tool's answer, as it was put back before the model."""
+
+    call_id: str | None = None
+    name: str | None = None
+    result: Any = None
+
+
+@dataclass(slots=True)
+class LlmCall:
+    """One request to a model, retries inside an SDK included."""
+
+    span_id: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    input_tokens: int | None = None
+    """Tokens of the prompt, cached ones included."""
+    output_tokens: int | None = None
+    """Tokens of the reply, reasoning ones included."""
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    finish_reason: str | None = None
+    response_id: str | None = None
+    duration_s: float | None = None
+    time_to_first_token_s: float | None = None
+    error: ErrorInfo | None = None
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """One execution of a tool, whether it has a span or stands only in messages."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+    """None when they are unknown or were not an object."""
+    result: Any = None
+    error: ErrorInfo | None = None
+    duration_s: float | None = None
+    span_id: str | None = None
+    call_id: str | None = None
+    permission_denied: bool = False
+    agent: str | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(slots=True)
+class Document:
+    """A retrieved document. OTel-native retrieval spans carry ids and scores only."""
+
+    id: str | None = None
+    content: str | None = None
+    score: float | None = None
+
+
+@dataclass(slots=True)
+class Retrieval:
+    """One search."""
+
+    query: str | None = None
+    documents: list[Document] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class AgentRun:
+    """One agent that took part; the first is the turn's own when it is an agent."""
+
+    name: str | None = None
+    span_id: str | None = None
+    parent: str | None = None
+    """Name of the agent that called it."""
+    duration_s: float | None = None
+    error: ErrorInfo | None = None
+
+
+@dataclass(slots=True)
+class Handoff:
+    """Control passed from one agent to another."""
+
+    from_: str | None = None
+    to: str | None = None
+    success: bool | None = None
+    duration_s: float | None = None
+
+
+@dataclass(slots=True)
+class Usage:
+    """Tokens of the turn: the sum over its leaf LLM calls."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+@dataclass(slots=True)
+class SpanInfo:
+    """One span of the turn, for questions about its shape."""
+
+    id: str
+    parent: str | None = None
+    name: str | None = None
+    duration_s: float | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+_DEFAULTS: dict[str, Callable[[], Any]] = {
+    "turn_id": str, "trace_id": lambda: None, "conversation_id": lambda: None, "user_id": lambda: None,
+    "service": lambda: None, "agent": lambda: None, "framework": lambda: None, "start": lambda: None,
+    "duration_s": lambda: None, "close_reason": lambda: None, "complete": lambda: True, "truncated": bool,
+    "revision": lambda: 1, "supersedes": lambda: None, "error": lambda: None, "input": lambda: None,
+    "output": lambda: None, "system": lambda: None, "messages": list, "reasoning": lambda: None,
+    "stop_kind": lambda: None, "llm_calls": list, "tool_calls": lambda: None, "tool_definitions": list,
+    "retrievals": list, "context": list, "retrieved_ids": lambda: None, "agent_runs": list, "handoffs": list,
+    "usage": lambda: None, "cost_usd": lambda: None, "cost_estimated": bool, "attachments": list, "spans": list,
+    "ground_truth": lambda: None, "relevant_ids": lambda: None, "history": list, "session": lambda: None,
+    "workflow": lambda: None, "agents": dict, "interactions": list, "conflicts": list, "metadata": dict,
+    "privacy": lambda: None, "logprobs": lambda: None, "references": dict,
+}  # fmt: skip
+
+_FACTS_WHEN_EMPTY = ("output", "tool_calls", "retrieved_ids")
+
+
+class Turn:
+    """One user request and its answer. Fields as in form ``turn.v1``; see the module's note on what "empty" means."""
+
+    turn_id: str
+    trace_id: str | None
+    conversation_id: str | None
+    user_id: str | None
+    service: str | None
+    """``service.name`` of the resource that made the root."""
+    agent: str | None
+    """Name of the agent that answered for the turn."""
+    framework: str | None
+    """Which instrumentation wrote the spans."""
+    start: datetime.datetime | None
+    """UTC."""
+    duration_s: float | None
+    """Wall-clock seconds of the root span; None while it is unknown."""
+    close_reason: CloseReason | None
+    complete: bool
+    """False when the turn was closed before everything below its root had ended."""
+    truncated: bool
+    """Whether content was cut before it reached us."""
+    revision: int
+    supersedes: str | None
+    error: ErrorInfo | None
+    input: str | None
+    """What the user said."""
+    output: str | None
+    """What the user got. ``""`` when the agent said nothing."""
+    system: str | None
+    messages: list[Message]
+    reasoning: str | None
+    stop_kind: str | None
+    """``completed``, ``unknown``, ``requested_credentials``, ``asked_clarification`` or ``awaiting_confirmation``."""
+    llm_calls: list[LlmCall]
+    tool_calls: list[ToolCall] | None
+    """In start-time order."""
+    tool_definitions: list[dict[str, Any]]
+    """``{type, name, description, parameters}``, parameters a JSON Schema."""
+    retrievals: list[Retrieval]
+    context: list[str]
+    """Text of retrieved documents, in rank order."""
+    retrieved_ids: list[str] | None
+    agent_runs: list[AgentRun]
+    handoffs: list[Handoff]
+    usage: Usage | None
+    cost_usd: float | None
+    cost_estimated: bool
+    """Whether ``cost_usd`` was computed from tokens and a price table instead of read from spans."""
+    attachments: list[dict[str, Any]]
+    spans: list[SpanInfo]
+    ground_truth: Any
+    relevant_ids: list[str] | None
+    history: list[dict[str, Any]]
+    session: dict[str, Any] | None
+    workflow: dict[str, Any] | None
+    agents: dict[str, dict[str, Any]]
+    interactions: list[dict[str, Any]]
+    conflicts: list[dict[str, Any]]
+    metadata: dict[str, Any]
+    privacy: dict[str, Any] | None
+    logprobs: list[float] | None
+    references: dict[str, Any]
+    """What metrics compare with, by name: ``expected_tools``, ``schema``, …"""
+
+    def __init__(self, **known: Any) -> None:
+        self.__dict__.update(known)
+
+    @classmethod
+    def lazily(cls, known: dict[str, Any], loaders: Mapping[str, Callable[[], Any]]) -> Turn:
+        """A turn whose fields in ``loaders`` are computed on first use and then kept."""
+        turn = cls.__new__(cls)
+        known["_loaders"] = loaders
+        turn.__dict__ = known
+        return turn
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for a field that has no value yet: compute it, or take its "unknown".
+        loaders = self.__dict__.get("_loaders")
+        loader = loaders.get(name) if loaders is not None else None
+        if loader is not None:
+            value = self.__dict__[name] = loader()
+            return value
+        try:
+            return _DEFAULTS[name]()  # not kept: what nobody gave stays unknown
+        except KeyError:
+            raise AttributeError(f"a Turn has no field {name!r}") from None
+
+    def _known(self, name: str) -> bool:
+        return name in self.__dict__ or name in self.__dict__.get("_loaders", ())
+
+    @property
+    def llm_call_count(self) -> int | None:
+        """Number of model calls; also known for a turn that was given only the count."""
+        given = self.__dict__.get("_llm_call_count")
+        return given if given is not None else len(self.llm_calls) or None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Form ``turn.v1``: one JSON object with only the fields that are known."""
+        out: dict[str, Any] = {}
+        for name in _DEFAULTS:
+            if name == "llm_calls" and "_llm_call_count" in self.__dict__:
+                out[name] = self.__dict__["_llm_call_count"]
+            if not self._known(name):
+                continue
+            value = getattr(self, name)
+            if value is None or (not value and value in (None, "", [], {}) and name not in _FACTS_WHEN_EMPTY):
+                continue
+            if name in _ONLY_WHEN_TRUE and not value:
+                continue
+            out[name] = _plain(value)
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Turn:
+        """Read form ``turn.v1``.
+
+        Also taken: ``llm_calls`` as a number (only the count is known), ``error`` as text, a tool's ``arguments`` as
+        JSON text and its ``error`` as text or bool.
+
+        Raises:
+            ConfigError: an unknown key or a value of the wrong type, with its path.
+        """
+        if not isinstance(data, Mapping):
+            raise ConfigError(f"turn: an object is required, not {type(data).__name__}")
+        known: dict[str, Any] = {}
+        for key, value in data.items():
+            if key not in _DEFAULTS:
+                raise _unknown("turn", str(key), _DEFAULTS)
+            if value is None:
+                continue
+            if key == "llm_calls" and isinstance(value, (int, float)) and not isinstance(value, bool):
+                known["_llm_call_count"] = int(value)
+                continue
+            known[key] = _READERS[key](value, f"turn.{key}")
+        return cls(**known)
+
+    def __repr__(self) -> str:
+        return f"Turn({self.turn_id or '?'}, agent={self.agent!r}, close_reason={self.close_reason!r})"
+
+
+_ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
+
+
+# --- plain values in and out -------------------------------------------------------------------------------------
+
+
+def iso(moment: datetime.datetime) -> str:
+    """``2026-11-21T02:57:01.000000Z``: UTC with six decimals."""
+    return moment.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime.datetime):
+        return iso(value)
+    if isinstance(value, ErrorInfo):
+        if value.type is None:
+            return True if value.message is None else value.message
+        return {"type": value.type} if value.message is None else {"type": value.type, "message": value.message}
+    if isinstance(value, Message):
+        out = _plain_fields(value)
+        out.update(out.pop("extra", {}))
+        out.setdefault("content", value.content or "")
+        return out
+    if hasattr(value, "__dataclass_fields__"):
+        return _plain_fields(value)
+    return value
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    out = {}
+    for item in fields(value):
+        inner = getattr(value, item.name)
+        if inner is None or inner is False or (not inner and isinstance(inner, (list, tuple, Mapping)) and item.name != "arguments"):
+            continue
+        out[item.name.rstrip("_")] = _plain(inner)
+    return out
+
+
+def _unknown(path: str, key: str, known: Iterable[str]) -> ConfigError:
+    return ConfigError(f"{path}.{key}: unknown key; did you mean {' or '.join(map(repr, nearest(key, known, 2)))}?")
+
+
+def _wrong(path: str, value: Any, wanted: str) -> ConfigError:
+    return ConfigError(f"{path}: {str(value)[:80]!r} is not allowed; {wanted} is")
+
+
+def _text(value: Any, path: str) -> str:
+    if not isinstance(value, str):
+        raise _wrong(path, value, "text")
+    return value
+
+
+def _number(value: Any, path: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise _wrong(path, value, "a finite number")
+    return value
+
+
+def _count(value: Any, path: str) -> int:
+    number = _number(value, path)
+    if number < 0 or number != int(number):
+        raise _wrong(path, value, "a whole number from 0")
+    return int(number)
+
+
+def _flag(value: Any, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(path, value, "true or false")
+    return value
+
+
+def _object(value: Any, path: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _wrong(path, value, "an object")
+    return dict(value)
+
+
+def _anything(value: Any, path: str) -> Any:
+    return value
+
+
+def _error(value: Any, path: str) -> ErrorInfo | None:
+    if value is False or value == "":
+        return None
+    if value is True:
+        return ErrorInfo()
+    if isinstance(value, str):
+        return ErrorInfo(message=value)
+    return ErrorInfo(**_read_fields(value, path, {"type": _text, "message": _text}))
+
+
+def _moment(value: Any, path: str) -> datetime.datetime:
+    try:
+        moment = datetime.datetime.fromisoformat(_text(value, path).replace("Z", "+00:00"))
+    except ValueError:
+        raise _wrong(path, value, "an ISO 8601 time") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
+
+
+def _arguments(value: Any, path: str) -> dict[str, Any] | None:
+    """Text is parsed; what is not an object is unknown, not an error: instrumentations write anything."""
+    if isinstance(value, str):
+        try:
+            value = jsonio.loads(value)
+        except ValueError:
+            return None
+    return dict(value) if isinstance(value, Mapping) else None
+
+
+def _list_of(read: Callable[[Any, str], Any]) -> Callable[[Any, str], list[Any]]:
+    def read_list(value: Any, path: str) -> list[Any]:
+        if not isinstance(value, (list, tuple)):
+            raise _wrong(path, value, "a list")
+        return [read(item, f"{path}[{i}]") for i, item in enumerate(value)]
+
+    return read_list
+
+
+def _read_fields(value: Any, path: str, readers: Mapping[str, Callable[[Any, str], Any]]) -> dict[str, Any]:
+    out = {}
+    for key, inner in _object(value, path).items():
+        if key not in readers:
+            raise _unknown(path, str(key), readers)
+        if inner is not None:
+            out[key] = readers[key](inner, f"{path}.{key}")
+    return out
+
+
+def _record(cls: type[Any], **readers: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    def read(value: Any, path: str) -> Any:
+        given = _read_fields(value, path, {name.rstrip("_"): reader for name, reader in readers.items()})
+        return cls(**{name: given[name.rstrip("_")] for name in readers if name.rstrip("_") in given})
+
+    return read
+
+
+def _message(value: Any, path: str) -> Message:
+    given = _object(value, path)
+    known = {key: reader(given[key], f"{path}.{key}") for key, reader in _MESSAGE_READERS.items() if given.get(key) is not None}
+    content = given.get("content")
+    if content is not None:
+        known["content"] = jsonio.text_of(content)
+    extra = {key: item for key, item in given.items() if key not in _MESSAGE_READERS and key != "content"}
+    return Message(**{"role": "user", **known, "extra": extra or None})
+
+
+def _tool_call(value: Any, path: str) -> ToolCall:
+    call: ToolCall = _TOOL_CALL(value, path)
+    return call
+
+
+_tool_request = _record(ToolRequest, call_id=_text, name=_text, arguments=_anything)
+_tool_response = _record(ToolResponse, call_id=_text, name=_text, result=_anything)
+_MESSAGE_READERS: dict[str, Callable[[Any, str], Any]] = {
+    "role": _text, "reasoning": _text, "name": _text, "finish_reason": _text,
+    "tool_calls": _list_of(_tool_request), "tool_results": _list_of(_tool_response), "attachments": _list_of(_object),
+}  # fmt: skip
+_TOOL_CALL_READERS: dict[str, Callable[[Any, str], Any]] = {
+    "name": _text, "arguments": _arguments, "result": _anything, "error": _error, "duration_s": _number, "span_id": _text,
+    "call_id": _text, "permission_denied": _flag, "agent": _text, "cost_usd": _number,
+}  # fmt: skip
+
+
+def _TOOL_CALL(value: Any, path: str) -> ToolCall:  # noqa: N802 - reads like the tables around it
+    given = _read_fields(value, path, _TOOL_CALL_READERS)
+    if "name" not in given:
+        raise ConfigError(f"{path}.name: a name is required")
+    return ToolCall(**given)
+
+
+_READERS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework"), _text),
+    **dict.fromkeys(("close_reason", "input", "output", "system", "reasoning", "stop_kind", "supersedes"), _text),
+    "start": _moment, "duration_s": _number, "complete": _flag, "truncated": _flag, "revision": _count, "error": _error,
+    "messages": _list_of(_message), "tool_calls": _list_of(_tool_call), "tool_definitions": _list_of(_object),
+    "llm_calls": _list_of(_record(
+        LlmCall, span_id=_text, model=_text, provider=_text, input_tokens=_count, output_tokens=_count, cached_tokens=_count,
+        reasoning_tokens=_count, cost_usd=_number, finish_reason=_text, response_id=_text, duration_s=_number,
+        time_to_first_token_s=_number, error=_error,
+    )),
+    "retrievals": _list_of(_record(
+        Retrieval, query=_text, documents=_list_of(_record(Document, id=_text, content=_text, score=_number)),
+    )),
+    "context": _list_of(_text), "retrieved_ids": _list_of(_text), "relevant_ids": _list_of(_text),
+    "agent_runs": _list_of(_record(AgentRun, name=_text, span_id=_text, parent=_text, duration_s=_number, error=_error)),
+    "handoffs": _list_of(_record(Handoff, from_=_text, to=_text, success=_flag, duration_s=_number)),
+    "usage": _record(
+        Usage, input_tokens=_count, output_tokens=_count, total_tokens=_count, cached_tokens=_count, reasoning_tokens=_count,
+    ),
+    "cost_usd": _number, "cost_estimated": _flag, "attachments": _list_of(_object),
+    "spans": _list_of(_record(SpanInfo, id=_text, parent=_text, name=_text, duration_s=_number, attributes=_object)),
+    "ground_truth": _anything, "history": _list_of(_object), "session": _object, "workflow": _object, "agents": _object,
+    "interactions": _list_of(_object), "conflicts": _list_of(_object), "metadata": _object, "privacy": _object,
+    "logprobs": _list_of(_number), "references": _object,
+}  # fmt: skip

@@ -1,0 +1,161 @@
+"""Every name that leaves on the wire: events, attributes and metrics, each in one place.
+
+The convention's names are OpenTelemetry's GenAI semantic conventions (development status); the others are ours and live
+under ``agenteval.``. Dialects of other instrumentations, which are only *read*, stand with their readers.
+
+A metric is added by adding it to :data:`INSTRUMENTS`; its Prometheus name follows from :func:`prometheus_name`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+SCOPE = "otel_agenteval"
+"""Instrumentation scope of everything we emit; spans of this scope are never evaluated."""
+
+# --- the convention's ------------------------------------------------------------------------------------------------
+
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+"""Name of the event: one evaluation of one turn."""
+
+EVALUATION_NAME = "gen_ai.evaluation.name"
+SCORE_VALUE = "gen_ai.evaluation.score.value"
+"""Double."""
+SCORE_LABEL = "gen_ai.evaluation.score.label"
+"""Low cardinality: ``pass``, ``fail``, …"""
+EXPLANATION = "gen_ai.evaluation.explanation"
+RESPONSE_ID = "gen_ai.response.id"
+"""Of the model call that answered."""
+CONVERSATION_ID = "gen_ai.conversation.id"
+AGENT_NAME = "gen_ai.agent.name"
+ERROR_TYPE = "error.type"
+
+# --- ours ------------------------------------------------------------------------------------------------------------
+
+RESULT_ID = "agenteval.result.id"
+"""The same in every outlet."""
+INSTANCE_ID = "agenteval.instance.id"
+"""The engine that made the score: one id per process."""
+CASE_ID = "agenteval.case.id"
+"""Baggage key of ``expect(case_id=…, propagate=True)``."""
+TURN_ID = "agenteval.turn.id"
+TURN_SUPERSEDES = "agenteval.turn.supersedes"
+TURN_REVISION = "agenteval.turn.revision"
+TURN_CLOSE_REASON = "agenteval.turn.close_reason"
+TURN_COMPLETE = "agenteval.turn.complete"
+METRIC_KIND = "agenteval.metric.kind"
+METRIC_VERSION = "agenteval.metric.version"
+PASSED = "agenteval.passed"
+THRESHOLD = "agenteval.threshold"
+POLICY = "agenteval.policy"
+
+# --- metrics: all ours, the convention has none for evaluations ------------------------------------------------------
+
+SCORE = "agenteval.score"
+MEASURE_DURATION = "agenteval.measure.duration"
+MEASURE_TOKENS = "agenteval.measure.tokens"
+MEASURE_COST = "agenteval.measure.cost.usd"
+MEASURE_ITEMS = "agenteval.measure.items"
+MEASURE_SEVERITY = "agenteval.measure.severity"
+RESULTS = "agenteval.results"
+TURNS = "agenteval.turns"
+TURN_DURATION = "agenteval.turn.duration"
+TURN_COST = "agenteval.turn.cost.usd"
+TURN_TOKENS = "agenteval.turn.tokens"
+SPANS_RECEIVED = "agenteval.spans.received"
+SPANS_DROPPED = "agenteval.spans.dropped"
+LATE_SPANS = "agenteval.late_spans"
+LATE_SPAN_AGE = "agenteval.late_span.age"
+LATE_SPAN_AGE = "agenteval.late_span.age"
+TURNS_OPEN = "agenteval.turns.open"
+QUEUE_SIZE = "agenteval.queue.size"
+QUEUE_CAPACITY = "agenteval.queue.capacity"
+METRIC_DURATION = "agenteval.metric.duration"
+EMIT_ERRORS = "agenteval.emit.errors"
+SPAN_EVENTS = "agenteval.span_events"
+
+OTHER = "__other__"
+"""Label value that takes what is over the cap."""
+
+SPAN_LABELS = frozenset({"agent", "model", "service_name"})
+"""Attributes of metrics whose values come from spans: without a cap, traffic could make any number of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """One metric: what the Meter API and Prometheus both need to know of it."""
+
+    name: str
+    """As in OTLP."""
+    kind: Literal["counter", "histogram", "gauge"]
+    unit: str
+    """UCUM; an annotation (``{turn}``) names what is counted."""
+    attributes: tuple[str, ...]
+    description: str
+    buckets: tuple[float, ...] = ()
+    """Upper bounds (inclusive) of a histogram's buckets, without the last, infinite one."""
+    about_us: bool = False
+    """Whether it measures this package instead of the agents."""
+
+
+_FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
+_AGENT_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
+"""As the convention has them for ``gen_ai.invoke_agent.duration``."""
+_METRIC_SECONDS = (0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0)
+_LATE_SECONDS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
+_TOKENS = tuple(float(4**power) for power in range(14))
+"""1 … 67108864, as the convention had them for token usage."""
+_USD = (0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
+_ITEMS = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+_LEVELS = tuple(float(level) for level in range(11))
+
+_OF_A_SCORE = ("metric", "kind", "agent", "model", "service_name")
+_OF_A_TURN = ("agent", "model", "service_name")
+
+INSTRUMENTS: tuple[Instrument, ...] = (
+    Instrument(SCORE, "histogram", "1", _OF_A_SCORE, "Scores from 0 to 1.", _FRACTIONS),
+    Instrument(MEASURE_DURATION, "histogram", "s", _OF_A_SCORE, "Scores that are durations.", _AGENT_SECONDS),
+    Instrument(MEASURE_TOKENS, "histogram", "{token}", _OF_A_SCORE, "Scores that are numbers of tokens.", _TOKENS),
+    Instrument(MEASURE_COST, "histogram", "{USD}", _OF_A_SCORE, "Scores that are costs in US dollars.", _USD),
+    Instrument(MEASURE_ITEMS, "histogram", "{item}", _OF_A_SCORE, "Scores that are numbers of things.", _ITEMS),
+    Instrument(MEASURE_SEVERITY, "histogram", "{level}", _OF_A_SCORE, "Scores that are levels of severity or risk.", _LEVELS),
+    Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "What came of each metric on each turn."),
+    Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Turns that were evaluated."),
+    Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Time from the start to the end of a turn's root.", _AGENT_SECONDS),
+    Instrument(TURN_COST, "counter", "{USD}", _OF_A_TURN, "Cost of the turns' model calls in US dollars."),
+    Instrument(
+        TURN_TOKENS, "counter", "{token}", (*_OF_A_TURN, "token_type"),
+        "Tokens of the turns' model calls: input (cached ones included) and output (reasoning included).",
+    ),
+    Instrument(SPANS_RECEIVED, "counter", "{span}", (), "Spans that came in.", about_us=True),
+    Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that were not used.", about_us=True),
+    Instrument(LATE_SPANS, "counter", "{span}", (), "Spans that came after their turn was closed.", about_us=True),
+    Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from a turn's close to a span that came after it.", _AGENT_SECONDS, True),
+    Instrument(LATE_SPAN_AGE, "histogram", "s", (), "How long after the close late spans came.", _LATE_SECONDS, True),
+    Instrument(TURNS_OPEN, "gauge", "{turn}", (), "Turns that are not closed yet.", about_us=True),
+    Instrument(QUEUE_SIZE, "gauge", "", ("queue",), "How much waits, in the unit of the queue's bound.", about_us=True),
+    Instrument(QUEUE_CAPACITY, "gauge", "", ("queue",), "The queue's bound: bytes of turns, or jobs.", about_us=True),
+    Instrument(METRIC_DURATION, "histogram", "s", ("kind",), "Time that the metrics of one kind took on one turn.", _METRIC_SECONDS, True),
+    Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "What an outlet could not do.", about_us=True),
+    Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Span events, by whether they could be added.", about_us=True),
+)  # fmt: skip
+"""Every metric that we emit."""
+
+_PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
+
+
+def prometheus_unit(instrument: Instrument) -> str:
+    """The unit as OpenMetrics spells it, ``""`` for none: annotations have none, and ``1`` is a ratio on gauges only."""
+    if instrument.unit == "1":
+        return "ratio" if instrument.kind == "gauge" else ""
+    return "" if instrument.unit.startswith("{") else _PROMETHEUS_UNITS.get(instrument.unit, instrument.unit)
+
+
+def prometheus_name(instrument: Instrument) -> str:
+    """The metric's name in Prometheus, as OpenTelemetry translates it (a histogram's series add ``_bucket`` and so on)."""
+    name = instrument.name.replace(".", "_")
+    unit = prometheus_unit(instrument)
+    if unit and not name.endswith(f"_{unit}"):
+        name = f"{name}_{unit}"
+    return f"{name}_total" if instrument.kind == "counter" else name

@@ -1,0 +1,252 @@
+"""The one chain: spans → turn → scores → outlets.
+
+    closed = assembler.ending(span)      # turns/assembler.py: is this the moment?
+    turn   = build_turn(spans)           # turns/build.py: what happened
+    scores = [metric.evaluate(turn)]     # registry.py, metrics/*: what it is worth
+    outlet.emit(turn, scores)            # emit/*: span event here, everything else on the worker
+
+The first three run on the agent's thread when the turn closes with its root, so that the span event stands on the span
+that is exported. Everything else, and every turn that closes in another way, is the worker's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .emit.accounting import Accounting
+from .emit.base import Outlet, Root, ScoredTurn
+from .emit.span_events import SpanEventOutlet
+from .model import Turn
+from .names import METRIC_DURATION
+from .registry import BoundMetric
+from .score import Score
+from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values
+from .telemetry import Telemetry
+from .turns.assembler import Closed
+from .turns.build import build_turn
+from .turns.roots import Group, root_role, split
+
+_log = logging.getLogger("otel_agenteval")
+
+INLINE_MAX_BYTES = 1024 * 1024
+"""A turn that holds more is evaluated on the worker: reading its content would keep the agent waiting."""
+_RING = 1_000
+
+
+class _Work:
+    """A turn on its way to the worker: scored so far, with what the inline budget left over."""
+
+    __slots__ = ("pending", "scored")
+
+    def __init__(self, scored: ScoredTurn, pending: Sequence[BoundMetric]) -> None:
+        self.scored = scored
+        self.pending = pending
+
+
+class Pipeline:
+    """Evaluates closed turns and sends their scores out.
+
+    Args:
+        metrics: what to evaluate on every turn, in this order.
+        outlets: where scores leave on the worker.
+        telemetry: gets the counts and observations of turns and scores.
+        span_events: the outlet that writes on the ending root.
+        budget: seconds of the agent's thread that one turn may take; past it the rest runs on the worker.
+    """
+
+    def __init__(
+        self, metrics: Sequence[BoundMetric], outlets: Sequence[Outlet], telemetry: Telemetry, span_events: SpanEventOutlet, budget: float
+    ) -> None:
+        self.metrics = list(metrics)
+        self.outlets = list(outlets)
+        self.span_events = span_events
+        self._telemetry = telemetry
+        self._accounting = Accounting(telemetry)
+        self._budget = budget
+        self._keys = {metric: f"\n{metric.name}\n{metric.signature_hash}\n{metric.metric.version}\n".encode() for metric in metrics}
+        self.spans_left_out: Counter[str] = Counter()
+        """Spans and turns that no score came of, by reason."""
+        self.emit_errors: Counter[tuple[str, str]] = Counter()
+        self._recent: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()
+        self.kept: deque[ScoredTurn] | None = None
+        """For callers that want the turns themselves (the demo, tests): what was scored lately."""
+
+    # --- on the agent's thread, while the root is ending
+
+    def score_ending(self, closed: Closed, span: Any) -> list[_Work]:
+        """Evaluate a turn whose root is ending, and write its span events."""
+        works = []
+        for group in self.groups(closed):
+            scored, pending = self._score(group, closed, self._budget)
+            if group.root.span_id == span.context.span_id:
+                self.span_events.while_ending(span, scored.scores, group.root.end_ns)
+            else:
+                self.span_events.root_already_ended(scored.scores)
+            works.append(_Work(scored, pending))
+        return works
+
+    def score_ended(self, closed: Closed, span: Any) -> list[_Work]:
+        """The same where the SDK did not call ``_on_ending``: the root has just ended."""
+        works = []
+        for group in self.groups(closed):
+            scored, pending = self._score(group, closed, self._budget)
+            if group.root.span_id == span.context.span_id:
+                self.span_events.after_end(span, scored.scores, group.root.end_ns)
+            works.append(_Work(scored, pending))
+        return works
+
+    # --- on the worker
+
+    def handle(self, batch: list[Any]) -> None:
+        """Evaluate what was closed elsewhere, finish what the budget cut, and render everything."""
+        done: list[ScoredTurn] = []
+        for item in batch:
+            if item.__class__ is _Work:
+                if item.pending:
+                    more, _, seconds = self._evaluate(item.scored.turn, item.pending, None)
+                    item.scored.scores = [*item.scored.scores, *more]
+                    item.scored.seconds += seconds
+                done.append(item.scored)
+            else:
+                for group in self.groups(item):
+                    scored, _ = self._score(group, item, None)
+                    self.span_events.root_already_ended(scored.scores)
+                    done.append(scored)
+        self.emit(done)
+
+    def emit(self, done: Sequence[ScoredTurn]) -> None:
+        """Send scored turns through every outlet. A failing outlet is counted; the others still run."""
+        if not done:
+            return
+        for scored in done:
+            self._accounting.account(scored)
+            self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code")
+            self._remember(scored)
+        for outlet in self.outlets:
+            try:
+                outlet.emit(done)
+            except Exception as error:  # an outlet's fault is a counter
+                self.count_emit_error(outlet.name, type(error).__name__)
+        if self.kept is not None:
+            self.kept.extend(done)
+
+    def count_emit_error(self, outlet: str, reason: str) -> None:
+        """Count a failure of an outlet, and log it the first time."""
+        key = (outlet, reason)
+        self.emit_errors[key] += 1
+        if self.emit_errors[key] == 1:
+            _log.warning("outlet %s failed: %s (counted from now on)", outlet, reason)
+
+    def flush(self, timeout: float) -> bool:
+        """Flush every outlet; False unless all had handed over everything in time."""
+        deadline = time.monotonic() + timeout
+        return all([self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in self.outlets])
+
+    def _flush_one(self, outlet: Outlet, timeout: float) -> bool:
+        try:
+            return outlet.flush(timeout)
+        except Exception as error:
+            self.count_emit_error(outlet.name, type(error).__name__)
+            return False
+
+    def close(self) -> None:
+        """Close every outlet."""
+        for outlet in self.outlets:
+            try:
+                outlet.close()
+            except Exception as error:
+                self.count_emit_error(outlet.name, type(error).__name__)
+
+    def why(self, turn_id: str) -> dict[str, str] | None:
+        """For each metric what became of it on a recent turn; None when the turn is not remembered."""
+        found = self._recent.get(turn_id)
+        return dict(found) if found is not None else None
+
+    # --- the steps
+
+    def groups(self, closed: Closed) -> list[Group]:
+        """The turns in what was closed."""
+        records = [span if span.__class__ is SpanRecord else from_span(span) for span in closed.spans]
+        if closed.size > MAX_VALUE_CHARS:
+            for record in records:
+                cut_long_values(record)
+        if closed.logs:
+            _attach_logs(records, closed.logs)
+        if closed.sole:
+            root_id = closed.root.context.span_id
+            root = next((record for record in records if record.span_id == root_id), None)
+            if root is None:  # closed before its root ended
+                root = from_span(closed.root)
+                records.append(root)
+            groups = [Group(root, records)]
+        else:
+            groups = split(records)
+            if closed.leftover:
+                groups = [group for group in groups if root_role(group.root.attributes, group.root.scope, group.root.name) is not None]
+        if closed.references and groups and groups[0].root.references is None:
+            groups[0].root.references = closed.references
+        scored = sum(len(group.members) for group in groups)
+        if scored < len(records):
+            self.spans_left_out["not_in_a_turn"] += len(records) - scored
+        return groups
+
+    def _score(self, group: Group, closed: Closed, budget: float | None) -> tuple[ScoredTurn, Sequence[BoundMetric]]:
+        turn = build_turn(group.root, group.members, close_reason=closed.reason, complete=closed.complete and group.root_seen)
+        scores, pending, seconds = self._evaluate(turn, self.metrics, budget)
+        record = group.root
+        trace_state = record.context.trace_state if record.context is not None else None
+        root = Root(record.trace_id, record.span_id, record.sampled, trace_state, record.resource_attributes)
+        return ScoredTurn(turn, root, scores, size=closed.size, seconds=seconds), pending
+
+    def _evaluate(
+        self, turn: Turn, metrics: Sequence[BoundMetric], budget: float | None
+    ) -> tuple[list[Score], Sequence[BoundMetric], float]:
+        """The scores, the metrics that the budget left over, and the seconds it took."""
+        scores: list[Score] = []
+        base = hashlib.sha256(turn.turn_id.encode())
+        revision = b"%d" % turn.revision
+        clock = time.perf_counter
+        start = clock()
+        deadline = start + budget if budget is not None else float("inf")
+        for index, metric in enumerate(metrics):
+            score = metric.evaluate(turn)
+            if score.status != "skipped":
+                digest = base.copy()
+                digest.update(self._keys[metric] + revision)
+                score.result_id = digest.hexdigest()[:32]
+            scores.append(score)
+            if clock() > deadline:
+                return scores, metrics[index + 1 :], clock() - start
+        return scores, (), clock() - start
+
+    def _remember(self, scored: ScoredTurn) -> None:
+        self._recent[scored.turn.turn_id] = tuple((score.metric, _outcome(score)) for score in scored.scores)
+        if len(self._recent) > _RING:
+            self._recent.popitem(last=False)
+
+
+def from_span(span: Any) -> SpanRecord:
+    """The record of an SDK span (imported late: replay has no SDK spans)."""
+    from .spans.sdk import from_sdk
+
+    return from_sdk(span)
+
+
+def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) -> None:
+    for record in records:
+        parts = logs.get(record.span_id)
+        if parts:
+            record.logs = parts
+
+
+def _outcome(score: Score) -> str:
+    if score.status == "error":
+        return f"error: {score.error_type}"
+    if score.status == "skipped":
+        return f"skipped: {score.detail.get('reason', '')}"
+    return "scored"

@@ -1,0 +1,155 @@
+"""The door for spans of this process: a SpanProcessor that can stand anywhere in a provider's list.
+
+On the agent's thread it collects, and when a turn's root ends with nothing open below it, evaluates and writes the span
+events. Nothing it does can raise into the agent, block it, or do I/O.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+
+from . import names
+from .clock import SYSTEM_CLOCK, Clock
+from .config import Config, load_config
+from .dialects.reader import ROLE_KEYS, is_genai_scope
+from .engine import Engine
+from .expect import current_references
+from .pipeline import INLINE_MAX_BYTES
+from .spans.sdk import attributes_of, peek
+from .turns.roots import root_role
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opentelemetry.context import Context
+
+_log = logging.getLogger("otel_agenteval")
+
+
+class AgentEvalSpanProcessor(SpanProcessor):
+    """Puts turns together from GenAI spans, evaluates them, and sends the scores out.
+
+    Args:
+        config: a :class:`Config`, a mapping of the same form, a path to a YAML file, or None for file and environment.
+        logger_provider: where log events go (default: the global LoggerProvider).
+        meter_provider: where OTLP metrics go when they are on (default: the global MeterProvider).
+        clock: for tests.
+
+    Raises:
+        ConfigError: the configuration is not valid.
+    """
+
+    def __init__(
+        self,
+        config: Config | Mapping[str, Any] | str | None = None,
+        *,
+        logger_provider: Any = None,
+        meter_provider: Any = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.engine = Engine(load_config(config), logger_provider=logger_provider, meter_provider=meter_provider, clock=clock)
+        self._assembler = self.engine.assembler
+        self._pipeline = self.engine.pipeline
+        self._started = False
+        self._passive = False
+        self._ending_is_called = False
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Note that a span is open."""
+        try:
+            if not self._started:
+                self._first_span(span)
+            if self._passive:
+                return
+            trace_id, span_id, parent_id, scope = peek(span)
+            if scope == names.SCOPE:
+                return
+            attributes = attributes_of(span)
+            if ROLE_KEYS.isdisjoint(attributes) and not is_genai_scope(scope):
+                role = references = None
+            else:
+                role = root_role(attributes, scope, span.name)
+                references = current_references(parent_context) if role is not None else None
+            engine = self.engine
+            with engine.lock:
+                self._assembler.start(trace_id, span_id, parent_id, role, span, references)
+            if engine.worker.idle:
+                engine.worker.wake()
+        except Exception as error:
+            self.engine.failed("on_start", error)
+
+    def _on_ending(self, span: Span) -> None:
+        """A span is about to end: if it is a turn's root, this is the moment to score it."""
+        try:
+            self._ending_is_called = True
+            trace_id, span_id, _, _ = peek(span)
+            if not self._assembler.may_be_root(trace_id, span_id):
+                return
+            with self.engine.lock:
+                closed = self._assembler.ending(trace_id, span_id)
+            if closed is None:
+                return
+            if closed.size > INLINE_MAX_BYTES:
+                self.engine.take([closed])
+                return
+            for work in self._pipeline.score_ending(closed, span):
+                self._hand_over(work)
+        except Exception as error:
+            self.engine.failed("on_ending", error)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """A span ended."""
+        try:
+            if self._passive:
+                return
+            trace_id, span_id, _, scope = peek(span)
+            if scope == names.SCOPE:
+                return
+            attributes = attributes_of(span)
+            size = 512
+            for value in attributes.values():
+                if value.__class__ is str:
+                    size += len(value)
+            engine = self.engine
+            with engine.lock:
+                engine.spans_received += 1
+                closed = self._assembler.end(trace_id, span_id, span, size, not ROLE_KEYS.isdisjoint(attributes))
+            if closed:
+                self._after(closed, span)
+        except Exception as error:
+            self.engine.failed("on_end", error)
+
+    def _after(self, closed: list[Any], span: ReadableSpan) -> None:
+        for item in closed:
+            if not self._ending_is_called and item.reason == "root_ended" and item.root is span and item.size <= INLINE_MAX_BYTES:
+                for work in self._pipeline.score_ended(item, span):
+                    self._hand_over(work)
+            else:
+                self.engine.take([item])
+
+    def _hand_over(self, work: Any) -> None:
+        if not self.engine.worker.put(work, work.scored.size):
+            self._pipeline.spans_left_out["queue_full"] += 1
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Hand over the scores of all turns that are closed. False unless that was all done in time.
+
+        Open turns stay open, and judges are not waited for.
+        """
+        return self.engine.flush(timeout_millis / 1000)
+
+    def shutdown(self) -> None:
+        """Evaluate open turns, hand everything over within ``exit_timeout``, and release ports and files."""
+        self.engine.shutdown()
+
+    def _first_span(self, span: Span) -> None:
+        self._started = True
+        self.engine.register_exit()
+        siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
+        first = next((sibling for sibling in siblings if isinstance(sibling, AgentEvalSpanProcessor)), self)
+        if first is not self:
+            self._passive = True
+            _log.warning("this provider has two AgentEvalSpanProcessors; the second one does nothing")

@@ -1,0 +1,118 @@
+"""Turns from recorded telemetry: OTLP/JSON lines, as the Collector's file exporter writes them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from . import jsonio
+from .errors import AgentEvalError
+from .model import Turn
+from .registry import require
+from .spans.otlp import NotASpan, OtlpLog, from_json
+from .spans.record import SpanRecord, cut_long_values
+from .turns.build import build_turn
+from .turns.roots import split
+
+Report = Callable[[str], None]
+"""Gets one line about each thing that could not be read."""
+
+
+class Reading:
+    """What a reading found, for exit codes and progress (``on_progress`` is called every thousand lines)."""
+
+    def __init__(self, on_progress: Callable[[Reading], None] | None = None) -> None:
+        self.on_progress = on_progress
+        self.lines = 0
+        self.bad = 0
+        self.spans = 0
+        self.logs = 0
+        self.turns = 0
+
+
+def load_turns(paths: Iterable[str | Path] | str | Path, *, report: Report | None = None, reading: Reading | None = None) -> Iterator[Turn]:
+    """The turns in recorded traces, by start time.
+
+    Args:
+        paths: files of OTLP/JSON lines, traces and logs in any order; ``-`` is standard input; ``.gz`` and ``.zst`` are unpacked.
+        report: called with one line per thing that could not be read (``file:line: why``); default: standard error.
+        reading: filled with counts while it runs.
+
+    Raises:
+        AgentEvalError: a file cannot be opened.
+    """
+    if isinstance(paths, (str, Path)):
+        paths = [paths]
+    seen = reading if reading is not None else Reading()
+    say = report or (lambda line: print(line, file=sys.stderr))
+    traces: dict[int, list[SpanRecord]] = {}
+    by_span: dict[tuple[int, int], SpanRecord] = {}
+    logs: list[OtlpLog] = []
+    for item in _items(paths, seen, say):
+        if isinstance(item, OtlpLog):
+            logs.append(item)
+            continue
+        key = (item.trace_id, item.span_id)
+        if key not in by_span:  # exporters that retry send a span twice
+            by_span[key] = item
+            traces.setdefault(item.trace_id, []).append(item)
+    for log in logs:
+        home = by_span.get((log.trace_id, log.span_id))
+        if home is not None:
+            home.logs = [*home.logs, log.part]
+    groups = [group for records in traces.values() for group in split(records)]
+    groups.sort(key=lambda group: group.root.start_ns)
+    for group in groups:
+        seen.turns += 1
+        yield build_turn(group.root, group.members, close_reason="recorded_file", complete=group.root_seen)
+
+
+def _items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
+    for path in paths:
+        with _open(str(path)) as stream:
+            for number, line in enumerate(stream, 1):
+                if not line.strip():
+                    continue
+                seen.lines += 1
+                if seen.on_progress is not None and seen.lines % 1_000 == 0:
+                    seen.on_progress(seen)
+                where = f"{path}:{number}"
+                try:
+                    found = list(from_json(jsonio.loads(line)))
+                except NotASpan as problem:
+                    seen.bad += 1
+                    say(f"{where}: not OTLP: {problem}")
+                    continue
+                except ValueError as problem:
+                    seen.bad += 1
+                    say(f"{where}: not JSON: {str(problem)[:120]}")
+                    continue
+                for item in found:
+                    if isinstance(item, NotASpan):
+                        seen.bad += 1
+                        say(f"{where}: skipped: {item}")
+                    elif isinstance(item, OtlpLog):
+                        seen.logs += 1
+                        yield item
+                    else:
+                        seen.spans += 1
+                        cut_long_values(item)
+                        yield item
+
+
+def _open(path: str) -> BinaryIO | io.BufferedReader | Any:
+    try:
+        if path == "-":
+            return io.BufferedReader(sys.stdin.buffer)  # type: ignore[type-var]
+        if path.endswith(".gz"):
+            return gzip.open(path, "rb")
+        if path.endswith((".zst", ".zstd")):
+            zstandard = require("zstandard", feature="reading .zst files", extra="zstd")
+            return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(open(path, "rb"), closefd=True))
+        return open(path, "rb")
+    except OSError as problem:
+        raise AgentEvalError(f"{path}: cannot be read: {problem.strerror or problem}") from None

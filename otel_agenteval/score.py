@@ -1,0 +1,148 @@
+"""What a metric says of one turn: a value, a reason why there is none, or an error; never two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from .errors import ConfigError, nearest
+
+Status = Literal["ok", "skipped", "error"]
+Kind = Literal["code", "embed", "llm"]
+Direction = Literal["up", "down", "neutral"]
+ScoreType = Literal["numeric", "boolean"]
+Policy = Literal["gate", "trend"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "status": ("ok", "skipped", "error"),
+    "direction": ("up", "down", "neutral"),
+    "type": ("numeric", "boolean"),
+    "policy": ("gate", "trend"),
+}
+
+
+class Score:
+    """One metric's result on one turn (or conversation).
+
+    Attributes:
+        metric: canonical name, ``code_…``, ``embed_…`` or ``llm_…``.
+        value: the number; ``None`` unless ``status`` is ``ok``. Booleans are 1.0 and 0.0.
+        passed: whether the value meets the threshold; ``None`` for a metric that only trends.
+        status: ``ok``; ``skipped`` (a need is absent, see ``detail["reason"]``); ``error`` (see ``error_type``).
+        label: low-cardinality word for the result (``pass``/``fail`` where ``passed`` is known).
+        explanation: one sentence for a person. It can quote the agent's content.
+        detail: facts behind the value. ``detail["vacuous"]`` marks a perfect value that only means "nothing to evaluate".
+        also: companion results by name, each a Score.
+        kind: ``code``, ``embed`` or ``llm``: how it was computed, and what it costs.
+        unit: UCUM unit of ``value`` (``1``, ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``).
+        direction: ``up`` when more is better, ``down`` when less is, ``neutral`` otherwise.
+        threshold: the bound that ``passed`` compares with.
+        type: ``boolean`` or ``numeric``.
+        version: the metric's version; a change of formula changes it.
+        error_type: low-cardinality name of the failure when ``status`` is ``error``.
+        policy: ``gate`` (must always pass) or ``trend`` (watch it).
+        result_id: the same in every outlet; empty until the score belongs to a turn in a pipeline.
+    """
+
+    __slots__ = (
+        "also", "detail", "direction", "error_type", "explanation", "kind", "label", "metric", "passed",
+        "policy", "result_id", "status", "threshold", "type", "unit", "value", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        metric: str,
+        value: float | None = None,
+        passed: bool | None = None,
+        status: Status = "ok",
+        label: str | None = None,
+        explanation: str | None = None,
+        detail: dict[str, Any] | None = None,
+        also: dict[str, Score] | None = None,
+        kind: Kind = "code",
+        unit: str = "1",
+        direction: Direction = "up",
+        threshold: float | None = None,
+        type: ScoreType = "numeric",  # noqa: A002 - the contract's field name
+        version: str = "1",
+        error_type: str | None = None,
+        policy: Policy = "trend",
+        result_id: str = "",
+    ) -> None:
+        self.metric = metric
+        self.value = value
+        self.passed = passed
+        self.status = status
+        self.label = label
+        self.explanation = explanation
+        self.detail = {} if detail is None else detail
+        self.also = {} if also is None else also
+        self.kind = kind
+        self.unit = unit
+        self.direction = direction
+        self.threshold = threshold
+        self.type = type
+        self.version = version
+        self.error_type = error_type
+        self.policy = policy
+        self.result_id = result_id
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the value only means that there was nothing to evaluate."""
+        return bool(self.detail.get("vacuous"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; keys with no content are left out, ``value`` and ``passed`` always stand."""
+        out: dict[str, Any] = {"metric": self.metric, "value": self.value, "passed": self.passed, "status": self.status}
+        for key in ("label", "explanation", "threshold", "error_type", "result_id"):
+            item = getattr(self, key)
+            if item not in (None, ""):
+                out[key] = item
+        if self.detail:
+            out["detail"] = self.detail
+        if self.also:
+            out["also"] = {name: score.to_dict() for name, score in self.also.items()}
+        out.update(kind=self.kind, unit=self.unit, direction=self.direction, type=self.type, version=self.version)
+        out["policy"] = self.policy
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Score:
+        """The inverse of :meth:`to_dict`; absent keys take their defaults.
+
+        Raises:
+            ConfigError: an unknown key, or a value that its key does not allow.
+        """
+        fields = dict(data)
+        for key in fields:
+            if key not in cls.__slots__:
+                raise ConfigError(f"score.{key}: unknown key; did you mean {' or '.join(nearest(key, cls.__slots__, 2))}?")
+        if not isinstance(fields.get("metric"), str):
+            raise ConfigError("score.metric: a name is required")
+        for key, allowed in _CHOICES.items():
+            if key in fields and fields[key] not in allowed:
+                raise ConfigError(f"score.{key}: {fields[key]!r} is not allowed; one of {', '.join(allowed)}")
+        value = fields.get("value")
+        if value is not None:
+            if not isinstance(value, (int, float)):
+                raise ConfigError(f"score.value: {value!r} is not a number")
+            fields["value"] = float(value)
+        if fields.get("passed") not in (None, True, False):
+            raise ConfigError(f"score.passed: {fields['passed']!r} is not allowed; true, false or null")
+        kind = fields["metric"].split("_", 1)[0]
+        fields.setdefault("kind", kind if kind in ("code", "embed", "llm") else "code")
+        fields["detail"] = dict(fields.get("detail") or {})
+        fields["also"] = {name: cls.from_dict({"metric": name, **inner}) for name, inner in (fields.get("also") or {}).items()}
+        return cls(**cast("dict[str, Any]", fields))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Score):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # scores are values with mutable parts
+
+    def __repr__(self) -> str:
+        shown = self.value if self.status == "ok" else f"{self.status}: {self.error_type or self.detail.get('reason', '')}"
+        return f"Score({self.metric}={shown!r}, passed={self.passed})"

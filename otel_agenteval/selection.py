@@ -1,0 +1,62 @@
+"""From configuration to metrics: the inline pack, and what was configured over and beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from .config import Config
+from .errors import ConfigError
+from .registry import BoundMetric, default_pack, resolve
+from .score import Policy
+
+
+def select_metrics(config: Config) -> list[BoundMetric]:
+    """The metrics that a configuration asks for, ready to evaluate.
+
+    First ``inline.metrics`` (``default`` is the default pack), then ``metrics`` in their order. A configured metric takes the
+    place of the inline one of the same name; one metric may be configured several times with different parameters.
+
+    Raises:
+        ConfigError: an unknown metric (with the closest three names) or parameter, a value that is not allowed, or an
+            entry that repeats another; with its path and, where it comes from a file, its line.
+    """
+    configured = [
+        _bind(config, ("metrics", i), entry.name, entry.params, entry.policy) for i, entry in enumerate(config.metric_entries())
+    ]
+    _refuse_repeats(config, configured)
+    replaced = {bound.name for bound in configured}
+    inline = {name: bound for name, bound in _inline(config) if name not in replaced}
+    return [*inline.values(), *configured]
+
+
+def _inline(config: Config) -> Iterable[tuple[str, BoundMetric]]:
+    wanted = config.inline.metrics
+    if wanted == "default":
+        return [(name, _bind(config, ("inline", "metrics"), name, {}, "trend")) for name in default_pack()]
+    bound = [_bind(config, ("inline", "metrics", i), name, {}, "trend") for i, name in enumerate(wanted)]
+    return [(metric.name, metric) for metric in bound]
+
+
+def _bind(config: Config, path: tuple[str | int, ...], name: str, params: dict[str, Any], policy: Policy) -> BoundMetric:
+    try:
+        metric, preset = resolve(name)
+        return BoundMetric(metric, {**preset, **params}, policy)
+    except ConfigError as error:
+        message = str(error)
+        # A parameter's fault already begins with ``metric.parameter``: only then does it belong to a deeper path.
+        deeper = re.match(r"(\w+)\.(\w+)\S*:", message)
+        if deeper is None:
+            raise ConfigError(f"{config.where(path)}: {message}") from None
+        place = config.where((*path, name, deeper[2])).removesuffix(f".{name}.{deeper[2]}")
+        raise ConfigError(f"{place}.{message}") from None
+
+
+def _refuse_repeats(config: Config, configured: list[BoundMetric]) -> None:
+    """Two equal entries would be one result twice, under one id."""
+    seen: dict[tuple[str, str], int] = {}
+    for i, bound in enumerate(configured):
+        first = seen.setdefault((bound.name, bound.signature_hash), i)
+        if first != i:
+            raise ConfigError(f"{config.where(('metrics', i))}: {bound.name} has the same parameters as metrics[{first}]")

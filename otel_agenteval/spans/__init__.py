@@ -1,0 +1,1 @@
+"""Spans in: one light record, whatever door a span came through."""

@@ -1,0 +1,222 @@
+"""Spans and log records from OTLP: protobuf messages and OTLP/JSON (as the Collector's file exporter writes it).
+
+Both forms are read into the same records; unknown fields are ignored, and a span without valid ids is not a span
+(:class:`NotASpan`), because nothing could join it to a turn.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .record import LogPart, SpanEvent, SpanRecord
+
+HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
+
+_CODES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
+_MAX_NESTING = 64
+
+
+class NotASpan(ValueError):
+    """The message holds no usable span; the text says why."""
+
+
+class OtlpLog:
+    """A log record with the ids of the span it belongs to."""
+
+    __slots__ = ("part", "span_id", "trace_id")
+
+    def __init__(self, trace_id: int, span_id: int, part: LogPart) -> None:
+        self.trace_id = trace_id
+        self.span_id = span_id
+        self.part = part
+
+
+# --- OTLP/JSON -----------------------------------------------------------------------------------------------------
+
+
+def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
+    """All spans and log records of one ExportTraceServiceRequest or ExportLogsServiceRequest in JSON form.
+
+    Raises:
+        NotASpan: the value is not such a message at all.
+    """
+    if not isinstance(message, Mapping):
+        raise NotASpan(f"an OTLP/JSON object is required, not {type(message).__name__}")
+    groups = [key for key in ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs") if key in message]
+    if not groups:
+        raise NotASpan("neither resourceSpans nor resourceLogs in this object")
+    for key in groups:
+        spans = "pans" in key
+        for group in _objects(message[key]):
+            resource = _attributes(_object(group.get("resource")).get("attributes"))
+            scopes = group.get("scopeSpans", group.get("scope_spans")) if spans else group.get("scopeLogs", group.get("scope_logs"))
+            for scope_group in _objects(scopes):
+                scope = str(_object(scope_group.get("scope")).get("name") or "")
+                for item in _objects(scope_group.get("spans") if spans else scope_group.get("logRecords", scope_group.get("log_records"))):
+                    try:
+                        yield _span_from_json(item, scope, resource) if spans else _log_from_json(item)
+                    except NotASpan as problem:
+                        yield problem
+
+
+def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any]) -> SpanRecord:
+    flags = _integer(item.get("flags"))
+    status = _object(item.get("status"))
+    code = status.get("code", 0)
+    return SpanRecord(
+        str(item.get("name") or ""),
+        _id(item.get("traceId", item.get("trace_id")), 16, "trace id"),
+        _id(item.get("spanId", item.get("span_id")), 8, "span id"),
+        _id(item.get("parentSpanId", item.get("parent_span_id")), 8, None),
+        remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
+        start_ns=_integer(item.get("startTimeUnixNano", item.get("start_time_unix_nano"))),
+        end_ns=_integer(item.get("endTimeUnixNano", item.get("end_time_unix_nano"))),
+        status=_CODES[code] if isinstance(code, str) and code in _CODES else _integer(code),
+        status_message=str(status["message"]) if status.get("message") else None,
+        attributes=_attributes(item.get("attributes")),
+        events=[
+            SpanEvent(str(event.get("name") or ""), _attributes(event.get("attributes")), _integer(event.get("timeUnixNano")))
+            for event in _objects(item.get("events"))
+        ],
+        scope=scope,
+        resource=resource,
+        truncated=_integer(item.get("droppedAttributesCount")) > 0,
+    )
+
+
+def _log_from_json(item: Mapping[str, Any]) -> OtlpLog:
+    attributes = _attributes(item.get("attributes"))
+    name = item.get("eventName", item.get("event_name")) or attributes.get("event.name") or ""
+    part = LogPart(str(name), attributes, _value(item.get("body"), 0), _integer(item.get("timeUnixNano")))
+    return OtlpLog(
+        _id(item.get("traceId", item.get("trace_id")), 16, "trace id"), _id(item.get("spanId", item.get("span_id")), 8, "span id"), part
+    )
+
+
+def _id(value: Any, size: int, needed: str | None) -> int:
+    """Hex as OTLP/JSON wants it, or base64 as protobuf's own JSON mapping writes it; 0 for none."""
+    if value and isinstance(value, str):
+        if len(value) == 2 * size:
+            try:
+                number = int(value, 16)
+            except ValueError:
+                number = 0
+        else:
+            try:
+                raw = base64.b64decode(value, validate=True)
+            except (binascii.Error, ValueError):
+                raw = b""
+            number = int.from_bytes(raw, "big") if len(raw) == size else 0
+        if number or needed is None:
+            return number
+    if needed is None:
+        return 0
+    raise NotASpan(f"no valid {needed}: {str(value)[:40]!r} is not {2 * size} hex digits")
+
+
+def _integer(value: Any) -> int:
+    """OTLP/JSON writes 64-bit integers as text or number; anything else is 0."""
+    if value.__class__ is int:
+        return value  # type: ignore[no-any-return]
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(value: Any) -> Iterable[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else ()
+
+
+def _attributes(items: Any) -> dict[str, Any]:
+    return {str(item["key"]): _value(item.get("value"), 0) for item in _objects(items) if item.get("key")}
+
+
+def _value(value: Any, depth: int) -> Any:
+    if not isinstance(value, Mapping):
+        return None
+    for kind, inner in value.items():
+        if kind in ("stringValue", "string_value"):
+            return inner if isinstance(inner, str) else str(inner)
+        if kind in ("intValue", "int_value"):
+            return _integer(inner)
+        if kind in ("doubleValue", "double_value", "boolValue", "bool_value", "bytesValue", "bytes_value"):
+            return inner
+        if depth >= _MAX_NESTING:
+            return None
+        if kind in ("arrayValue", "array_value"):
+            return [_value(item, depth + 1) for item in _objects(_object(inner).get("values"))]
+        if kind in ("kvlistValue", "kvlist_value"):
+            pairs = _objects(_object(inner).get("values"))
+            return {str(pair.get("key")): _value(pair.get("value"), depth + 1) for pair in pairs}
+    return None
+
+
+# --- OTLP protobuf -------------------------------------------------------------------------------------------------
+
+
+def from_proto(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
+    """All spans of an ExportTraceServiceRequest, or log records of an ExportLogsServiceRequest (protobuf messages)."""
+    spans = hasattr(message, "resource_spans")
+    for group in message.resource_spans if spans else message.resource_logs:
+        resource = _proto_attributes(group.resource.attributes)
+        for scope_group in group.scope_spans if spans else group.scope_logs:
+            for item in scope_group.spans if spans else scope_group.log_records:
+                if len(item.trace_id) != 16 or len(item.span_id) != 8:
+                    yield NotASpan(f"ids of {len(item.trace_id)} and {len(item.span_id)} bytes; 16 and 8 are needed")
+                elif spans:
+                    yield _span_from_proto(item, scope_group.scope.name, resource)
+                else:
+                    yield _log_from_proto(item)
+
+
+def _span_from_proto(item: Any, scope: str, resource: dict[str, Any]) -> SpanRecord:
+    flags = item.flags
+    return SpanRecord(
+        item.name,
+        int.from_bytes(item.trace_id, "big"),
+        int.from_bytes(item.span_id, "big"),
+        int.from_bytes(item.parent_span_id, "big"),
+        remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
+        start_ns=item.start_time_unix_nano,
+        end_ns=item.end_time_unix_nano,
+        status=item.status.code,
+        status_message=item.status.message or None,
+        attributes=_proto_attributes(item.attributes),
+        events=[SpanEvent(event.name, _proto_attributes(event.attributes), event.time_unix_nano) for event in item.events],
+        scope=scope,
+        resource=resource,
+        truncated=item.dropped_attributes_count > 0,
+    )
+
+
+def _log_from_proto(item: Any) -> OtlpLog:
+    attributes = _proto_attributes(item.attributes)
+    name = getattr(item, "event_name", "") or attributes.get("event.name") or ""
+    part = LogPart(str(name), attributes, _proto_value(item.body, 0), item.time_unix_nano)
+    return OtlpLog(int.from_bytes(item.trace_id, "big"), int.from_bytes(item.span_id, "big"), part)
+
+
+def _proto_attributes(items: Any) -> dict[str, Any]:
+    return {item.key: _proto_value(item.value, 0) for item in items}
+
+
+def _proto_value(value: Any, depth: int) -> Any:
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return None
+    inner = getattr(value, kind)
+    if kind == "array_value":
+        return [_proto_value(item, depth + 1) for item in inner.values] if depth < _MAX_NESTING else None
+    if kind == "kvlist_value":
+        return {pair.key: _proto_value(pair.value, depth + 1) for pair in inner.values} if depth < _MAX_NESTING else None
+    if kind == "bytes_value":
+        return base64.b64encode(inner).decode()
+    return inner

@@ -1,0 +1,118 @@
+"""The few fields of a span that the engine keeps. Ids are integers; 0 is "no parent"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+UNSET, ERROR = 0, 2
+
+MAX_VALUE_CHARS = 1_000_000
+"""A longer text attribute is cut here, and its record marked as truncated: content beyond it cannot be scored."""
+
+
+class SpanEvent(NamedTuple):
+    """A span event: an exception, or content in dialects that write it there."""
+
+    name: str
+    attributes: dict[str, Any]
+    time_ns: int = 0
+
+
+class LogPart(NamedTuple):
+    """A log record that belongs to a span: newer instrumentations write message content there."""
+
+    name: str
+    attributes: dict[str, Any]
+    body: Any
+    time_ns: int = 0
+
+
+class SpanRecord:
+    """One ended span (or, while the turn root is ending, one that is about to). Nobody writes to its attributes."""
+
+    __slots__ = (
+        "attributes", "context", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource", "scope",
+        "span_id", "start_ns", "status", "status_message", "trace_id", "truncated",
+    )  # fmt: skip
+
+    attributes: dict[str, Any]
+    events: Sequence[SpanEvent]
+    logs: Sequence[LogPart]
+    references: dict[str, Any] | None
+    """What ``expect()`` said where the span started."""
+    resource: Any
+    """Resource attributes, or the SDK's Resource."""
+    context: Any
+    """The SDK's SpanContext, for spans of this process."""
+
+    def __init__(
+        self,
+        name: str,
+        trace_id: int,
+        span_id: int,
+        parent_id: int = 0,
+        *,
+        remote_parent: bool = False,
+        start_ns: int = 0,
+        end_ns: int = 0,
+        status: int = UNSET,
+        status_message: str | None = None,
+        attributes: dict[str, Any] | None = None,
+        events: Sequence[SpanEvent] = (),
+        scope: str = "",
+        resource: Any = None,
+        truncated: bool = False,
+    ) -> None:
+        self.name = name
+        self.trace_id = trace_id
+        self.span_id = span_id
+        self.parent_id = parent_id
+        self.remote_parent = remote_parent
+        self.start_ns = start_ns
+        self.end_ns = end_ns
+        self.status = status
+        self.status_message = status_message
+        self.attributes = {} if attributes is None else attributes
+        self.events = events
+        self.logs = ()
+        self.scope = scope
+        self.resource = {} if resource is None else resource
+        self.context = None
+        self.truncated = truncated
+        self.references = None
+
+    @property
+    def resource_attributes(self) -> Mapping[str, Any]:
+        """Attributes of the resource that made the span."""
+        resource = self.resource
+        return resource if resource.__class__ is dict else resource.attributes  # type: ignore[no-any-return]
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the trace is exported; taken for granted where the span says nothing."""
+        return self.context is None or bool(self.context.trace_flags.sampled)
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds, or None while one end is unknown."""
+        return (self.end_ns - self.start_ns) / 1e9 if self.start_ns and self.end_ns >= self.start_ns else None
+
+    def __repr__(self) -> str:
+        return f"SpanRecord({self.name!r}, {self.trace_id:032x}-{self.span_id:016x})"
+
+
+def cut_long_values(record: SpanRecord) -> int:
+    """Cut text attributes that are too long to keep, mark the record, and return its size in bytes (roughly)."""
+    size = 512
+    for key, value in list(record.attributes.items()):
+        if value.__class__ is str:
+            length = len(value)
+            if length > MAX_VALUE_CHARS:
+                record.attributes = {**record.attributes, key: value[:MAX_VALUE_CHARS]}  # the original may be the SDK's own
+                record.truncated = True
+                length = MAX_VALUE_CHARS
+            size += length
+        elif value.__class__ in (list, tuple, dict):
+            size += 64 * len(value)
+    return size

@@ -1,0 +1,512 @@
+"""When a turn is over.
+
+Two sources feed one state. Spans of this process announce their start, so a turn closes at the very moment when its root
+has ended and nothing below it is open. Spans that arrive only after their end (OTLP; a processor that was added while
+spans were open) wait: for ``decision_delay`` after their local root was seen, else until the trace has been idle.
+
+An *owner* is a span that may turn out to be a turn root: a local root, or below an application's spans the topmost span
+that is an agent, a workflow, a chain or not known yet. Everything below an owner counts towards it. A parent that ended
+still collects its children; an owner that turns out to be no root hands its spans up.
+
+The assembler has no lock and does no I/O: whoever owns it serialises the calls. It never reads attributes beyond a span's
+role; what it closes goes to the caller as a :class:`Closed`, to be understood and evaluated elsewhere.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialects.step import AGENT, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
+from ..model import CloseReason
+from ..spans.record import LogPart
+
+_OWNER_ROLES = ROOT_ROLES | {UNKNOWN}
+_TURN_ROLES = frozenset((AGENT, WORKFLOW))
+_PLAIN_KEPT = 256
+"""Spans kept of a trace that has shown no GenAI span yet."""
+_RECENT = 4_096
+_PER_TICK = 3_000
+
+Role = Callable[[Any], "str | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds in time (seconds), turns, spans and bytes."""
+
+    decision_delay: float = 2.0
+    idle_timeout: float = 300.0
+    max_duration: float = 3600.0
+    max_open: int = 50_000
+    max_spans: int = 2_000
+    max_bytes: int = 4 * 1024 * 1024
+    total_bytes: int = 256 * 1024 * 1024
+
+
+class Node:
+    """An open or ended span of this process."""
+
+    __slots__ = ("owner", "parent", "span")
+
+    owner: Owner
+
+    def __init__(self, span: Any, parent: Node | None) -> None:
+        self.span = span
+        self.parent = parent
+
+
+class Owner(Node):
+    """A span that may be a turn root, and what counts towards it."""
+
+    __slots__ = ("closed", "deadline", "ended", "genai", "members", "open", "references", "role", "size", "span_id", "turns", "up")
+
+    def __init__(self, span: Any, parent: Node | None, role: str | None, span_id: int, up: Owner | None) -> None:
+        self.span = span
+        self.parent = parent
+        self.owner = self
+        self.role = role
+        self.span_id = span_id
+        self.up = up
+        self.open = 1
+        self.members: list[Any] = []
+        self.size = 0
+        self.turns = 0
+        self.ended = False
+        self.closed = False
+        self.genai = role is not None
+        self.deadline = 0.0
+        self.references: dict[str, Any] | None = None
+
+
+class Trace:
+    """What is known of one trace at the moment."""
+
+    __slots__ = ("deadline", "first_seen", "last_seen", "logs", "loose", "loose_size", "nodes", "owners", "root_seen", "trace_id")
+
+    def __init__(self, trace_id: int, now: float) -> None:
+        self.trace_id = trace_id
+        self.nodes: dict[int, Node] = {}
+        self.owners = 0
+        self.loose: list[Any] = []
+        self.loose_size = 0
+        self.logs: dict[int, list[LogPart]] | None = None
+        self.root_seen = False
+        self.first_seen = now
+        self.last_seen = now
+        self.deadline = 0.0
+
+
+@dataclass(slots=True)
+class Closed:
+    """Spans that wait for nothing more: one turn (``sole``), or one or more to be told apart, or none."""
+
+    trace_id: int
+    spans: list[Any]
+    reason: CloseReason
+    complete: bool
+    root: Any = None
+    """The owner's span."""
+    sole: bool = False
+    """Whether the owner is the root of exactly one turn that holds all spans."""
+    leftover: bool = False
+    """Whether turns of this local root were closed before: then what is left is no turn of its own."""
+    logs: dict[int, list[LogPart]] | None = None
+    references: dict[str, Any] | None = None
+    size: int = 0
+
+
+class Assembler:
+    """The state of all open turns. Not thread-safe: its owner serialises the calls.
+
+    Args:
+        limits: bounds.
+        role: tells an ended (or still open) span's role from what it says now.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, limits: Limits, role: Role, now: Callable[[], float]) -> None:
+        self._limits = limits
+        self._role = role
+        self._now = now
+        self._traces: OrderedDict[int, Trace] = OrderedDict()
+        self._heap: list[tuple[float, int, Trace, Owner | None]] = []
+        self._sequence = itertools.count()
+        self._recent: OrderedDict[int, float] = OrderedDict()
+        self._size = 0
+        self.late_spans = 0
+        self.late_ages: deque[float] = deque(maxlen=1_024)
+        """Seconds between a turn's close and its late spans; whoever reports them takes them out."""
+        self.orphan_parents = 0
+        self.pruned_spans = 0
+
+    # --- spans of this process
+
+    def start(self, trace_id: int, span_id: int, parent_id: int, role: str | None, span: Any, references: dict[str, Any] | None = None) -> None:
+        """A span started. ``parent_id`` is 0 for a span without a parent, or with one in another process."""
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            trace = self._open_trace(trace_id)
+        parent = trace.nodes.get(parent_id) if parent_id else None
+        if parent is None:
+            owner = Owner(span, None, role, span_id, None)
+            if parent_id:
+                self._note_orphan(trace_id)
+            trace.nodes[span_id] = owner
+            trace.owners += 1
+            self._set_deadline(trace, owner, self._now() + self._limits.max_duration)
+        else:
+            owner = self._owner_of(parent)
+            owner.open += 1
+            if owner.role in _OWNER_ROLES:
+                trace.nodes[span_id] = owner
+            elif role in _OWNER_ROLES:
+                owner.genai = True
+                owner = trace.nodes[span_id] = Owner(span, parent, role, span_id, owner)
+                trace.owners += 1
+            else:
+                node = trace.nodes[span_id] = Node(span, parent)
+                node.owner = owner
+                if role is not None:
+                    owner.genai = True
+        if references is not None and owner.references is None:
+            owner.references = references
+
+    def may_be_root(self, trace_id: int, span_id: int) -> bool:
+        """A cheap first look, safe without serialising: only then is :meth:`ending` worth its call."""
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            return False
+        node = trace.nodes.get(span_id)
+        return node.__class__ is Owner and node.span_id == span_id  # type: ignore[union-attr]
+
+    def ending(self, trace_id: int, span_id: int) -> Closed | None:
+        """A span is about to end. If it is a turn root and nothing else below it is open, this is its turn."""
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            return None
+        owner = trace.nodes.get(span_id)
+        if owner.__class__ is not Owner or owner.span_id != span_id or owner.open != 1 or owner.closed or owner.owner is not owner:  # type: ignore[union-attr]
+            return None
+        if not owner.genai and self._role(owner.span) is None:  # type: ignore[union-attr]
+            return None
+        owner.role = self._role(owner.span)  # type: ignore[union-attr]
+        if not self._is_root(owner):  # type: ignore[arg-type]
+            return None
+        return self._close(trace, owner, "root_ended", complete=True, ending=owner.span)  # type: ignore[arg-type, union-attr]
+
+    def end(self, trace_id: int, span_id: int, span: Any, size: int, genai: bool) -> Sequence[Closed]:
+        """A span ended; ``genai`` says that it has GenAI attributes. Returns what it closed: mostly nothing."""
+        trace = self._traces.get(trace_id)
+        node = trace.nodes.get(span_id) if trace is not None else None
+        if trace is None or node is None:
+            return self.add(trace_id, span, size, local_root=False)
+        owner = self._owner_of(node)
+        own = node.__class__ is Owner and node.span_id == span_id  # type: ignore[attr-defined]
+        owner.open -= 1
+        if own:
+            node.ended = True  # type: ignore[attr-defined]
+            if not owner.closed:
+                node.span = span
+        if owner.closed:
+            if not own:
+                self._note_late(trace_id)
+        else:
+            if genai:
+                owner.genai = True
+            if owner.genai or len(owner.members) < _PLAIN_KEPT:
+                owner.members.append(span)
+                owner.size += size
+                self._size += size
+            else:
+                self.pruned_spans += 1
+                if not own:
+                    trace.nodes.pop(span_id, None)
+        if owner.open == 0:
+            return self._complete(trace, owner)
+        if own and node is owner and not owner.closed:
+            self._set_deadline(trace, owner, self._now() + self._limits.decision_delay)
+        limits = self._limits
+        if owner.size > limits.max_bytes or len(owner.members) > limits.max_spans or self._size > limits.total_bytes:
+            return self._enforce(trace, owner)
+        return ()
+
+    # --- spans that arrive after their end, and log records
+
+    def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
+        """A span arrived without having announced its start. ``local_root``: it has no parent, or a remote one."""
+        if trace_id in self._recent and trace_id not in self._traces:
+            self._note_late(trace_id)
+            return []
+        trace = self._traces.get(trace_id) or self._open_trace(trace_id)
+        now = trace.last_seen = self._now()
+        trace.loose.append(span)
+        trace.loose_size += size
+        self._size += size
+        limits = self._limits
+        if local_root:
+            trace.root_seen = True
+        wanted = min(now + (limits.decision_delay if trace.root_seen else limits.idle_timeout), trace.first_seen + limits.max_duration)
+        # Only the idle deadline may move later, and it does so lazily, when the heap hands it out.
+        if trace.owners == 0 and (trace.deadline == 0.0 or wanted < trace.deadline):
+            trace.deadline = wanted
+            heapq.heappush(self._heap, (wanted, next(self._sequence), trace, None))
+        if len(trace.loose) > limits.max_spans:
+            return self._close_loose(trace, "span_limit")
+        if trace.loose_size > limits.max_bytes:
+            return self._close_loose(trace, "byte_limit")
+        return self._evict()
+
+    def add_log(self, trace_id: int, span_id: int, part: LogPart) -> bool:
+        """A log record that belongs to a span of an open turn; False when there is none (any more)."""
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            return False
+        if trace.logs is None:
+            trace.logs = {}
+        parts = trace.logs.setdefault(span_id, [])
+        if len(parts) >= self._limits.max_spans:
+            return False
+        parts.append(part)
+        return True
+
+    # --- time, bounds, the end
+
+    def tick(self) -> list[Closed]:
+        """Close what has waited long enough."""
+        now = self._now()
+        closed: list[Closed] = []
+        for _ in range(_PER_TICK):
+            if not self._heap or self._heap[0][0] > now:
+                break
+            when, _, trace, owner = heapq.heappop(self._heap)
+            if owner is not None:
+                if owner.closed or owner.deadline != when or self._traces.get(trace.trace_id) is not trace:
+                    continue
+                reason: CloseReason = "delay" if owner.ended else "max_duration"
+                closed.extend(self._force(trace, owner, reason))
+            elif trace.deadline == when and self._traces.get(trace.trace_id) is trace and trace.loose:
+                due = min(trace.last_seen + self._limits.idle_timeout, trace.first_seen + self._limits.max_duration)
+                if not trace.root_seen and due > now:
+                    trace.deadline = due
+                    heapq.heappush(self._heap, (due, next(self._sequence), trace, None))
+                    continue
+                late = now >= trace.first_seen + self._limits.max_duration
+                closed.extend(self._close_loose(trace, "delay" if trace.root_seen else "max_duration" if late else "idle"))
+        return closed
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`tick` has something to do at the earliest."""
+        return self._heap[0][0] if self._heap else None
+
+    def close_all(self, reason: CloseReason) -> list[Closed]:
+        """Close everything, oldest first: shutdown evaluates, it throws nothing away."""
+        closed: list[Closed] = []
+        for trace in list(self._traces.values()):
+            closed.extend(self._close_trace(trace, reason))
+        return closed
+
+    def forget(self) -> None:
+        """Drop everything unevaluated: in a forked child, the parent owns it."""
+        self._traces.clear()
+        self._heap.clear()
+        self._recent.clear()
+        self._size = 0
+
+    @property
+    def open_turns(self) -> int:
+        """Traces with open or waiting spans."""
+        return len(self._traces)
+
+    @property
+    def size(self) -> int:
+        """Bytes held, roughly."""
+        return self._size
+
+    # --- inside
+
+    def _open_trace(self, trace_id: int) -> Trace:
+        trace = self._traces[trace_id] = Trace(trace_id, self._now())
+        return trace
+
+    def _owner_of(self, node: Node) -> Owner:
+        owner = node.owner
+        while owner.owner is not owner:  # an owner that turned out to be no root handed its spans up
+            owner = owner.owner
+        return owner
+
+    def _remember(self, trace_id: int) -> None:
+        self._recent[trace_id] = self._now()
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+
+    def _note_orphan(self, trace_id: int) -> None:
+        self.orphan_parents += 1
+        if trace_id in self._recent:
+            self._note_late(trace_id)
+
+    def _note_late(self, trace_id: int) -> None:
+        self.late_spans += 1
+        closed_at = self._recent.get(trace_id)
+        if closed_at is not None:
+            self.late_ages.append(self._now() - closed_at)
+
+    def _set_deadline(self, trace: Trace, owner: Owner, when: float) -> None:
+        if owner.deadline == 0.0 or when < owner.deadline:  # never later
+            owner.deadline = when
+            heapq.heappush(self._heap, (when, next(self._sequence), trace, owner))
+            if len(self._heap) > 2 * len(self._traces) + 1_024:
+                self._heap = [entry for entry in self._heap if self._alive(entry)]
+                heapq.heapify(self._heap)
+
+    def _alive(self, entry: tuple[float, int, Trace, Owner | None]) -> bool:
+        when, _, trace, owner = entry
+        if self._traces.get(trace.trace_id) is not trace:
+            return False
+        return trace.deadline == when if owner is None else not owner.closed and owner.deadline == when
+
+    def _is_root(self, owner: Owner) -> bool:
+        """Whether this owner's spans can be closed as turns now, or belong to something above."""
+        if owner.up is None:
+            return True
+        if owner.role not in _TURN_ROLES and not (owner.role in ROOT_ROLES and self._holds_model_or_agent(owner)):
+            return False
+        at = owner.parent
+        while at is not None:  # an ancestor may have said only now that it is an agent
+            if self._role(at.span) in _OWNER_ROLES:
+                return False
+            at = at.parent
+        return True
+
+    def _holds_model_or_agent(self, owner: Owner) -> bool:
+        return any(self._role(span) in (LLM, AGENT, WORKFLOW) for span in owner.members)
+
+    def _complete(self, trace: Trace, owner: Owner) -> list[Closed]:
+        """Nothing below the owner is open any more, and itself neither."""
+        closed: list[Closed] = []
+        if not owner.closed:
+            owner.role = self._role(owner.span)
+            if self._is_root(owner):
+                closed.append(self._close(trace, owner, "root_ended", complete=True))
+            else:
+                self._hand_up(owner)
+        return closed + self._leave(trace, owner)
+
+    def _hand_up(self, owner: Owner) -> None:
+        up = owner.up
+        assert up is not None
+        up.members.extend(owner.members)
+        up.size += owner.size
+        up.references = up.references or owner.references
+        owner.members = []
+        owner.owner = up
+        owner.closed = True
+
+    def _close(self, trace: Trace, owner: Owner, reason: CloseReason, complete: bool, ending: Any = None) -> Closed:
+        owner.closed = True
+        spans = owner.members
+        owner.members = []
+        self._size -= owner.size
+        if ending is not None:
+            spans.append(ending)
+        if trace.loose and trace.owners == 1:  # their start was not seen; they belong to the trace's one open turn
+            spans.extend(trace.loose)
+            self._size -= trace.loose_size
+            trace.loose = []
+            trace.loose_size = 0
+        if owner.up is not None:
+            owner.up.turns += 1
+        self._remember(trace.trace_id)
+        root = owner.span
+        owner.span = None  # a deadline that has not come up yet must not keep the turn's content in memory
+        return Closed(
+            trace.trace_id, spans, reason, complete, root, owner.role in _TURN_ROLES, owner.turns > 0, trace.logs,
+            owner.references, owner.size,
+        )  # fmt: skip
+
+    def _leave(self, trace: Trace, owner: Owner) -> list[Closed]:
+        """The owner is done: it no longer counts as open for what is above it, and the trace may be over."""
+        trace.owners -= 1
+        up = owner.up
+        if up is not None:
+            up = self._owner_of(up)
+            if owner.owner is owner:
+                self._drop_nodes(trace, owner)
+            up.open -= 1
+            return self._complete(trace, up) if up.open == 0 else []
+        if trace.owners == 0:
+            if trace.loose:
+                return self._close_loose(trace, "root_ended")
+            self._drop_trace(trace)
+        else:
+            self._drop_nodes(trace, owner)
+        return []
+
+    @staticmethod
+    def _drop_nodes(trace: Trace, owner: Owner) -> None:
+        for span_id in [span_id for span_id, node in trace.nodes.items() if node.owner is owner]:
+            del trace.nodes[span_id]
+
+    def _enforce(self, trace: Trace, owner: Owner) -> list[Closed]:
+        limits = self._limits
+        if len(owner.members) > limits.max_spans:
+            return self._force(trace, owner, "span_limit")
+        if owner.size > limits.max_bytes:
+            return self._force(trace, owner, "byte_limit")
+        return self._evict()
+
+    def _evict(self) -> list[Closed]:
+        limits = self._limits
+        closed: list[Closed] = []
+        while self._traces and (len(self._traces) > limits.max_open or self._size > limits.total_bytes):
+            closed.extend(self._close_trace(next(iter(self._traces.values())), "evicted"))
+        return closed
+
+    def _force(self, trace: Trace, owner: Owner, reason: CloseReason) -> list[Closed]:
+        """Close an owner although something below it is open. Its open spans will be late."""
+        owner.role = self._role(owner.span)
+        closed = [self._close(trace, owner, reason, complete=False)]
+        for node in {id(node): node for node in trace.nodes.values() if node.__class__ is Owner}.values():
+            inner: Owner = node  # type: ignore[assignment]
+            if inner.up is owner and not inner.closed:  # what an application's span was waiting for goes with it
+                closed[0].spans.extend(inner.members)
+                self._size -= inner.size
+                inner.members = []
+                inner.closed = True
+        if owner.up is None:
+            self._drop_trace(trace)
+            if trace.loose:
+                closed.extend(self._close_loose(trace, reason))
+        return closed
+
+    def _drop_trace(self, trace: Trace) -> None:
+        self._traces.pop(trace.trace_id, None)
+        trace.nodes = {}
+
+    def _close_trace(self, trace: Trace, reason: CloseReason) -> list[Closed]:
+        closed: list[Closed] = []
+        owners = {id(node): node for node in trace.nodes.values() if node.__class__ is Owner}
+        for node in owners.values():
+            owner: Owner = node  # type: ignore[assignment]
+            if owner.up is None and not owner.closed:
+                closed.extend(self._force(trace, owner, reason))
+        self._drop_trace(trace)
+        if trace.loose:
+            closed.extend(self._close_loose(trace, reason))
+        return closed
+
+    def _close_loose(self, trace: Trace, reason: CloseReason) -> list[Closed]:
+        spans, size = trace.loose, trace.loose_size
+        trace.loose = []
+        trace.loose_size = 0
+        trace.deadline = 0.0
+        self._size -= size
+        if trace.owners == 0:
+            self._drop_trace(trace)
+        self._remember(trace.trace_id)
+        return [Closed(trace.trace_id, spans, reason, trace.root_seen and reason in ("delay", "root_ended"), logs=trace.logs, size=size)]
+

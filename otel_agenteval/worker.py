@@ -1,0 +1,193 @@
+"""One background thread for everything that may wait: rendering scores, deadlines, evaluating turns that closed late.
+
+The agent's threads only append to a queue that is bounded in bytes; they never wait for the worker. The thread starts with
+the first item, wakes at most a few times a second, and can be missing (before the first item, at exit, in a forked child):
+then whoever flushes does the work.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+_log = logging.getLogger("otel_agenteval")
+
+POLL = 0.25
+"""Seconds between two looks at a queue that is not empty, or at open turns."""
+
+
+class Worker:
+    """A queue and the thread that empties it.
+
+    Args:
+        handle: does the work of a batch of items; its exceptions are logged without content.
+        tick: called at every look, for deadlines; returns whether there is anything that may become due.
+        flush: hands over what handling left in buffers, within the given seconds; False when that was not all.
+        max_bytes: bound of the queue; an item that does not fit is refused.
+    """
+
+    def __init__(self, handle: Callable[[list[Any]], None], tick: Callable[[], bool], flush: Callable[[float], bool], max_bytes: int) -> None:
+        self._handle = handle
+        self._tick = tick
+        self._flush = flush
+        self.max_bytes = max_bytes
+        self.refused = 0
+        self.may_start = True
+        """False at interpreter exit, when no thread can be started any more."""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._queue: deque[tuple[Any, int]] = deque()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._working = threading.Lock()
+        self._wake = threading.Event()
+        self._requests: deque[_Flush] = deque()
+        self._thread: threading.Thread | None = None
+        self.idle = True
+        """Whether the thread sleeps until somebody wakes it."""
+        self._stopping = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in the queue."""
+        return self._bytes
+
+    def put(self, item: Any, size: int) -> bool:
+        """Queue an item; False (and counted) when the queue has no room for it. Never blocks."""
+        with self._lock:
+            if self._bytes + size > self.max_bytes or self._stopping:
+                self.refused += 1
+                return False
+            self._bytes += size
+            self._queue.append((item, size))
+        if self.idle or self._bytes * 2 > self.max_bytes:
+            self.wake()
+        return True
+
+    def wake(self) -> None:
+        """Make the thread look now; start it if there is none."""
+        if self._thread is None and self.may_start and not self._stopping:
+            with self._lock:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._run, name="otel-agenteval", daemon=True)
+                    try:
+                        thread.start()
+                    except RuntimeError:  # the interpreter is going down: flush and exit do the work
+                        self.may_start = False
+                        return
+                    self._thread = thread
+        self.idle = False
+        self._wake.set()
+
+    def flush(self, timeout: float) -> bool:
+        """Handle everything that is queued now and flush the outlets; False unless all was handed over in time."""
+        return self._ask(timeout, outlets=True)
+
+    def drain(self, timeout: float) -> bool:
+        """Handle everything that is queued now, without flushing outlets; False unless that was done in time."""
+        return self._ask(timeout, outlets=False)
+
+    def _ask(self, timeout: float, outlets: bool) -> bool:
+        deadline = time.monotonic() + timeout
+        thread = self._thread
+        if thread is None or not thread.is_alive() or thread is threading.current_thread():
+            return self._work_here(deadline, outlets)
+        request = _Flush(deadline, outlets)
+        self._requests.append(request)
+        self.wake()
+        if not request.done.wait(timeout):
+            return False
+        return request.ok
+
+    def stop(self, timeout: float) -> bool:
+        """Take no more, flush, and let the thread end. Starts no thread; safe to call twice."""
+        deadline = time.monotonic() + timeout
+        ok = self.flush(timeout)
+        self._stopping = True
+        self._wake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return ok and not self._queue
+
+    def after_fork_in_child(self) -> None:
+        """The parent owns what was queued; the child starts anew, with locks of its own."""
+        self._reset()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            due = self._work_once()
+            if not (self._queue or due or self._requests):
+                self.idle = True
+                if self._queue or self._requests:  # something came while we made up our mind
+                    self.idle = False
+                    continue
+                self._wake.wait()
+            else:
+                self.idle = False
+                self._wake.wait(POLL)
+            self._wake.clear()
+        self._work_once()
+
+    def _work_once(self) -> bool:
+        with self._working:
+            due = self._work()
+        while self._requests:
+            request = self._requests.popleft()
+            with self._working:
+                self._work()
+            request.ok = self._flush_all(request.deadline) if request.outlets else not self._queue
+            request.done.set()
+        return due
+
+    def _work_here(self, deadline: float, outlets: bool) -> bool:
+        if not self._working.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            return False
+        try:
+            self._work()
+        finally:
+            self._working.release()
+        return self._flush_all(deadline) if outlets else not self._queue
+
+    def _flush_all(self, deadline: float) -> bool:
+        try:
+            return self._flush(max(0.0, deadline - time.monotonic())) and not self._queue
+        except Exception as error:
+            _log.warning("flushing scores failed: %s", type(error).__name__)
+            return False
+
+    def _work(self) -> bool:
+        try:
+            due = self._tick()
+        except Exception as error:
+            _log.warning("closing turns failed: %s", type(error).__name__)
+            due = True
+        while self._queue:
+            batch = []
+            size = 0
+            while self._queue and len(batch) < 256:
+                item, bytes_ = self._queue.popleft()
+                batch.append(item)
+                size += bytes_
+            try:
+                self._handle(batch)
+            except Exception as error:  # one batch is lost, the next is not
+                _log.warning("rendering scores failed: %s", type(error).__name__)
+            with self._lock:
+                self._bytes -= size
+        return due
+
+
+class _Flush:
+    __slots__ = ("deadline", "done", "ok", "outlets")
+
+    def __init__(self, deadline: float, outlets: bool) -> None:
+        self.deadline = deadline
+        self.outlets = outlets
+        self.done = threading.Event()
+        self.ok = False
