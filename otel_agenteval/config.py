@@ -37,7 +37,7 @@ _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
-_SIZE = re.compile(rf"([0-9]{1, 13}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
+_SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
 
 def seconds(value: Any) -> float:
@@ -181,7 +181,7 @@ class InlineOptions(_Section):
 
 
 class MetricEntry(_Section):
-    """A metric with parameters: ``{code_max_duration: {max_ms: 2000}, policy: gate}``, or only its name."""
+    """A metric with parameters: ``{code_max_duration: {max_seconds: 2}, policy: gate}``, or only its name."""
 
     name: str
     """Canonical name, or a name from another catalogue (``trusys:icontains``)."""
@@ -234,7 +234,7 @@ class OutletOptions(_Section):
     prometheus: PrometheusOptions | None = PrometheusOptions(registry="default")
     """The metrics with exemplars for a scrape; null switches it off."""
     jsonl: Annotated[str, BeforeValidator(_file)] | None = None
-    """File to which one JSON line per turn is appended."""
+    """File to which scores are appended as JSON lines."""
 
 
 class QueueOptions(_Section):
@@ -261,6 +261,12 @@ class Config(_Section):
     """The queue between the agent's threads and our worker."""
 
     _sources: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the options are equal, wherever they came from."""
+        return isinstance(other, Config) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self) -> tuple[MetricEntry, ...]:
         """The configured metrics, in order; their names and parameters are checked when they are selected."""
@@ -353,8 +359,7 @@ def _merge(
             continue
         for known in [known for known in sources if known[: len(here)] == here]:
             del sources[known]
-        if origin is not None:
-            sources[here] = origin
+        sources[here] = origin or ""  # code has no place to name
         merged[key] = value
     return merged
 
@@ -419,7 +424,8 @@ def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
     """One line on one fault: where it stands, the value, what is allowed."""
     path: KeyPath = tuple(fault["loc"])
     section = _at(path[:-1]) if path else None
-    if fault["type"] == "extra_forbidden" and section is not None:
+    if fault["type"] in ("extra_forbidden", "invalid_key") and section is not None:
+        path = (*path[:-1], str(path[-1]))
         names = list(section.model_fields)
         return f"{_where(path, sources)}: unknown key; did you mean {nearest(str(path[-1]), names, 1)[0]!r}? (allowed: {', '.join(names)})"
     value, found = fault["input"], _at(path)

@@ -15,12 +15,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from . import names
+from opentelemetry._logs import get_logger_provider
+from opentelemetry.metrics import get_meter_provider
+
+from . import __version__, names
 from .clock import SYSTEM_CLOCK, Clock
 from .config import Config
-from .emit.base import Outlet
+from .emit.base import LateOutlet, Outlet
 from .emit.jsonl import JsonLinesOutlet
-from .emit.log_events import LogEventOutlet
+from .emit.log_events import LogEventOutlet, usable
 from .emit.otlp_metrics import OtlpMetricsOutlet
 from .emit.prometheus import PrometheusOutlet
 from .emit.span_events import SpanEventOutlet
@@ -34,6 +37,12 @@ from .turns.roots import root_role
 from .worker import Worker
 
 _log = logging.getLogger("otel_agenteval")
+
+_NO_LOGGER = (
+    "no SDK LoggerProvider is set up, so scores leave no log events (outlets.log_events: false says that this is meant); "
+    "span events and metrics work without"
+)
+_NO_METER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no metrics are pushed"
 
 
 def switched_on() -> bool:
@@ -98,14 +107,22 @@ class Engine:
         wanted = self.config.outlets
         found: list[Outlet] = []
         if wanted.log_events:
-            found.append(LogEventOutlet(logger_provider, instance_id=self.instance_id))
+            found.append(LateOutlet("log_events", lambda: self._log_outlet(logger_provider), _NO_LOGGER))
         if wanted.prometheus is not None:
             found.append(PrometheusOutlet(self.telemetry, port=wanted.prometheus.port))
         if wanted.otlp_metrics:
-            found.append(OtlpMetricsOutlet(self.telemetry, meter_provider))
+            found.append(LateOutlet("otlp_metrics", lambda: self._metric_outlet(meter_provider), _NO_METER))
         if wanted.jsonl is not None:
             found.append(JsonLinesOutlet(wanted.jsonl))
         return found
+
+    def _log_outlet(self, provider: Any) -> Outlet | None:
+        provider = get_logger_provider() if provider is None else provider
+        return LogEventOutlet(provider, self.instance_id, __version__) if usable(provider) else None
+
+    def _metric_outlet(self, provider: Any) -> Outlet | None:
+        provider = get_meter_provider() if provider is None else provider
+        return OtlpMetricsOutlet(provider, self.telemetry, __version__) if usable(provider) else None
 
     # --- closing turns away from the agent's thread
 

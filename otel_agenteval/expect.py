@@ -34,12 +34,16 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         references: by name, as metrics know them: ``ground_truth``, ``relevant_ids``, ``expected_tools``, ``schema``, …
     """
 
+    in_use = False
+    """Whether anybody ever expected anything: until then no span start has to look."""
+
     def __init__(self, *, case_id: str | None = None, propagate: bool = False, **references: Any) -> None:
         self._references = references if case_id is None else {"case_id": case_id, **references}
         self._case_id = case_id if propagate else None
         self._tokens: list[Any] = []
 
     def __enter__(self) -> expect:
+        expect.in_use = True
         current = context.get_current()
         outer = current.get(_KEY)
         merged = {**outer, **self._references} if isinstance(outer, dict) else self._references

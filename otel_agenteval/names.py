@@ -16,7 +16,7 @@ SCOPE = "otel_agenteval"
 
 # --- the convention's ------------------------------------------------------------------------------------------------
 
-EVALUATION_EVENT = "gen_ai.evaluation.result"
+EVENT = "gen_ai.evaluation.result"
 """Name of the event: one evaluation of one turn."""
 
 EVALUATION_NAME = "gen_ai.evaluation.name"
@@ -66,7 +66,6 @@ TURN_TOKENS = "agenteval.turn.tokens"
 SPANS_RECEIVED = "agenteval.spans.received"
 SPANS_DROPPED = "agenteval.spans.dropped"
 LATE_SPANS = "agenteval.late_spans"
-LATE_SPAN_AGE = "agenteval.late_span.age"
 LATE_SPAN_AGE = "agenteval.late_span.age"
 TURNS_OPEN = "agenteval.turns.open"
 QUEUE_SIZE = "agenteval.queue.size"
@@ -131,12 +130,11 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SPANS_RECEIVED, "counter", "{span}", (), "Spans that came in.", about_us=True),
     Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that were not used.", about_us=True),
     Instrument(LATE_SPANS, "counter", "{span}", (), "Spans that came after their turn was closed.", about_us=True),
-    Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from a turn's close to a span that came after it.", _AGENT_SECONDS, True),
-    Instrument(LATE_SPAN_AGE, "histogram", "s", (), "How long after the close late spans came.", _LATE_SECONDS, True),
+    Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from a turn's close to a span of it.", _LATE_SECONDS, True),
     Instrument(TURNS_OPEN, "gauge", "{turn}", (), "Turns that are not closed yet.", about_us=True),
     Instrument(QUEUE_SIZE, "gauge", "", ("queue",), "How much waits, in the unit of the queue's bound.", about_us=True),
     Instrument(QUEUE_CAPACITY, "gauge", "", ("queue",), "The queue's bound: bytes of turns, or jobs.", about_us=True),
-    Instrument(METRIC_DURATION, "histogram", "s", ("kind",), "Time that the metrics of one kind took on one turn.", _METRIC_SECONDS, True),
+    Instrument(METRIC_DURATION, "histogram", "s", ("kind",), "Time that a turn's metrics of a kind took.", _METRIC_SECONDS, True),
     Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "What an outlet could not do.", about_us=True),
     Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Span events, by whether they could be added.", about_us=True),
 )  # fmt: skip

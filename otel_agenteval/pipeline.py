@@ -18,7 +18,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .emit.accounting import Accounting
+from .emit.accounting import account
 from .emit.base import Outlet, Root, ScoredTurn
 from .emit.span_events import SpanEventOutlet
 from .model import Turn
@@ -66,7 +66,6 @@ class Pipeline:
         self.outlets = list(outlets)
         self.span_events = span_events
         self._telemetry = telemetry
-        self._accounting = Accounting(telemetry)
         self._budget = budget
         self._keys = {metric: f"\n{metric.name}\n{metric.signature_hash}\n{metric.metric.version}\n".encode() for metric in metrics}
         self.spans_left_out: Counter[str] = Counter()
@@ -78,24 +77,19 @@ class Pipeline:
 
     # --- on the agent's thread, while the root is ending
 
-    def score_ending(self, closed: Closed, span: Any) -> list[_Work]:
-        """Evaluate a turn whose root is ending, and write its span events."""
+    def score_inline(self, closed: Closed, span: Any, still_ending: bool) -> list[_Work]:
+        """Evaluate what the end of this root closed, and write the span events.
+
+        ``still_ending`` says that the SDK is inside ``_on_ending``; without it the span has just ended.
+        """
         works = []
         for group in self.groups(closed):
             scored, pending = self._score(group, closed, self._budget)
-            if group.root.span_id == span.context.span_id:
+            if group.root.context is None or group.root.context.span_id != span.context.span_id:
+                self.span_events.root_already_ended(scored.scores)
+            elif still_ending:
                 self.span_events.while_ending(span, scored.scores, group.root.end_ns)
             else:
-                self.span_events.root_already_ended(scored.scores)
-            works.append(_Work(scored, pending))
-        return works
-
-    def score_ended(self, closed: Closed, span: Any) -> list[_Work]:
-        """The same where the SDK did not call ``_on_ending``: the root has just ended."""
-        works = []
-        for group in self.groups(closed):
-            scored, pending = self._score(group, closed, self._budget)
-            if group.root.span_id == span.context.span_id:
                 self.span_events.after_end(span, scored.scores, group.root.end_ns)
             works.append(_Work(scored, pending))
         return works
@@ -124,7 +118,7 @@ class Pipeline:
         if not done:
             return
         for scored in done:
-            self._accounting.account(scored)
+            account(self._telemetry, scored)
             self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code")
             self._remember(scored)
         for outlet in self.outlets:

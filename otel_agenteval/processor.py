@@ -16,16 +16,19 @@ from .clock import SYSTEM_CLOCK, Clock
 from .config import Config, load_config
 from .dialects.reader import ROLE_KEYS, is_genai_scope
 from .engine import Engine
-from .expect import current_references
+from .expect import current_references, expect
 from .pipeline import INLINE_MAX_BYTES
-from .spans.sdk import attributes_of, peek
+from .spans.sdk import attributes_of, ids_of, scope_of
 from .turns.roots import root_role
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from opentelemetry.context import Context
 
+    from .turns.assembler import Closed
+
+_MAX_SCOPES = 1_000
 _log = logging.getLogger("otel_agenteval")
 
 
@@ -56,6 +59,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._started = False
         self._passive = False
         self._ending_is_called = False
+        self._scopes: dict[str, bool] = {}
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note that a span is open."""
@@ -64,16 +68,23 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._first_span(span)
             if self._passive:
                 return
-            trace_id, span_id, parent_id, scope = peek(span)
-            if scope == names.SCOPE:
-                return
-            attributes = attributes_of(span)
-            if ROLE_KEYS.isdisjoint(attributes) and not is_genai_scope(scope):
-                role = references = None
-            else:
-                role = root_role(attributes, scope, span.name)
-                references = current_references(parent_context) if role is not None else None
+            trace_id, span_id, parent_id = ids_of(span)
             engine = self.engine
+            if parent_id and not expect.in_use:
+                with engine.lock:
+                    if self._assembler.join(trace_id, span_id, parent_id):
+                        return
+            scope = scope_of(span)
+            genai_scope = self._scopes.get(scope)
+            if genai_scope is None:
+                genai_scope = self._learn_scope(scope)
+            attributes = attributes_of(span)
+            role = references = None
+            if genai_scope or not ROLE_KEYS.isdisjoint(attributes):
+                if scope == names.SCOPE:
+                    return
+                role = root_role(attributes, scope, span.name)
+                references = current_references(parent_context)
             with engine.lock:
                 self._assembler.start(trace_id, span_id, parent_id, role, span, references)
             if engine.worker.idle:
@@ -82,50 +93,34 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("on_start", error)
 
     def _on_ending(self, span: Span) -> None:
-        """A span is about to end: if it is a turn's root, this is the moment to score it."""
-        try:
-            self._ending_is_called = True
-            trace_id, span_id, _, _ = peek(span)
-            if not self._assembler.may_be_root(trace_id, span_id):
-                return
-            with self.engine.lock:
-                closed = self._assembler.ending(trace_id, span_id)
-            if closed is None:
-                return
-            if closed.size > INLINE_MAX_BYTES:
-                self.engine.take([closed])
-                return
-            for work in self._pipeline.score_ending(closed, span):
-                self._hand_over(work)
-        except Exception as error:
-            self.engine.failed("on_ending", error)
+        """A span is about to end. If that closes its turn, this is the moment to score it, and to write on the span."""
+        self._ending_is_called = True
+        self._end(span)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """A span ended."""
+        """A span ended. Only an SDK that does not call ``_on_ending`` leaves anything to do."""
+        if not self._ending_is_called:
+            self._end(span)
+
+    def _end(self, span: Any) -> None:
         try:
             if self._passive:
                 return
-            trace_id, span_id, _, scope = peek(span)
-            if scope == names.SCOPE:
-                return
+            trace_id, span_id, _ = ids_of(span)
             attributes = attributes_of(span)
-            size = 512
-            for value in attributes.values():
-                if value.__class__ is str:
-                    size += len(value)
             engine = self.engine
             with engine.lock:
                 engine.spans_received += 1
-                closed = self._assembler.end(trace_id, span_id, span, size, not ROLE_KEYS.isdisjoint(attributes))
+                closed = self._assembler.end(trace_id, span_id, span, attributes)
             if closed:
                 self._after(closed, span)
         except Exception as error:
             self.engine.failed("on_end", error)
 
-    def _after(self, closed: list[Any], span: ReadableSpan) -> None:
+    def _after(self, closed: Sequence[Closed], span: Any) -> None:
         for item in closed:
-            if not self._ending_is_called and item.reason == "root_ended" and item.root is span and item.size <= INLINE_MAX_BYTES:
-                for work in self._pipeline.score_ended(item, span):
+            if item.root is span and item.complete and item.size <= INLINE_MAX_BYTES and self._pipeline.metrics:
+                for work in self._pipeline.score_inline(item, span, still_ending=self._ending_is_called):
                     self._hand_over(work)
             else:
                 self.engine.take([item])
@@ -144,6 +139,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def shutdown(self) -> None:
         """Evaluate open turns, hand everything over within ``exit_timeout``, and release ports and files."""
         self.engine.shutdown()
+
+    def _learn_scope(self, scope: str) -> bool:
+        if len(self._scopes) > _MAX_SCOPES:
+            self._scopes.clear()
+        found = self._scopes[scope] = scope == names.SCOPE or is_genai_scope(scope)
+        return found
 
     def _first_span(self, span: Span) -> None:
         self._started = True

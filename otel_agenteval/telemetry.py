@@ -228,9 +228,7 @@ class Telemetry:
             key = self._fold(series, key)
         values[key] = values.get(key, 0) + amount
 
-    def _observe(
-        self, series: _Series, key: Labels, value: float, exemplar: Mapping[str, str] | None, now: float
-    ) -> None:
+    def _observe(self, series: _Series, key: Labels, value: float, exemplar: Mapping[str, str] | None, now: float) -> None:
         cell = series.cells.get(key)
         if cell is None:
             key = self._fold(series, key)
@@ -297,9 +295,9 @@ def _sum(families: Sequence[Family]) -> Family:
 
 def _sum_of_two(a: Distribution, b: Distribution) -> Distribution:
     return Distribution(
-        tuple([x + y for x, y in zip(a.counts, b.counts)]),
+        tuple([x + y for x, y in zip(a.counts, b.counts, strict=True)]),
         a.sum + b.sum,
-        tuple([_newer(x, y) for x, y in zip(a.exemplars, b.exemplars)]),
+        tuple([_newer(x, y) for x, y in zip(a.exemplars, b.exemplars, strict=True)]),
     )
 
 

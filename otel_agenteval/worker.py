@@ -17,7 +17,9 @@ from typing import Any
 _log = logging.getLogger("otel_agenteval")
 
 POLL = 0.25
-"""Seconds between two looks at a queue that is not empty, or at open turns."""
+"""Seconds between two looks at the queue and at open turns."""
+_QUIET_POLLS = 8
+"""Looks without work after which the thread sleeps until it is woken."""
 
 
 class Worker:
@@ -120,17 +122,21 @@ class Worker:
         self._reset()
 
     def _run(self) -> None:
+        quiet = 0
         while not self._stopping:
+            found = bool(self._queue or self._requests)
             due = self._work_once()
-            if not (self._queue or due or self._requests):
-                self.idle = True
-                if self._queue or self._requests:  # something came while we made up our mind
-                    self.idle = False
-                    continue
-                self._wake.wait()
-            else:
+            quiet = 0 if found or due else quiet + 1
+            if quiet < _QUIET_POLLS:
+                # A pause between two looks, so that a busy agent does not pay for waking us with every turn.
                 self.idle = False
                 self._wake.wait(POLL)
+            else:
+                self.idle = True
+                if not (self._queue or self._requests):  # else something came while we made up our mind
+                    self._wake.wait()
+                self.idle = False
+                quiet = 0
             self._wake.clear()
         self._work_once()
 

@@ -100,6 +100,7 @@ class _Reader:
         self._env = env
         self._lines = lines
         self._seen: set[int] = set()
+        self._around: set[int] = set()
         self.places: dict[KeyPath, str] = {}
 
     def place(self, mark: Any) -> str:
@@ -107,9 +108,12 @@ class _Reader:
 
     def walk(self, node: yaml.Node, path: KeyPath) -> None:
         self.places.setdefault(path, self.place(node.start_mark))
+        if id(node) in self._around:
+            raise ConfigError(f"{self.place(node.start_mark)}: {dotted(path)}: an alias of what it stands in is not allowed")
         if id(node) in self._seen:  # an alias: its variables are already put in
             return
         self._seen.add(id(node))
+        self._around.add(id(node))
         if isinstance(node, yaml.ScalarNode):
             self._substitute(node, path)
         elif isinstance(node, yaml.SequenceNode):
@@ -117,6 +121,7 @@ class _Reader:
                 self.walk(item, (*path, i))
         elif isinstance(node, yaml.MappingNode):
             self._walk_mapping(node, path)
+        self._around.discard(id(node))
 
     def _walk_mapping(self, node: yaml.MappingNode, path: KeyPath) -> None:
         keys: set[str] = set()

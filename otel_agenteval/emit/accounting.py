@@ -35,15 +35,9 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
 """Unit of a score → the histogram that it is observed in. A score of any other unit is only counted."""
 
 
-class Accounting:
-    """Counts scored turns in the accumulators that all metrics outlets read."""
-
-    def __init__(self, telemetry: Telemetry) -> None:
-        self._telemetry = telemetry
-
-    def account(self, scored: ScoredTurn) -> None:
-        """Count one scored turn. To be called once per turn and revision, whichever outlets are on."""
-        self._telemetry.record(observations(scored), exemplar_of(scored.root))
+def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
+    """Count one scored turn. To be called once per turn and revision, whichever outlets are on."""
+    telemetry.record(observations(scored), exemplar_of(scored.root))
 
 
 def observations(scored: ScoredTurn) -> list[Observation]:

@@ -6,15 +6,14 @@ judge made minutes later. Nothing of the turn's messages is written; an explanat
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry._logs import SeverityNumber, get_logger_provider
+from opentelemetry._logs import SeverityNumber
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-from .. import __version__, names
+from .. import names
 from ..clock import SYSTEM_CLOCK, Clock
 from ..score import Score
 from .accounting import answering_call
@@ -22,8 +21,6 @@ from .base import Root, ScoredTurn
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger, LoggerProvider
-
-_log = logging.getLogger(__name__)
 
 
 def usable(provider: object) -> bool:
@@ -83,63 +80,48 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 class LogEventOutlet:
-    """Writes each score to a LoggerProvider; skipped scores are not written.
+    """Writes each score to a LoggerProvider of the SDK (see :func:`usable`); skipped scores are not written.
 
     Args:
         provider: where the records go. They carry the provider's Resource, which in-process is the evaluated root's too.
-            None is the global one, looked up when scores leave: it may be set after us. As long as that is only the API's
-            stand-in nothing is written, with one warning.
         instance_id: tells the engines of a fleet apart, ``agenteval.instance.id``.
+        version: of this package, for the scope.
         clock: dates the records.
     """
 
     name = "log_events"
 
-    def __init__(self, provider: LoggerProvider | None, *, instance_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, provider: LoggerProvider, instance_id: str, version: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self.instance_id = instance_id
         self._provider = provider
         self._clock = clock
-        self._logger: Logger | None = None
-        self._warned = False
+        self._logger = provider.get_logger(names.SCOPE, version)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Write the records. A processor that exports at once does so here, with instrumentation suppressed."""
-        logger = self._ready()
-        if logger is None:
-            return
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
             for scored in batch:
-                self._emit_turn(scored, logger)
+                self._emit_turn(scored)
         finally:
             detach(token)
 
     def flush(self, timeout: float) -> bool:
         """Ask the provider to export now. The SDK may take longer than ``timeout`` seconds: it ends its running export."""
-        provider = self._provider
-        if provider is None or not usable(provider):
-            return True
-        return bool(provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # usable() says it is there
+        return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def close(self) -> None:
         """Nothing is held: the provider belongs to the application."""
 
-    def _ready(self) -> Logger | None:
-        """The logger, made when there is a provider that leads somewhere."""
-        if self._logger is None:
-            provider = get_logger_provider() if self._provider is None else self._provider
-            if usable(provider):
-                self._provider = provider
-                self._logger = provider.get_logger(names.SCOPE, __version__)
-            elif not self._warned:
-                self._warned = True
-                _log.warning("no OpenTelemetry LoggerProvider is set: scores are not written as log events")
+    def logger_of(self, root: Root) -> Logger:
+        """The logger whose Resource stands for the root's service: in one process there is one."""
         return self._logger
 
-    def _emit_turn(self, scored: ScoredTurn, logger: Logger) -> None:
+    def _emit_turn(self, scored: ScoredTurn) -> None:
         written = [score for score in scored.scores if score.status != "skipped"]
         if not written:
             return
+        logger = self.logger_of(scored.root)
         context = context_of(scored.root)
         shared = turn_attributes(scored, self.instance_id)
         now = self._clock.time_ns()
@@ -149,6 +131,6 @@ class LogEventOutlet:
                 observed_timestamp=now,
                 context=context,
                 severity_number=SeverityNumber.WARN if score.status == "error" else SeverityNumber.INFO,
-                event_name=names.EVALUATION_EVENT,
+                event_name=names.EVENT,
                 attributes=event_attributes(score, shared),
             )

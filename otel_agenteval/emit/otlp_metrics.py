@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from opentelemetry.metrics import CallbackOptions, Observation, get_meter_provider
+from opentelemetry.metrics import CallbackOptions, Observation
 
-from .. import __version__
 from ..names import INSTRUMENTS, SCOPE, Instrument
 from ..telemetry import Telemetry, TelemetryGroup
 from .accounting import observations
 from .base import ScoredTurn
-from .log_events import context_of, usable
+from .log_events import context_of
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, Meter, MeterProvider
@@ -30,27 +29,26 @@ _groups_lock = threading.Lock()
 
 
 class OtlpMetricsOutlet:
-    """Hands the metrics of one engine to a MeterProvider.
+    """Hands the metrics of one engine to a MeterProvider of the SDK (see :func:`log_events.usable`).
 
     Do not also read that provider with a Prometheus exporter in the registry that the Prometheus outlet uses: the same
     names would be there twice.
 
     Args:
-        telemetry: the engine's accumulators. They are fed by :class:`accounting.Accounting`, whether or not this is on.
-        provider: gets one meter, scope ``otel_agenteval``. None is the global one, which may be set after us: the API's
-            stand-in passes instruments on to it.
+        provider: gets one meter, scope ``otel_agenteval``.
+        telemetry: the engine's accumulators. They are fed by :func:`accounting.account`, whether or not this is on.
+        version: of this package, for the scope.
     """
 
     name = "otlp_metrics"
 
-    def __init__(self, telemetry: Telemetry, provider: MeterProvider | None = None) -> None:
+    def __init__(self, provider: MeterProvider, telemetry: Telemetry, version: str) -> None:
         self._provider = provider
         self._telemetry = telemetry
         self._closed = False
         with _groups_lock:
-            made_by = get_meter_provider() if provider is None else provider
-            self._group = _groups.setdefault(made_by, TelemetryGroup())
-        meter = made_by.get_meter(SCOPE, __version__)
+            self._group = _groups.setdefault(provider, TelemetryGroup())
+        meter = provider.get_meter(SCOPE, version)
         self._histograms: dict[str, tuple[Histogram, tuple[str, ...]]] = {}
         for instrument in INSTRUMENTS:
             if instrument.kind == "histogram":
@@ -67,17 +65,14 @@ class OtlpMetricsOutlet:
             for name, labels, value in observations(scored):
                 if name in self._histograms:
                     histogram, attributes = self._histograms[name]
-                    labels = self._telemetry.folded(name, labels)
-                    histogram.record(value, dict(zip(attributes, labels)), context=context)
+                    folded = self._telemetry.folded(name, labels)
+                    histogram.record(value, dict(zip(attributes, folded, strict=True)), context=context)
         self._record_tapped()
 
     def flush(self, timeout: float) -> bool:
         """Ask the provider to export now. The SDK may take longer than ``timeout`` seconds: it ends its running export."""
         self._record_tapped()
-        provider = get_meter_provider() if self._provider is None else self._provider
-        if not usable(provider):
-            return True
-        return bool(provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # usable() says it is there
+        return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def close(self) -> None:
         """Hand over the rest and stop feeding the provider; it belongs to the application and stays open."""
@@ -91,7 +86,7 @@ class OtlpMetricsOutlet:
             for _ in range(len(tapped)):
                 name, labels, value = tapped.popleft()
                 histogram, attributes = self._histograms[name]
-                histogram.record(value, dict(zip(attributes, labels)))
+                histogram.record(value, dict(zip(attributes, labels, strict=True)))
 
 
 def _histogram(meter: Meter, instrument: Instrument) -> Histogram:
@@ -113,6 +108,7 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
         family = group.read(instrument.name)
         if family is None:
             return []
-        return [Observation(value, dict(zip(instrument.attributes, labels))) for labels, value in family.values.items()]
+        keys = instrument.attributes
+        return [Observation(value, dict(zip(keys, labels, strict=True))) for labels, value in family.values.items()]
 
     return read

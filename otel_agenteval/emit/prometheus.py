@@ -93,8 +93,10 @@ class PrometheusOutlet:
             server.server_close()
 
     def after_fork_in_child(self) -> None:
-        """Drop the inherited server: its thread lives in the parent only, and an open copy of the socket would keep
-        the port taken after the parent has gone."""
+        """Drop the inherited server, whose thread lives in the parent.
+
+        An open copy of its socket would keep the port taken after the parent has gone.
+        """
         server, self._server = self._server, None
         if server is not None:
             server.socket.close()
@@ -183,7 +185,11 @@ def _leave(registry: CollectorRegistry, telemetry: Telemetry) -> None:
 # --- rendering -------------------------------------------------------------------------------------------------------
 
 _Rendered = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
-_FAMILIES: dict[str, type[_Rendered]] = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "histogram": HistogramMetricFamily}
+_FAMILIES: dict[str, type[_Rendered]] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+}
 
 
 def _empty(instrument: Instrument) -> _Rendered:
@@ -198,7 +204,7 @@ def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[s
     rendered: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
     total = 0
     bounds = (*instrument.buckets, float("inf"))
-    for bound, count, kept in zip(bounds, distribution.counts, distribution.exemplars):
+    for bound, count, kept in zip(bounds, distribution.counts, distribution.exemplars, strict=True):
         total += count
         le = str(floatToGoString(bound))  # type: ignore[no-untyped-call]
         if kept is None:

@@ -31,7 +31,7 @@ def text_of(value: Any) -> str:
 
 
 def unescaped(text: str) -> str:
-    """The text with ``\\uXXXX`` and ``\\/`` of serialized JSON undone, however often it was serialized."""
+    r"""The text with ``\uXXXX`` and ``\/`` of serialized JSON undone, however often it was serialized."""
     if "\\" not in text:
         return text
     if "u" in text:
@@ -207,6 +207,7 @@ _LIST_MARKER = re.compile(r"[0-9]{1,3}[.)](?![0-9])")
 _FOOTNOTE = re.compile(r"[0-9]{1,3}\]")
 _SCALE = re.compile(r"\s?(%|percent\b|per cent\b|thousand\b|million\b|billion\b)|([kKM]|mn|bn|B)\b")
 _SCALES = {"%": 0.01, "p": 0.01, "k": 1e3, "t": 1e3, "m": 1e6, "b": 1e9}
+_BEFORE_SCALE = frozenset("% \u00a0\u202fkKMmbB")
 _DIGITS = bytes(48 if 48 <= code <= 57 else 32 if code <= 32 else 120 for code in range(256))
 _NUMERIC = frozenset("0123456789.,")
 _LONGEST_WORD = 200
@@ -300,6 +301,8 @@ def _read(text: str, token: str, end: int) -> list[Number]:
 
 
 def _scale_after(text: str, at: int) -> float:
+    if text[at : at + 1] not in _BEFORE_SCALE:
+        return 1.0
     found = _SCALE.match(text, at)
     return _SCALES[found.group().lstrip()[0].lower()] if found is not None else 1.0
 

@@ -2,8 +2,8 @@
 
 One pass turns the text into its *shape* (digits become ``0``, capitals ``A``, spaces and separators ``-``, other signs
 ``.``; ``@`` and ``+`` stay, small letters and all else vanish). A few substring tests on the shape rule out most texts, and
-a pattern runs only when the shape of what it looks for occurs. No pattern can be made slow by hostile text: none repeats a repetition without bound, and e-mail addresses are
-found from their ``@``.
+a pattern runs only when the shape of what it looks for occurs. No pattern can be made slow by hostile text: none repeats a
+repetition without bound, and e-mail addresses are found from their ``@``.
 """
 
 from __future__ import annotations

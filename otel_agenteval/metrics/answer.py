@@ -35,7 +35,7 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
 @metric(needs=("output",), boolean=True, inline=True)
 def code_empty_answer(turn: Turn) -> bool | Result:
-    """The turn did not end well with nothing to read in its answer (1.0 = there is an answer, 0.0 = it is empty).
+    r"""The turn did not end well with nothing to read in its answer (1.0 = there is an answer, 0.0 = it is empty).
 
     White space, control characters and invisible characters (zero width, fillers, direction marks) are nothing to read.
     A turn that ended in an error is ``code_turn_error``'s business and skipped here. An answer that is a picture or a
@@ -44,7 +44,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     | turn | result |
     |---|---|
     | output ``"Paris."`` | passes |
-    | output ``""`` or ``" \\n\\u200b"`` | fails |
+    | output ``""`` or ``" \n\u200b"`` | fails |
     | output ``""``, the last assistant message has an image | passes |
     | output ``""`` and an error | skipped ``turn_error`` |
     | output unknown | skipped ``missing:output`` |

@@ -6,6 +6,7 @@ instead of a property that copies), and through public properties where they are
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from opentelemetry.trace import SpanContext, StatusCode
@@ -33,24 +34,28 @@ def _by_position() -> bool:
 _BY_POSITION = _by_position()
 
 
-def peek(span: Any) -> tuple[int, int, int, str]:
-    """Trace id, span id, parent's span id (0 for none or one in another process) and scope name: what collecting needs."""
+def ids_of(span: Any) -> tuple[int, int, int]:
+    """Trace id, span id, and the parent's span id: 0 for none, or for one in another process."""
     if _BY_POSITION:
         try:
-            context, parent, scope = span._context, span._parent, span._instrumentation_scope
-            return context[0], context[1], 0 if parent is None or parent[2] else parent[1], scope._name if scope is not None else ""
+            context, parent = span._context, span._parent
+            return context[0], context[1], 0 if parent is None or parent[2] else parent[1]
         except (AttributeError, TypeError):
             pass
-    context, parent, scope = span.context, span.parent, span.instrumentation_scope
-    parent_id = 0 if parent is None or parent.is_remote else parent.span_id
-    return context.trace_id, context.span_id, parent_id, scope.name if scope is not None else ""
+    context, parent = span.context, span.parent
+    return context.trace_id, context.span_id, 0 if parent is None or parent.is_remote else parent.span_id
+
+
+def scope_of(span: Any) -> str:
+    """The name of the instrumentation scope."""
+    scope = span.instrumentation_scope
+    return scope.name if scope is not None else ""
 
 
 def from_sdk(span: Any) -> SpanRecord:
     """The record of a span of this process. Works on an ended span and on one that is ending."""
     context = span.context
     parent = span.parent
-    scope = span.instrumentation_scope
     record = SpanRecord.__new__(SpanRecord)
     record.name = span.name
     record.trace_id = context.trace_id
@@ -62,9 +67,9 @@ def from_sdk(span: Any) -> SpanRecord:
         record.parent_id = parent.span_id
         record.remote_parent = parent.is_remote
     record.start_ns = span.start_time or 0
-    record.end_ns = span.end_time or 0
+    record.end_ns = span.end_time or time.time_ns()
     record.attributes = attributes_of(span)
-    record.scope = scope.name if scope is not None else ""
+    record.scope = scope_of(span)
     record.resource = span.resource
     record.context = context
     record.logs = record.events = ()

@@ -17,10 +17,11 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..dialects.reader import ROLE_KEYS
 from ..dialects.step import AGENT, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
 from ..model import CloseReason
 from ..spans.record import LogPart
@@ -33,6 +34,15 @@ _RECENT = 4_096
 _PER_TICK = 3_000
 
 Role = Callable[[Any], "str | None"]
+
+
+def size_of(attributes: Mapping[str, Any]) -> int:
+    """Bytes that a span is taken to hold: its texts, and a share for everything else."""
+    size = 512
+    for value in attributes.values():
+        if value.__class__ is str:
+            size += len(value)
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +58,23 @@ class Limits:
     total_bytes: int = 256 * 1024 * 1024
 
 
-class Node:
-    """An open or ended span of this process."""
-
-    __slots__ = ("owner", "parent", "span")
-
-    owner: Owner
-
-    def __init__(self, span: Any, parent: Node | None) -> None:
-        self.span = span
-        self.parent = parent
-
-
-class Owner(Node):
+class Owner:
     """A span that may be a turn root, and what counts towards it."""
 
-    __slots__ = ("closed", "deadline", "ended", "genai", "members", "open", "references", "role", "size", "span_id", "turns", "up")
+    __slots__ = (
+        "closed", "deadline", "ended", "genai", "heir", "members", "open", "references", "role", "size", "span", "span_id", "turns", "up",
+    )  # fmt: skip
 
-    def __init__(self, span: Any, parent: Node | None, role: str | None, span_id: int, up: Owner | None) -> None:
+    def __init__(self, span: Any, role: str | None, span_id: int, up: Owner | None) -> None:
         self.span = span
-        self.parent = parent
-        self.owner = self
         self.role = role
         self.span_id = span_id
         self.up = up
+        """The application's span that this one counts towards as a whole."""
+        self.heir: Owner | None = None
+        """Who got the spans of an owner that turned out to be no root."""
         self.open = 1
+        """Open spans, itself and owners below it included."""
         self.members: list[Any] = []
         self.size = 0
         self.turns = 0
@@ -90,7 +92,8 @@ class Trace:
 
     def __init__(self, trace_id: int, now: float) -> None:
         self.trace_id = trace_id
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, Owner] = {}
+        """Every span that started here → the owner that it counts towards."""
         self.owners = 0
         self.loose: list[Any] = []
         self.loose_size = 0
@@ -131,6 +134,8 @@ class Assembler:
 
     def __init__(self, limits: Limits, role: Role, now: Callable[[], float]) -> None:
         self._limits = limits
+        self._max_spans = limits.max_spans
+        self._max_bytes = limits.max_bytes
         self._role = role
         self._now = now
         self._traces: OrderedDict[int, Trace] = OrderedDict()
@@ -146,6 +151,20 @@ class Assembler:
 
     # --- spans of this process
 
+    def join(self, trace_id: int, span_id: int, parent_id: int) -> bool:
+        """A span started below one that may be a turn root: nothing more needs to be known of it. False if it is not so."""
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            return False
+        owner = trace.nodes.get(parent_id)
+        if owner is None or owner.role not in _OWNER_ROLES:
+            return False
+        while owner.heir is not None:
+            owner = owner.heir
+        owner.open += 1
+        trace.nodes[span_id] = owner
+        return True
+
     def start(self, trace_id: int, span_id: int, parent_id: int, role: str | None, span: Any, references: dict[str, Any] | None = None) -> None:
         """A span started. ``parent_id`` is 0 for a span without a parent, or with one in another process."""
         trace = self._traces.get(trace_id)
@@ -153,85 +172,61 @@ class Assembler:
             trace = self._open_trace(trace_id)
         parent = trace.nodes.get(parent_id) if parent_id else None
         if parent is None:
-            owner = Owner(span, None, role, span_id, None)
+            owner = self._new_owner(trace, span, role, span_id, None)
             if parent_id:
                 self._note_orphan(trace_id)
-            trace.nodes[span_id] = owner
-            trace.owners += 1
             self._set_deadline(trace, owner, self._now() + self._limits.max_duration)
         else:
-            owner = self._owner_of(parent)
+            owner = parent
+            while owner.heir is not None:
+                owner = owner.heir
             owner.open += 1
-            if owner.role in _OWNER_ROLES:
-                trace.nodes[span_id] = owner
-            elif role in _OWNER_ROLES:
+            if role is not None:
                 owner.genai = True
-                owner = trace.nodes[span_id] = Owner(span, parent, role, span_id, owner)
-                trace.owners += 1
-            else:
-                node = trace.nodes[span_id] = Node(span, parent)
-                node.owner = owner
-                if role is not None:
-                    owner.genai = True
+                if role in _OWNER_ROLES and owner.role not in _OWNER_ROLES:
+                    owner = self._new_owner(trace, span, role, span_id, owner)
+            trace.nodes[span_id] = owner
         if references is not None and owner.references is None:
             owner.references = references
 
-    def may_be_root(self, trace_id: int, span_id: int) -> bool:
-        """A cheap first look, safe without serialising: only then is :meth:`ending` worth its call."""
+    def end(self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
+        """A span ended, or is ending. Returns what it closed: mostly nothing."""
         trace = self._traces.get(trace_id)
-        if trace is None:
-            return False
-        node = trace.nodes.get(span_id)
-        return node.__class__ is Owner and node.span_id == span_id  # type: ignore[union-attr]
-
-    def ending(self, trace_id: int, span_id: int) -> Closed | None:
-        """A span is about to end. If it is a turn root and nothing else below it is open, this is its turn."""
-        trace = self._traces.get(trace_id)
-        if trace is None:
-            return None
-        owner = trace.nodes.get(span_id)
-        if owner.__class__ is not Owner or owner.span_id != span_id or owner.open != 1 or owner.closed or owner.owner is not owner:  # type: ignore[union-attr]
-            return None
-        if not owner.genai and self._role(owner.span) is None:  # type: ignore[union-attr]
-            return None
-        owner.role = self._role(owner.span)  # type: ignore[union-attr]
-        if not self._is_root(owner):  # type: ignore[arg-type]
-            return None
-        return self._close(trace, owner, "root_ended", complete=True, ending=owner.span)  # type: ignore[arg-type, union-attr]
-
-    def end(self, trace_id: int, span_id: int, span: Any, size: int, genai: bool) -> Sequence[Closed]:
-        """A span ended; ``genai`` says that it has GenAI attributes. Returns what it closed: mostly nothing."""
-        trace = self._traces.get(trace_id)
-        node = trace.nodes.get(span_id) if trace is not None else None
-        if trace is None or node is None:
-            return self.add(trace_id, span, size, local_root=False)
-        owner = self._owner_of(node)
-        own = node.__class__ is Owner and node.span_id == span_id  # type: ignore[attr-defined]
-        owner.open -= 1
+        owner = trace.nodes.get(span_id) if trace is not None else None
+        if trace is None or owner is None:
+            return () if self._role(span) is None else self.add(trace_id, span, size_of(attributes), local_root=False)
+        own = owner.span_id == span_id
         if own:
-            node.ended = True  # type: ignore[attr-defined]
-            if not owner.closed:
-                node.span = span
+            owner.ended = True
+        while owner.heir is not None:
+            owner = owner.heir
+        owner.open -= 1
         if owner.closed:
             if not own:
                 self._note_late(trace_id)
+        elif owner.genai or not ROLE_KEYS.isdisjoint(attributes):
+            owner.genai = True
+            size = 512
+            for value in attributes.values():
+                if value.__class__ is str:
+                    size += len(value)
+            owner.size += size
+            self._size += size
+            owner.members.append(span)
+        elif len(owner.members) < _PLAIN_KEPT:
+            owner.members.append(span)
         else:
-            if genai:
-                owner.genai = True
-            if owner.genai or len(owner.members) < _PLAIN_KEPT:
-                owner.members.append(span)
-                owner.size += size
-                self._size += size
-            else:
-                self.pruned_spans += 1
-                if not own:
-                    trace.nodes.pop(span_id, None)
+            self.pruned_spans += 1
+            if not own:
+                del trace.nodes[span_id]
         if owner.open == 0:
             return self._complete(trace, owner)
-        if own and node is owner and not owner.closed:
+        if owner.closed:
+            return ()
+        if own:
+            owner.span = span
             self._set_deadline(trace, owner, self._now() + self._limits.decision_delay)
-        limits = self._limits
-        if owner.size > limits.max_bytes or len(owner.members) > limits.max_spans or self._size > limits.total_bytes:
+        if owner.size > self._max_bytes or len(owner.members) > self._max_spans or self._size > self._limits.total_bytes:
             return self._enforce(trace, owner)
         return ()
 
@@ -333,10 +328,9 @@ class Assembler:
         trace = self._traces[trace_id] = Trace(trace_id, self._now())
         return trace
 
-    def _owner_of(self, node: Node) -> Owner:
-        owner = node.owner
-        while owner.owner is not owner:  # an owner that turned out to be no root handed its spans up
-            owner = owner.owner
+    def _new_owner(self, trace: Trace, span: Any, role: str | None, span_id: int, up: Owner | None) -> Owner:
+        owner = trace.nodes[span_id] = Owner(span, role, span_id, up)
+        trace.owners += 1
         return owner
 
     def _remember(self, trace_id: int) -> None:
@@ -375,12 +369,7 @@ class Assembler:
             return True
         if owner.role not in _TURN_ROLES and not (owner.role in ROOT_ROLES and self._holds_model_or_agent(owner)):
             return False
-        at = owner.parent
-        while at is not None:  # an ancestor may have said only now that it is an agent
-            if self._role(at.span) in _OWNER_ROLES:
-                return False
-            at = at.parent
-        return True
+        return self._role(owner.up.span) not in _OWNER_ROLES  # it may have said only now that it is an agent
 
     def _holds_model_or_agent(self, owner: Owner) -> bool:
         return any(self._role(span) in (LLM, AGENT, WORKFLOW) for span in owner.members)
@@ -390,7 +379,12 @@ class Assembler:
         closed: list[Closed] = []
         if not owner.closed:
             owner.role = self._role(owner.span)
-            if self._is_root(owner):
+            if not owner.genai and owner.role is None:  # an application's own trace: nothing here is ours
+                owner.closed = True
+                self._size -= owner.size
+                owner.members = []
+                owner.span = None
+            elif self._is_root(owner):
                 closed.append(self._close(trace, owner, "root_ended", complete=True))
             else:
                 self._hand_up(owner)
@@ -403,16 +397,14 @@ class Assembler:
         up.size += owner.size
         up.references = up.references or owner.references
         owner.members = []
-        owner.owner = up
+        owner.heir = up
         owner.closed = True
 
-    def _close(self, trace: Trace, owner: Owner, reason: CloseReason, complete: bool, ending: Any = None) -> Closed:
+    def _close(self, trace: Trace, owner: Owner, reason: CloseReason, complete: bool) -> Closed:
         owner.closed = True
         spans = owner.members
         owner.members = []
         self._size -= owner.size
-        if ending is not None:
-            spans.append(ending)
         if trace.loose and trace.owners == 1:  # their start was not seen; they belong to the trace's one open turn
             spans.extend(trace.loose)
             self._size -= trace.loose_size
@@ -433,8 +425,9 @@ class Assembler:
         trace.owners -= 1
         up = owner.up
         if up is not None:
-            up = self._owner_of(up)
-            if owner.owner is owner:
+            while up.heir is not None:
+                up = up.heir
+            if owner.heir is None:
                 self._drop_nodes(trace, owner)
             up.open -= 1
             return self._complete(trace, up) if up.open == 0 else []
@@ -448,7 +441,7 @@ class Assembler:
 
     @staticmethod
     def _drop_nodes(trace: Trace, owner: Owner) -> None:
-        for span_id in [span_id for span_id, node in trace.nodes.items() if node.owner is owner]:
+        for span_id in [span_id for span_id, node in trace.nodes.items() if node is owner]:
             del trace.nodes[span_id]
 
     def _enforce(self, trace: Trace, owner: Owner) -> list[Closed]:
@@ -470,8 +463,7 @@ class Assembler:
         """Close an owner although something below it is open. Its open spans will be late."""
         owner.role = self._role(owner.span)
         closed = [self._close(trace, owner, reason, complete=False)]
-        for node in {id(node): node for node in trace.nodes.values() if node.__class__ is Owner}.values():
-            inner: Owner = node  # type: ignore[assignment]
+        for inner in set(trace.nodes.values()):
             if inner.up is owner and not inner.closed:  # what an application's span was waiting for goes with it
                 closed[0].spans.extend(inner.members)
                 self._size -= inner.size
@@ -489,9 +481,7 @@ class Assembler:
 
     def _close_trace(self, trace: Trace, reason: CloseReason) -> list[Closed]:
         closed: list[Closed] = []
-        owners = {id(node): node for node in trace.nodes.values() if node.__class__ is Owner}
-        for node in owners.values():
-            owner: Owner = node  # type: ignore[assignment]
+        for owner in set(trace.nodes.values()):
             if owner.up is None and not owner.closed:
                 closed.extend(self._force(trace, owner, reason))
         self._drop_trace(trace)

@@ -1,0 +1,70 @@
+# make demo     a scripted agent, its turns and their scores, then /metrics until Ctrl-C   (make demo ARGS=--once exits)
+# make test     all tests                                                                  (make test ARGS="-k config")
+# make lint     ruff (rules and format) and mypy
+# make bench    what collecting and scoring adds to an agent's own time
+# make format   rewrite the sources as ruff formats them
+# make pin      renew requirements/dev.txt from .venv
+#
+# Needs make and Python 3.10 or newer with venv; everything else goes into .venv. A second run installs nothing.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench format pin
+
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(VENV)/.installed-core
+DEV := $(VENV)/.installed-dev
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+ARGS ?=
+
+# The first that runs, is new enough and can make a virtual environment; PYTHON=… chooses another.
+CANDIDATES := python3.11 python3.12 python3.13 python3.10 python3 python
+CHECK := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))
+PYTHON ?= $(firstword $(foreach candidate,$(CANDIDATES),$(shell $(candidate) -c '$(CHECK)' >/dev/null 2>&1 && echo $(candidate))))
+
+help:
+	@sed -n 's/^# \{0,1\}//; /^make /p' Makefile
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "No Python 3.10 or newer with the venv module was found; name one: make PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "==> making $(VENV) with $$($(PYTHON) -V)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(CORE): pyproject.toml requirements/dev.txt | $(BIN)/python
+	@echo "==> installing otel-agenteval and its extras, pinned (requirements/dev.txt)"
+	@$(PIP) install --constraint requirements/dev.txt --editable '.[all]'
+	@touch $@
+
+$(DEV): $(CORE)
+	@echo "==> installing what the tests need, pinned (requirements/dev.txt)"
+	@$(PIP) install --constraint requirements/dev.txt --editable '.[all,dev]'
+	@touch $@
+
+demo: $(CORE)
+	@echo "==> running a scripted agent; no network, no key"
+	@$(BIN)/otel-agenteval demo $(ARGS)
+
+test: $(DEV)
+	@echo "==> running all tests"
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
+
+lint: $(DEV)
+	@echo "==> ruff: rules"
+	@$(BIN)/ruff check .
+	@echo "==> ruff: format"
+	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted; 'make format' does it:"; $(BIN)/ruff format --check . ; exit 1; }
+	@echo "==> mypy"
+	@$(BIN)/mypy
+
+bench: $(DEV)
+	@echo "==> measuring what collecting and scoring adds (some minutes; quiet machines measure best)"
+	@$(BIN)/python benchmarks/bench.py $(ARGS)
+
+format: $(DEV)
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+pin: $(DEV)
+	@$(BIN)/python requirements/pin.py
+	@touch $(CORE) $(DEV)

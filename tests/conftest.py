@@ -1,0 +1,41 @@
+"""What every test starts from: a clean environment and the registry of metrics as the package made it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from otel_agenteval import registry
+from tests.support.clock import FakeClock
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No OTEL_… variable of the machine reaches a test, and none that a test sets outlives it."""
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _registry() -> Iterator[None]:
+    """Metrics that a test defines are gone after it."""
+    registry.discover()
+    metrics, aliases, patterns = (
+        dict(registry._METRICS),
+        {k: list(v) for k, v in registry._ALIASES.items()},
+        list(registry._PATTERN_ALIASES),
+    )
+    yield
+    registry._METRICS.clear()
+    registry._METRICS.update(metrics)
+    registry._ALIASES.clear()
+    registry._ALIASES.update(aliases)
+    registry._PATTERN_ALIASES[:] = patterns
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that the test moves."""
+    return FakeClock()

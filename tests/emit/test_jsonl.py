@@ -1,0 +1,120 @@
+"""Scores as JSON lines, on a real disk that can fail."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval.emit.jsonl import JsonLinesOutlet
+from otel_agenteval.score import Score
+from tests.emit.factories import SPAN_ID, TRACE_ID, scored_turn
+
+PASSED = Score("code_a", 0.75, True, label="pass", detail={"calls": 4}, result_id="f" * 32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "scores.jsonl"
+
+
+@pytest.fixture
+def outlet(path: Path) -> Iterator[JsonLinesOutlet]:
+    made = JsonLinesOutlet(path)
+    yield made
+    made.close()
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_line_says_where_the_score_belongs_and_what_it_is(path: Path, outlet: JsonLinesOutlet) -> None:
+    outlet.emit([scored_turn(PASSED)])
+    assert lines(path) == [
+        {
+            "turn_id": f"{TRACE_ID:032x}-{SPAN_ID:016x}",
+            "trace_id": "0af7651916cd43dd8448eb211c80319c",
+            "span_id": "00f067aa0ba902b7",
+            "service": "shop",
+            "agent": "travel",
+            "close_reason": "root_ended",
+            "complete": True,
+            "revision": 1,
+            **PASSED.to_dict(),
+        }
+    ]
+
+
+def test_the_score_can_be_read_back(path: Path, outlet: JsonLinesOutlet) -> None:
+    failed = Score("code_b", status="error", error_type="timeout")
+    outlet.emit([scored_turn(PASSED, failed, turn={"agent": None}, supersedes="t-1")])
+    found = lines(path)
+    assert [Score.from_dict({k: v for k, v in line.items() if k in Score.__slots__}) for line in found] == [PASSED, failed]
+    assert all("agent" not in line and line["supersedes"] == "t-1" for line in found)
+
+
+def test_nothing_is_opened_before_there_is_a_score(path: Path, outlet: JsonLinesOutlet) -> None:
+    outlet.emit([scored_turn(Score("code_a", status="skipped", detail={"reason": "missing:output"}))])
+    assert outlet.flush(0)
+    outlet.close()
+    outlet.close()
+    assert not path.exists()
+
+
+def test_each_batch_is_on_disk_at_once_and_what_was_there_stays(path: Path, outlet: JsonLinesOutlet) -> None:
+    path.write_text('{"metric":"code_before"}\n')
+    other_process = JsonLinesOutlet(path)
+    outlet.emit([scored_turn(PASSED), scored_turn(PASSED, PASSED)])
+    assert len(lines(path)) == 4
+    other_process.emit([scored_turn(Score("code_other", 1.0))])
+    other_process.close()
+    outlet.close()
+    outlet.emit([scored_turn(PASSED)])
+    assert [line["metric"] for line in lines(path)] == ["code_before", *["code_a"] * 3, "code_other", "code_a"]
+
+
+def test_text_that_cannot_be_encoded_does_not_stop_the_batch(path: Path, outlet: JsonLinesOutlet) -> None:
+    odd = Score("code_a", 0.5, explanation="half a pair: \ud83d, two lines:\n.", detail={"when": object(), "rate": float("nan")})
+    outlet.emit([scored_turn(odd, PASSED)])
+    first, second = lines(path)
+    assert first["explanation"].endswith("two lines:\n.")
+    assert second["metric"] == "code_a"
+
+
+def test_the_turn_s_messages_are_not_written(path: Path, outlet: JsonLinesOutlet) -> None:
+    outlet.emit([scored_turn(PASSED, turn={"system": "SECRET SYSTEM"})])
+    assert "SECRET" not in path.read_text()
+
+
+def test_a_file_that_cannot_be_opened_is_told_and_tried_again_with_the_next_batch(tmp_path: Path) -> None:
+    path = tmp_path / "later" / "scores.jsonl"
+    outlet = JsonLinesOutlet(path)
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"scores\.jsonl"):
+            outlet.emit([scored_turn(PASSED)])
+    path.parent.mkdir()
+    outlet.emit([scored_turn(PASSED)])
+    outlet.close()
+    assert len(lines(path)) == 1
+
+
+def test_a_full_disk_is_told_and_leaves_a_file_whose_later_lines_can_be_read(path: Path, outlet: JsonLinesOutlet) -> None:
+    outlet.emit([scored_turn(PASSED)])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 40, hard))
+    try:
+        for _ in range(2):
+            with pytest.raises(OSError, match="File too large"):
+                outlet.emit([scored_turn(Score("code_lost", 0.5))])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    outlet.emit([scored_turn(Score("code_after", 0.5))])
+    first, torn, last = path.read_text().splitlines()
+    assert (json.loads(first)["metric"], json.loads(last)["metric"]) == ("code_a", "code_after")
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(torn)

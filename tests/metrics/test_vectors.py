@@ -1,0 +1,59 @@
+"""The catalogue's own examples: every vector of every registered ``code_`` metric that this folder has the family of."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.registry import catalog
+
+VECTORS = pathlib.Path(__file__).parent.parent / "data" / "vectors"
+
+
+def _vectors() -> list[Any]:
+    registered = {metric.name for metric in catalog() if metric.kind == "code"}
+    return [
+        pytest.param(vector, id=vector["id"])
+        for path in sorted(VECTORS.glob("*.json"))
+        for vector in json.loads(path.read_text(encoding="utf-8"))["vectors"]
+        if vector["metric"] in registered
+    ]
+
+
+def _same(got: Any, want: Any, tolerance: float) -> bool:
+    """Numbers within the tolerance; of an object only the keys that are wanted; everything else exactly."""
+    if isinstance(want, dict):
+        return isinstance(got, dict) and all(key in got and _same(got[key], inner, tolerance) for key, inner in want.items())
+    if isinstance(want, list):
+        return (
+            isinstance(got, list)
+            and len(got) == len(want)
+            and all(_same(g, w, tolerance) for g, w in zip(got, want, strict=True))
+        )
+    if isinstance(want, bool) or not isinstance(want, (int, float)):
+        return bool(got == want)
+    return isinstance(got, (int, float)) and math.isclose(got, want, rel_tol=0, abs_tol=max(tolerance, 1e-9))
+
+
+@pytest.mark.parametrize("vector", _vectors())
+def test_a_vector_gives_the_expected_score(vector: dict[str, Any]) -> None:
+    score = oa.get_metric(vector["metric"], **vector["params"]).evaluate(oa.Turn.from_dict(vector["turn"]))
+    expected = vector["expected"]
+    assert score.status == expected["status"], score
+    assert _same(score.value, expected.get("value"), vector["tolerance"]), score
+    if expected.get("passed") is not None:
+        assert score.passed is expected["passed"]
+    assert _same(score.detail, expected.get("detail", {}), vector["tolerance"]), score.detail
+
+
+@pytest.mark.parametrize("vector", _vectors())
+def test_a_vector_keeps_its_score_when_the_turn_goes_through_json(vector: dict[str, Any]) -> None:
+    turn = oa.Turn.from_dict(vector["turn"])
+    again = oa.Turn.from_dict(json.loads(json.dumps(turn.to_dict())))
+    metric = oa.get_metric(vector["metric"], **vector["params"])
+    assert metric.evaluate(again) == metric.evaluate(turn)

@@ -1,0 +1,528 @@
+"""What a configuration may say, what it then means, and what is said about one that is wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval import yamlio
+from otel_agenteval.config import Config, effective_yaml, load_config, option_paths
+from otel_agenteval.errors import ConfigError
+from otel_agenteval.registry import default_pack
+from otel_agenteval.selection import select_metrics
+
+NOTHING: dict[str, str] = {}
+
+
+def at(config: Any, path: str) -> Any:
+    for part in path.split("."):
+        config = getattr(config, part)
+    return config
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    for part in reversed(path.split(".")):
+        value = {part: value}
+    return value
+
+
+def leaf_paths() -> set[str]:
+    """Every option that is no section."""
+    paths = [".".join(path) for path in option_paths()]
+    return {path for path in paths if not any(other.startswith(f"{path}.") for other in paths)}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    def write(text: str) -> str:
+        path = tmp_path / "agenteval.yaml"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def message_of(*args: Any, **kwargs: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_config(*args, **kwargs)
+    return str(caught.value)
+
+
+# --- values
+
+
+@pytest.mark.parametrize(
+    ("path", "written", "meant"),
+    [
+        ("turn.idle_timeout", "5m", 300.0),
+        ("turn.idle_timeout", "1h30m", 5400.0),
+        ("turn.idle_timeout", "0.5s", 0.5),
+        ("turn.idle_timeout", 1500, 1.5),
+        ("turn.idle_timeout", "1500", 1.5),
+        ("turn.max_duration", "1d", 86400.0),
+        ("turn.decision_delay", "auto", "auto"),
+        ("turn.decision_delay", "2s", 2.0),
+        ("turn.decision_delay", 0, 0.0),
+        ("turn.max_open", 1, 1),
+        ("turn.max_open", "7", 7),
+        ("turn.max_spans", 10, 10),
+        ("turn.max_bytes", "4MiB", 4 * 1024 * 1024),
+        ("turn.max_bytes", "64kB", 64_000),
+        ("turn.max_bytes", 100, 100),
+        ("turn.total_bytes", "1.5 GiB", 3 * 2**29),
+        ("exit_timeout", "0s", 0.0),
+        ("inline.budget", "5ms", 0.005),
+        ("inline.budget", 5, 0.005),
+        ("inline.metrics", "default", "default"),
+        ("inline.metrics", ["code_latency"], ("code_latency",)),
+        ("inline.metrics", [], ()),
+        ("outlets.span_events", "off", "off"),
+        ("outlets.span_events", "notable", "notable"),
+        ("outlets.log_events", False, False),
+        ("outlets.log_events", "FALSE", False),
+        ("outlets.otlp_metrics", "true", True),
+        ("outlets.prometheus", None, None),
+        ("outlets.prometheus.port", 9464, 9464),
+        ("outlets.prometheus.registry", "default", "default"),
+        ("outlets.jsonl", "scores.jsonl", "scores.jsonl"),
+        ("outlets.jsonl", Path("scores.jsonl"), "scores.jsonl"),
+        ("queue.max_bytes", "1MB", 1_000_000),
+    ],
+)
+def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
+    assert at(load_config(nested(path, written), NOTHING), path) == meant
+
+
+DURATION = "a duration"
+SIZE = "a size from 1 byte"
+COUNT = "a whole number from 1"
+SWITCH = "true or false"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "allowed"),
+    [
+        ("turn", 5, "a mapping of idle_timeout, max_duration"),
+        ("turn.idle_timeout", "5 minutes", DURATION),
+        ("turn.idle_timeout", 0, "above 0"),
+        ("turn.idle_timeout", -1, DURATION),
+        ("turn.idle_timeout", True, DURATION),
+        ("turn.idle_timeout", "", DURATION),
+        ("turn.idle_timeout", "99999d", DURATION),
+        ("turn.max_duration", float("nan"), DURATION),
+        ("turn.decision_delay", "automatic", "auto or a duration"),
+        ("turn.max_open", 0, COUNT),
+        ("turn.max_open", "9" * 5000, COUNT),
+        ("turn.max_spans", 1.5, COUNT),
+        ("turn.max_spans", None, COUNT),
+        ("turn.max_bytes", "4 megs", SIZE),
+        ("turn.max_bytes", "0", SIZE),
+        ("turn.total_bytes", True, SIZE),
+        ("exit_timeout", "soon", DURATION),
+        ("inline", "default", "a mapping of metrics, budget"),
+        ("inline.metrics", "code_latency", "default, or a list of metric names"),
+        ("inline.metrics", [1], "default, or a list of metric names"),
+        ("inline.budget", [5], DURATION),
+        ("metrics", "code_latency", "a list"),
+        ("outlets", [], "a mapping of span_events"),
+        ("outlets.span_events", "some", "all, notable or off"),
+        ("outlets.span_events", False, "all, notable or off"),
+        ("outlets.log_events", 1, SWITCH),
+        ("outlets.log_events", "yes", SWITCH),
+        ("outlets.otlp_metrics", None, SWITCH),
+        ("outlets.prometheus", 9464, "a mapping of registry, port"),
+        ("outlets.prometheus", {}, "{registry: default}, {port: N} or null"),
+        ("outlets.prometheus", {"registry": "default", "port": 1}, "{registry: default}, {port: N} or null"),
+        ("outlets.prometheus.registry", "mine", "default"),
+        ("outlets.prometheus.port", 65536, "65535"),
+        ("outlets.prometheus.port", "http", "65535"),
+        ("outlets.jsonl", 3, "the path of a file"),
+        ("queue", "64MiB", "a mapping of max_bytes"),
+        ("queue.max_bytes", "many", SIZE),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: str, value: Any, allowed: str) -> None:
+    message = message_of(nested(path, value), NOTHING)
+    assert message.startswith(f"{path}: {repr(value)[:40]}")
+    assert "is not allowed; " in message
+    assert allowed in message.partition("is not allowed; ")[2]
+    assert "\n" not in message
+
+
+def test_every_option_is_in_the_tables_of_good_and_bad_values() -> None:
+    def covered(test: Any) -> set[str]:
+        return {case[0] for mark in test.pytestmark for case in mark.args[1]}
+
+    leaves = leaf_paths() - {"metrics"}  # which has a table of its own
+    assert leaves <= covered(test_a_value_is_read)
+    assert leaves <= covered(test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"trun": {}}, "trun: unknown key; did you mean 'turn'?"),
+        ({"turn": {"idle_timout": "5m"}}, "turn.idle_timout: unknown key; did you mean 'idle_timeout'?"),
+        ({"outlets": {"prometheus": {"prt": 1}}}, "outlets.prometheus.prt: unknown key; did you mean 'port'?"),
+        ({"inline": {"metric": []}}, "inline.metric: unknown key; did you mean 'metrics'?"),
+        ({1: 2}, "1: unknown key"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(given: dict[Any, Any], message: str) -> None:
+    assert message in message_of(given, NOTHING)
+
+
+def test_all_faults_are_reported_in_one_error_with_a_line_each() -> None:
+    message = message_of({"turn": {"max_open": 0, "idle": 1}, "exit_timeout": "x"}, NOTHING)
+    assert [line.split(":")[0] for line in message.splitlines()] == ["turn.max_open", "turn.idle", "exit_timeout"]
+
+
+def test_a_config_cannot_be_changed_after_it_was_read() -> None:
+    with pytest.raises(Exception, match="frozen"):
+        load_config(env=NOTHING).turn.max_open = 3  # type: ignore[misc]
+
+
+# --- precedence
+
+
+def test_defaults_give_way_to_the_file_the_file_to_the_environment_and_that_to_code(file: Any) -> None:
+    path = file("turn: {idle_timeout: 1s, max_open: 1, max_spans: 1}\nexit_timeout: 1s\n")
+    env = {"OTEL_AGENTEVAL_TURN__MAX_OPEN": "2", "OTEL_AGENTEVAL_TURN__MAX_SPANS": "2", "OTEL_AGENTEVAL_EXIT_TIMEOUT": "2s"}
+    config = load_config(path, env, {"turn": {"max_spans": 3}})
+    assert (config.turn.idle_timeout, config.turn.max_open, config.turn.max_spans) == (1.0, 2, 3)
+    assert config.exit_timeout == 2.0
+    assert config.turn.max_duration == 3600.0
+
+
+def test_the_environment_names_the_file_unless_code_does(file: Any, tmp_path: Path) -> None:
+    path = file("turn: {max_open: 1}\n")
+    other = tmp_path / "other.yaml"
+    other.write_text("turn: {max_open: 9}\n")
+    env = {"OTEL_AGENTEVAL_CONFIG_FILE": path}
+    assert load_config(env=env).turn.max_open == 1
+    assert load_config(other, env).turn.max_open == 9
+
+
+def test_a_mapping_in_code_wins_over_file_and_environment(file: Any) -> None:
+    env = {"OTEL_AGENTEVAL_CONFIG_FILE": file("turn: {max_open: 1, max_spans: 1}\n"), "OTEL_AGENTEVAL_TURN__MAX_OPEN": "2"}
+    config = load_config({"turn": {"max_open": 3}}, env)
+    assert (config.turn.max_open, config.turn.max_spans) == (3, 1)
+
+
+def test_a_config_is_complete_and_only_overrides_change_it() -> None:
+    config = load_config({"turn": {"idle_timeout": "10s"}, "metrics": [{"code_latency": {}, "policy": "gate"}]}, NOTHING)
+    env = {"OTEL_AGENTEVAL_TURN__MAX_OPEN": "2"}
+    assert load_config(config, env) is config
+    changed = load_config(config, env, {"outlets": {"prometheus": {"port": 0}}})
+    assert changed.outlets.prometheus is not None
+    assert changed.outlets.prometheus.port == 0
+    assert (changed.turn, changed.metrics) == (config.turn, config.metrics)
+
+
+def test_the_process_environment_is_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_AGENTEVAL_TURN__MAX_OPEN", "3")
+    assert load_config().turn.max_open == 3
+
+
+def test_a_later_layer_replaces_the_prometheus_outlet_and_lists_as_a_whole(file: Any) -> None:
+    path = file("outlets: {prometheus: {registry: default}}\nmetrics: [code_latency, code_cost]\n")
+    config = load_config(
+        path, {"OTEL_AGENTEVAL_OUTLETS__PROMETHEUS__PORT": "9464", "OTEL_AGENTEVAL_METRICS": "[code_turn_error]"}
+    )
+    assert config.outlets.prometheus is not None
+    assert (config.outlets.prometheus.registry, config.outlets.prometheus.port) == (None, 9464)
+    assert [entry.name for entry in config.metric_entries()] == ["code_turn_error"]
+
+
+def test_a_fault_in_code_is_not_blamed_on_the_file(file: Any) -> None:
+    path = file("turn: {max_open: 1, max_spans: 1}\n")
+    assert message_of(path, NOTHING, {"turn": {"max_open": 0}}).startswith("turn.max_open: 0 is not allowed")
+    assert message_of(path, {"OTEL_AGENTEVAL_TURN__MAX_OPEN": "0"}).startswith(
+        "OTEL_AGENTEVAL_TURN__MAX_OPEN: turn.max_open: '0'"
+    )
+
+
+# --- the environment
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "path", "meant"),
+    [
+        ("TURN__IDLE_TIMEOUT", "10s", "turn.idle_timeout", 10.0),
+        ("TURN__IDLE_TIMEOUT", "250", "turn.idle_timeout", 0.25),
+        ("TURN__IDLE_TIMEOUT", "", "turn.idle_timeout", 300.0),
+        ("TURN__IDLE_TIMEOUT", "  ", "turn.idle_timeout", 300.0),
+        ("OUTLETS__LOG_EVENTS", "false", "outlets.log_events", False),
+        ("OUTLETS__OTLP_METRICS", "True", "outlets.otlp_metrics", True),
+        ("OUTLETS__SPAN_EVENTS", "off", "outlets.span_events", "off"),
+        ("OUTLETS__PROMETHEUS", "null", "outlets.prometheus", None),
+        ("OUTLETS__PROMETHEUS", "{port: 9000}", "outlets.prometheus.port", 9000),
+        ("OUTLETS__JSONL", "123", "outlets.jsonl", "123"),
+        ("INLINE__METRICS", '["code_latency"]', "inline.metrics", ("code_latency",)),
+        ("TURN", '{"max_open": 4}', "turn.max_open", 4),
+        ("ENABLED", "false", "turn.max_open", 50_000),
+    ],
+)
+def test_an_option_is_read_from_its_variable(variable: str, text: str, path: str, meant: Any) -> None:
+    assert at(load_config(env={f"OTEL_AGENTEVAL_{variable}": text}), path) == meant
+
+
+def test_a_variable_inside_another_wins() -> None:
+    env = {"OTEL_AGENTEVAL_TURN__MAX_OPEN": "5", "OTEL_AGENTEVAL_TURN": "{max_open: 4, max_spans: 4}"}
+    turn = load_config(env=env).turn
+    assert (turn.max_open, turn.max_spans) == (5, 4)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        ("TURN__IDLE_TIMEOUT", "10x", "OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT: turn.idle_timeout: '10x' is not allowed; a duration"),
+        ("OUTLETS__LOG_EVENTS", "1", "OTEL_AGENTEVAL_OUTLETS__LOG_EVENTS: outlets.log_events: '1' is not allowed; true or false"),
+        (
+            "TURN__IDLE_TIMEOT",
+            "1s",
+            "OTEL_AGENTEVAL_TURN__IDLE_TIMEOT: unknown variable; did you mean OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT?",
+        ),
+        ("ENABELD", "true", "OTEL_AGENTEVAL_ENABELD: unknown variable; did you mean OTEL_AGENTEVAL_ENABLED?"),
+        ("METRICS", "[{a: 5}", "OTEL_AGENTEVAL_METRICS: not YAML"),
+        ("METRICS", "[{a: 5}]", "OTEL_AGENTEVAL_METRICS: metrics[0]: {'a': 5} is not allowed; a mapping of parameters of a"),
+        ("INLINE__METRICS", "code_latency", "OTEL_AGENTEVAL_INLINE__METRICS: inline.metrics: 'code_latency' is not allowed"),
+        ("CONFIG_FILE", "/nowhere/agenteval.yaml", "/nowhere/agenteval.yaml: cannot be read: No such file"),
+    ],
+)
+def test_a_variable_that_is_wrong_is_named(variable: str, text: str, expected: str) -> None:
+    assert message_of(env={f"OTEL_AGENTEVAL_{variable}": text}).startswith(expected)
+
+
+# --- the file
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("turn:\n  max_open: 0\n", ":2: turn.max_open: 0 is not allowed"),
+        ("# a comment\nturn:\n  max_open: 1\n  max_opn: 2\n", ":4: turn.max_opn: unknown key; did you mean 'max_open'?"),
+        ("turn:\n  max_open: 1\n  max_open: 2\n", ":3: turn.max_open: the key stands twice"),
+        ("metrics:\n  - code_latency\n  - {a: {}, b: {}}\n", ":3: metrics[1]:"),
+        ("turn: [\n", ": not YAML: "),
+        ("a: b: c\n", ":1: not YAML: "),
+        ("- 1\n", ":1: [1] is not allowed; a mapping of turn, exit_timeout"),
+        ("turn: !!python/object/apply:os.getcwd []\n", ":1: not YAML: "),
+        ("turn: &a {max_open: *a}\n", ":1: turn.max_open: an alias of what it stands in"),
+        ("a: " + "[" * 3000 + "]" * 3000, "nested too deep"),
+        ("turn: {max_open: " + "9" * 5000 + "}\n", ": not YAML: "),
+        ("outlets: {log_events: yes}\n", ":1: outlets.log_events: 'yes' is not allowed; true or false"),
+        ("turn: {max_open: '${env:NOT_SET}'}\n", ":1: turn.max_open: the variable NOT_SET is not set"),
+        ("turn: {max_open: '${env:}'}\n", ":1: turn.max_open: '${env:}' is not allowed; ${env:NAME} or"),
+        ("turn: {max_open: '${env:9}'}\n", ":1: turn.max_open: '${env:9}' is not allowed; ${env:NAME} or"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_reported_with_its_line(file: Any, text: str, expected: str) -> None:
+    path = file(text)
+    message = message_of(path, NOTHING)
+    assert message.startswith(path)
+    assert expected in message
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "{}\n", "null\n"])
+def test_an_empty_file_is_the_defaults(file: Any, text: str) -> None:
+    assert load_config(file(text), NOTHING) == Config()
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert message_of(path, NOTHING).startswith(f"{path}: cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("${env:NUMBER}", "7"),
+        ("a-${env:NUMBER}-b", "a-7-b"),
+        ("${env:ABSENT:-fallback}", "fallback"),
+        ("${env:EMPTY:-fallback}", "fallback"),
+        ("$${env:NUMBER}", "${env:NUMBER}"),
+        ("${NUMBER}", "${NUMBER}"),
+        ("$NUMBER", "$NUMBER"),
+    ],
+)
+def test_variables_stand_for_their_values_in_a_file(file: Any, written: str, meant: str) -> None:
+    assert load_config(file(f"outlets:\n  jsonl: '{written}'\n"), {"NUMBER": "7", "EMPTY": ""}).outlets.jsonl == meant
+
+
+def test_an_unquoted_variable_can_be_a_number_or_null(file: Any) -> None:
+    path = file("outlets:\n  prometheus: ${env:NONE}\nmetrics:\n  - code_max_duration:\n      max_seconds: ${env:LIMIT}\n")
+    config = load_config(path, {"NONE": "null", "LIMIT": "5"})
+    assert config.outlets.prometheus is None
+    assert config.metrics[0].params == {"max_seconds": 5}
+
+
+def test_a_variable_cannot_bring_in_structure(file: Any) -> None:
+    path = file("outlets:\n  jsonl: ${env:TEXT}\n")
+    assert load_config(path, {"TEXT": "a\nqueue: {max_bytes: 1}"}).outlets.jsonl == "a\nqueue: {max_bytes: 1}"
+
+
+def test_an_alias_has_its_variables_put_in_once(file: Any) -> None:
+    path = file("metrics:\n  - a: &p\n      text: '$${env:X}'\n  - b: *p\n")
+    assert [entry.params for entry in load_config(path, {"X": "x"}).metrics] == [{"text": "${env:X}"}] * 2
+
+
+def test_plain_words_and_times_stay_text(file: Any) -> None:
+    path = file("metrics:\n  - a: {words: [off, no, 10:30, 2026-11-21, 1_000], numbers: [010, 1e3, 0.5, -2]}\n")
+    params = load_config(path, NOTHING).metrics[0].params
+    assert params == {"words": ["off", "no", "10:30", "2026-11-21", "1_000"], "numbers": [10, 1000.0, 0.5, -2]}
+
+
+# --- metrics
+
+
+def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: Any) -> None:
+    path = file("metrics:\n  - code_latency\n  - code_max_duration: {max_seconds: 5}\n    policy: gate\n  - code_cost:\n")
+    entries = load_config(path, NOTHING).metric_entries()
+    assert [(entry.name, entry.params, entry.policy) for entry in entries] == [
+        ("code_latency", {}, "trend"),
+        ("code_max_duration", {"max_seconds": 5}, "gate"),
+        ("code_cost", {}, "trend"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (3, "metrics[0]: 3 is not allowed; a metric's name, or"),
+        ({}, "exactly one metric beside policy is (here: none)"),
+        ({"policy": "gate"}, "exactly one metric beside policy is (here: none)"),
+        ({"code_latency": {}, "polcy": "gate"}, "exactly one metric beside policy is (here: code_latency, polcy)"),
+        ({"code_latency": 5}, "a mapping of parameters of code_latency is"),
+        ({"code_latency": {}, "policy": "must"}, "metrics[0].policy: 'must' is not allowed; gate or trend is"),
+    ],
+)
+def test_a_metric_entry_of_another_form_is_refused(entry: Any, expected: str) -> None:
+    assert expected in message_of({"metrics": [entry]}, NOTHING)
+
+
+def test_without_configuration_the_default_pack_is_selected() -> None:
+    assert [bound.name for bound in select_metrics(load_config(env=NOTHING))] == default_pack()
+
+
+def test_a_list_of_inline_metrics_takes_the_place_of_the_default_pack() -> None:
+    config = load_config({"inline": {"metrics": ["code_latency"]}, "metrics": [{"code_word_count": {"min": 1}}]}, NOTHING)
+    assert [bound.name for bound in select_metrics(config)] == ["code_latency", "code_word_count"]
+
+
+def test_a_configured_metric_takes_the_place_of_the_inline_one_and_may_stand_several_times() -> None:
+    config = load_config(
+        {"metrics": [{"code_repeated_tool_calls": {"max_repeats": n}, "policy": "gate"} for n in (1, 5)]},
+        NOTHING,
+    )
+    selected = select_metrics(config)
+    ours = [bound for bound in selected if bound.name == "code_repeated_tool_calls"]
+    assert [(bound.params, bound.policy) for bound in ours] == [({"max_repeats": 1}, "gate"), ({"max_repeats": 5}, "gate")]
+    assert sorted({bound.name for bound in selected}) == sorted(default_pack())
+
+
+def test_the_policy_is_on_the_score() -> None:
+    import otel_agenteval as oa
+
+    config = load_config({"inline": {"metrics": []}, "metrics": [{"code_latency": {}, "policy": "gate"}]}, NOTHING)
+    (bound,) = select_metrics(config)
+    assert bound.evaluate(oa.Turn.from_dict({"duration_s": 1.0})).policy == "gate"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "metrics:\n  - code_latency\n  - code_latncy\n",
+            ":3: metrics[1]: unknown metric 'code_latncy'; did you mean code_latency, ",
+        ),
+        (
+            "inline:\n  metrics:\n    - code_latncy\n",
+            ":3: inline.metrics[0]: unknown metric 'code_latncy'; did you mean code_latency, ",
+        ),
+        (
+            "metrics:\n  - code_tool_selection:\n      expected_tols: [a]\n",
+            ":3: metrics[0].code_tool_selection.expected_tols: unknown parameter; did you mean 'expected_tools'?",
+        ),
+        (
+            "metrics:\n  - code_repeated_tool_calls:\n      max_repeats: many\n",
+            ":3: metrics[0].code_repeated_tool_calls.max_repeats: 'many' is not allowed",
+        ),
+        ("metrics:\n  - code_latency\n  - code_latency\n", ":3: metrics[1]: code_latency has the same parameters as metrics[0]"),
+    ],
+)
+def test_a_metric_that_cannot_be_selected_is_reported_with_its_path_and_line(file: Any, text: str, expected: str) -> None:
+    path = file(text)
+    with pytest.raises(ConfigError) as caught:
+        select_metrics(load_config(path, NOTHING))
+    assert str(caught.value).startswith(path + expected)
+
+
+def test_an_unknown_metric_lists_the_closest_three() -> None:
+    with pytest.raises(ConfigError) as caught:
+        select_metrics(load_config({"metrics": ["code_tool_succes"]}, NOTHING))
+    suggested = str(caught.value).partition("did you mean ")[2].rstrip("?").split(", ")
+    assert suggested[0] == "code_tool_success"
+    assert len(suggested) == 3
+
+
+# --- printing
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {
+            "turn": {"idle_timeout": "90s", "decision_delay": 0, "max_bytes": 1_000_001},
+            "inline": {"metrics": [], "budget": "1.5ms"},
+        },
+        {"outlets": {"prometheus": None, "jsonl": "off", "span_events": "off"}, "queue": {"max_bytes": "64kB"}},
+        {"metrics": ["code_latency", {"code_contains": {"value": "10:30", "case": "1e3"}, "policy": "gate"}]},
+    ],
+    ids=["defaults", "durations and sizes", "words that look like others", "metrics"],
+)
+def test_the_effective_configuration_reads_back_as_the_same(file: Any, given: dict[str, Any]) -> None:
+    config = load_config(given, NOTHING)
+    assert load_config(file(effective_yaml(config)), NOTHING) == config
+
+
+def test_secrets_are_masked_when_printed() -> None:
+    params = {
+        "api_key": "sk-1", "auth_token": "t", "PASSWORD": "p", "client-secret": "s", "nested": [{"key": "k"}],
+        "url": "postgres://me:hunter2@db/x?api_key=abc&y=1", "max_tokens": "500", "token_type": "input", "keyword": "visible", "token": 5,
+    }  # fmt: skip
+    printed = effective_yaml(load_config({"metrics": [{"m": params}]}, NOTHING))
+    for secret in ("sk-1", "hunter2", "abc", ": t\n", ": p\n", ": s\n", ": k\n"):
+        assert secret not in printed
+    for visible in (
+        "postgres://me:****@db/x?api_key=****&y=1",
+        "max_tokens: '500'",
+        "token_type: input",
+        "keyword: visible",
+        "token: 5",
+    ):
+        assert visible in printed
+
+
+def test_secrets_are_masked_in_errors() -> None:
+    message = message_of({"metrics": [{"a": {"api_key": "sk-1"}, "b": {"url": "http://u:hunter2@h"}}]}, NOTHING)
+    assert "sk-1" not in message
+    assert "hunter2" not in message
+
+
+def test_parameters_that_are_not_plain_are_printed_as_text() -> None:
+    assert "a/b" in effective_yaml(load_config({"metrics": [{"m": {"file": Path("a/b"), "set": {1}}}]}, NOTHING))
+
+
+def test_every_option_is_documented_with_its_default() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^\| `([a-z_.]+)` \| `([^`]*)` \|", text, re.MULTILINE))
+    assert documented.keys() == leaf_paths()
+    for path, default in documented.items():
+        if not path.startswith("outlets.prometheus."):
+            assert at(load_config(nested(path, yamlio.load(default, "docs", {})[0]), NOTHING), path) == at(Config(), path), path

@@ -1,0 +1,81 @@
+"""What the package promises by name is there, sorted and documented; what is documented nowhere is not public."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+import otel_agenteval as oa
+
+ROOT = Path(__file__).parent.parent
+GROUPS = ("console_scripts", "opentelemetry_post_instrument", "opentelemetry_traces_exporter")
+ENTRY_POINTS = [e for group in GROUPS for e in importlib.metadata.entry_points(group=group) if e.value.startswith("otel_agenteval")]
+
+
+def public_members(thing: Any) -> list[tuple[str, Any]]:
+    """Methods and properties that a class itself defines for its users."""
+    own = [(name, member) for name, member in vars(thing).items() if not name.startswith("_")]
+    return [(name, getattr(member, "__func__", member)) for name, member in own if callable(member) or isinstance(member, (property, classmethod))]
+
+
+def test_all_is_sorted_and_has_no_name_twice() -> None:
+    assert oa.__all__ == sorted(set(oa.__all__))
+
+
+@pytest.mark.parametrize("name", oa.__all__)
+def test_a_public_name_is_importable_and_documented(name: str) -> None:
+    thing = getattr(oa, name)
+    documentation = inspect.getdoc(thing) or ""
+    assert len(documentation) > 20, f"{name} has no docstring"
+    assert not documentation.startswith(f"{name}("), f"{name} has only the docstring that a dataclass makes"
+
+
+@pytest.mark.parametrize("name", [name for name in oa.__all__ if inspect.isclass(getattr(oa, name))])
+def test_public_methods_of_a_public_class_are_documented(name: str) -> None:
+    undocumented = [member for member, function in public_members(getattr(oa, name)) if not inspect.getdoc(function)]
+    assert undocumented == []
+
+
+def test_everything_public_in_the_package_is_in_all() -> None:
+    submodules = {path.stem for path in (ROOT / "otel_agenteval").iterdir()}
+    names = {name for name in vars(oa) if not name.startswith("_")} - submodules - {"annotations", "importlib", "TYPE_CHECKING", "Any"}
+    assert names <= set(oa.__all__)
+
+
+def test_dir_names_everything_public() -> None:
+    assert set(oa.__all__) <= set(dir(oa))
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        oa.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("entry", ENTRY_POINTS, ids=lambda entry: f"{entry.group}:{entry.name}")
+def test_an_entry_point_leads_to_something_that_can_be_called(entry: importlib.metadata.EntryPoint) -> None:
+    assert callable(entry.load())
+
+
+def test_all_entry_points_are_installed() -> None:
+    assert [entry.group for entry in ENTRY_POINTS] == list(GROUPS)
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (ROOT / "otel_agenteval" / "py.typed").exists()
+
+
+def test_what_is_declared_is_pinned_and_the_pin_satisfies_it() -> None:
+    lines = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8").splitlines()
+    pins = {re.sub(r"[-_.]+", "-", pin.name).lower(): pin for pin in map(Requirement, (line for line in lines if not line.startswith("#")))}
+    for text in importlib.metadata.requires("otel-agenteval") or []:
+        wanted = Requirement(text)
+        if wanted.name != "otel-agenteval":
+            pin = pins[re.sub(r"[-_.]+", "-", wanted.name).lower()]
+            (version,) = pin.specifier
+            assert wanted.specifier.contains(version.version), f"{wanted} is pinned to {version}"
