@@ -226,7 +226,7 @@ class OutletOptions(_Section):
     """Where scores leave."""
 
     span_events: Literal["all", "notable", "off"] = "all"
-    """Events on the turn's root span: all inline scores, only those that failed or gate (``notable``), or none."""
+    """Events on the turn's root span: all inline scores, ``notable`` ones (failed, errors, gates), or none."""
     log_events: Switch = True
     """One ``gen_ai.evaluation.result`` log record per score."""
     otlp_metrics: Switch = False

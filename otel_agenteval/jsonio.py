@@ -46,6 +46,24 @@ def _worth_second_look(text: str | bytes) -> bool:
     return isinstance(text, str) and len(text) < 1_000_000 and ("\\ud" in text or "\\uD" in text or not text.isprintable()) and text.count("[") + text.count("{") < 5_000
 
 
+def loads_lenient(text: str | bytes) -> Any:
+    """As :func:`loads`, but bare NaN and Infinity are taken too: some programs write them into telemetry.
+
+    Raises:
+        ValueError: not JSON, or nested deeper than the parser allows.
+    """
+    try:
+        return loads(text)
+    except ValueError:
+        raw = text if isinstance(text, bytes) else text.encode(errors="replace")
+        if b"NaN" not in raw and b"Infinity" not in raw:
+            raise
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
 def loads_or_text(text: str) -> tuple[Any, bool]:
     """The value of a JSON document, what is left of one that was cut, or the text itself; and whether it was cut."""
     try:

@@ -82,7 +82,7 @@ def _items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[
                     seen.on_progress(seen)
                 where = f"{path}:{number}"
                 try:
-                    found = list(from_json(jsonio.loads(line)))
+                    found = list(from_json(jsonio.loads_lenient(line)))
                 except NotASpan as problem:
                     seen.bad += 1
                     say(f"{where}: not OTLP: {problem}")

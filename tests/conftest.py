@@ -6,9 +6,14 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from otel_agenteval import registry
 from tests.support.clock import FakeClock
+
+# A machine that is busy is no failure, and what runs in CI is the same in every run.
+settings.register_profile("project", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("project")
 
 
 @pytest.fixture(autouse=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from otel_agenteval import yamlio
 from otel_agenteval.config import Config, effective_yaml, load_config, option_paths
@@ -243,6 +246,29 @@ def test_a_fault_in_code_is_not_blamed_on_the_file(file: Any) -> None:
     assert message_of(path, {"OTEL_AGENTEVAL_TURN__MAX_OPEN": "0"}).startswith(
         "OTEL_AGENTEVAL_TURN__MAX_OPEN: turn.max_open: '0'"
     )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["port", "policy", "max_open", "x"]) | st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(path=st.sampled_from(sorted(leaf_paths() | {"turn", "inline", "outlets", "queue", "outlets.prometheus"})), value=JSON)
+def test_any_value_gives_a_config_or_a_config_error(path: str, value: Any) -> None:
+    with contextlib.suppress(ConfigError):
+        config = load_config(nested(path, value), NOTHING)
+        assert yamlio.load(effective_yaml(config), "printed", {})[0].keys() == Config.model_fields.keys()
+
+
+@given(st.text(alphabet="ab:-[]{}&*!|>'\"#%@`\\ \n\t${env}0.", max_size=40))
+def test_any_text_is_read_or_refused_with_a_config_error(text: str) -> None:
+    with contextlib.suppress(ConfigError):
+        yamlio.load(text, "file", {})
 
 
 # --- the environment

@@ -15,13 +15,19 @@ import otel_agenteval as oa
 
 ROOT = Path(__file__).parent.parent
 GROUPS = ("console_scripts", "opentelemetry_post_instrument", "opentelemetry_traces_exporter")
-ENTRY_POINTS = [e for group in GROUPS for e in importlib.metadata.entry_points(group=group) if e.value.startswith("otel_agenteval")]
+ENTRY_POINTS = [
+    e for group in GROUPS for e in importlib.metadata.entry_points(group=group) if e.value.startswith("otel_agenteval")
+]
 
 
 def public_members(thing: Any) -> list[tuple[str, Any]]:
     """Methods and properties that a class itself defines for its users."""
     own = [(name, member) for name, member in vars(thing).items() if not name.startswith("_")]
-    return [(name, getattr(member, "__func__", member)) for name, member in own if callable(member) or isinstance(member, (property, classmethod))]
+    return [
+        (name, getattr(member, "__func__", member))
+        for name, member in own
+        if callable(member) or isinstance(member, (property, classmethod))
+    ]
 
 
 def test_all_is_sorted_and_has_no_name_twice() -> None:
@@ -44,7 +50,11 @@ def test_public_methods_of_a_public_class_are_documented(name: str) -> None:
 
 def test_everything_public_in_the_package_is_in_all() -> None:
     submodules = {path.stem for path in (ROOT / "otel_agenteval").iterdir()}
-    names = {name for name in vars(oa) if not name.startswith("_")} - submodules - {"annotations", "importlib", "TYPE_CHECKING", "Any"}
+    names = (
+        {name for name in vars(oa) if not name.startswith("_")}
+        - submodules
+        - {"annotations", "importlib", "TYPE_CHECKING", "Any"}
+    )
     assert names <= set(oa.__all__)
 
 
@@ -72,7 +82,10 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 def test_what_is_declared_is_pinned_and_the_pin_satisfies_it() -> None:
     lines = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8").splitlines()
-    pins = {re.sub(r"[-_.]+", "-", pin.name).lower(): pin for pin in map(Requirement, (line for line in lines if not line.startswith("#")))}
+    pins = {
+        re.sub(r"[-_.]+", "-", pin.name).lower(): pin
+        for pin in map(Requirement, (line for line in lines if not line.startswith("#")))
+    }
     for text in importlib.metadata.requires("otel-agenteval") or []:
         wanted = Requirement(text)
         if wanted.name != "otel-agenteval":

@@ -64,6 +64,8 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         if value.__class__ is str:
             if value in REDACTED:
                 out.hidden = True
+            elif value[:2] == "[{":  # messages once, and unreadable now: not somebody's words
+                out.hidden = out.truncated = True
             elif value or not raw:
                 out.messages.append(Message(role, value))
             return
@@ -98,7 +100,7 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
 def _looks_like_message(value: Mapping[str, Any]) -> bool:
     if "role" in value:
         return True
-    kind = value.get("type")
+    kind = _kind(value)
     if kind in ("function_call", "function_call_output", "message", "reasoning"):
         return True
     if "lc" in value and "kwargs" in value:
@@ -108,10 +110,15 @@ def _looks_like_message(value: Mapping[str, Any]) -> bool:
     return "message" in value and isinstance(value["message"], Mapping)
 
 
+def _kind(value: Mapping[str, Any]) -> str | None:
+    kind = value.get("type")
+    return kind if isinstance(kind, str) else None
+
+
 def _is_part(value: Mapping[str, Any]) -> bool:
     if "role" in value:
         return False
-    kind = value.get("type")
+    kind = _kind(value)
     if kind is None:
         return "text" in value or "toolUse" in value or "toolResult" in value or "reasoningContent" in value
     return kind in _TEXT_TYPES or kind in _REASONING_TYPES or kind in _MEDIA or kind in _PART_READERS
@@ -126,10 +133,10 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         _read_parts(parts, message, texts, out, 0)
     else:
         value = _unwrapped(value)
-        kind = value.get("type")
+        kind = _kind(value)
         own = value.get("role")
         if own is None:
-            own = _ITEM_ROLES.get(kind, kind if kind != "message" else None) if kind.__class__ is str else None
+            own = _ITEM_ROLES.get(kind, kind if kind != "message" else None) if kind is not None else None
         message = Message(ROLES.get(own, own) if own.__class__ is str else role)
         parts = value.get("content") if parts is None else parts
         if parts is None and kind in _ITEM_ROLES:
@@ -156,7 +163,8 @@ _ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """The message inside a serialised constructor, a ``{type, data}`` pair, or a choice."""
     if "lc" in value and isinstance(value.get("kwargs"), Mapping):
-        kind = (value.get("id") or ["?"])[-1]
+        path = value.get("id")
+        kind = path[-1] if isinstance(path, list) and path else None
         return {"type": ROLES.get(kind, kind) if isinstance(kind, str) else None, **value["kwargs"]}
     if isinstance(value.get("data"), Mapping):
         return {**value["data"], "type": value.get("type")}
@@ -172,7 +180,7 @@ def _read_parts(parts: Any, message: Message, texts: list[str], out: Decoded, de
         if parts in REDACTED:
             out.hidden = True
             return
-        if parts[:2] in ("[{", '["') and message.role != "user":  # blocks that were serialised once more
+        if parts[:2] == "[{":  # blocks that were serialised once more
             value, cut = jsonio.loads_or_text(parts)
             if isinstance(value, list) and value and all(isinstance(item, Mapping) and _is_part(item) for item in value):
                 out.truncated |= cut
@@ -194,7 +202,7 @@ def _read_parts(parts: Any, message: Message, texts: list[str], out: Decoded, de
 
 
 def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out: Decoded) -> None:
-    kind = part.get("type")
+    kind = _kind(part)
     if kind == "text" or kind in _TEXT_TYPES or (kind is None and "text" in part):
         text = part.get("content")
         if text is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -147,7 +148,9 @@ def _value(value: Any, depth: int) -> Any:
             return inner if isinstance(inner, str) else str(inner)
         if kind in ("intValue", "int_value"):
             return _integer(inner)
-        if kind in ("doubleValue", "double_value", "boolValue", "bool_value", "bytesValue", "bytes_value"):
+        if kind in ("doubleValue", "double_value"):
+            return _finite(inner)
+        if kind in ("boolValue", "bool_value", "bytesValue", "bytes_value"):
             return inner
         if depth >= _MAX_NESTING:
             return None
@@ -157,6 +160,15 @@ def _value(value: Any, depth: int) -> Any:
             pairs = _objects(_object(inner).get("values"))
             return {str(pair.get("key")): _value(pair.get("value"), depth + 1) for pair in pairs}
     return None
+
+
+def _finite(value: Any) -> float | None:
+    """NaN and infinities (as text or bare) say nothing that could be counted."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 # --- OTLP protobuf -------------------------------------------------------------------------------------------------
@@ -217,6 +229,8 @@ def _proto_value(value: Any, depth: int) -> Any:
         return [_proto_value(item, depth + 1) for item in inner.values] if depth < _MAX_NESTING else None
     if kind == "kvlist_value":
         return {pair.key: _proto_value(pair.value, depth + 1) for pair in inner.values} if depth < _MAX_NESTING else None
+    if kind == "double_value":
+        return _finite(inner)
     if kind == "bytes_value":
         return base64.b64encode(inner).decode()
     return inner

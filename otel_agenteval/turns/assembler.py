@@ -272,9 +272,9 @@ class Assembler:
     # --- time, bounds, the end
 
     def tick(self) -> list[Closed]:
-        """Close what has waited long enough."""
+        """Close what has waited long enough, and what is over the bounds."""
         now = self._now()
-        closed: list[Closed] = []
+        closed = self._evict()
         for _ in range(_PER_TICK):
             if not self._heap or self._heap[0][0] > now:
                 break

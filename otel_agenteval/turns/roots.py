@@ -44,7 +44,10 @@ class _Node:
 def root_role(attributes: Any, scope: str, name: str) -> str | None:
     """The role as far as roots are concerned: a chain inside an agent's loop is none."""
     role = role_of(attributes, scope, name)
-    return None if role == CHAIN and attributes.get("gen_ai.operation.name") in INNER_OPERATIONS else role
+    if role == CHAIN:
+        operation = attributes.get("gen_ai.operation.name")
+        return None if operation.__class__ is str and operation in INNER_OPERATIONS else role
+    return role
 
 
 def split(records: Iterable[SpanRecord]) -> list[Group]:

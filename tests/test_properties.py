@@ -1,0 +1,115 @@
+"""Whatever telemetry says: no crash, no exception, every value readable as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from otel_agenteval.dialects.content import arguments_of, decode, unwrap_result
+from otel_agenteval.jsonio import dumps, loads_cut, loads_or_text
+from otel_agenteval.model import Turn
+from otel_agenteval.registry import catalog
+from otel_agenteval.spans.otlp import NotASpan, OtlpLog, from_json
+from otel_agenteval.spans.record import LogPart, SpanEvent
+from tests.support.spans import agent, span, turns_of
+
+KEYS = [
+    "gen_ai.operation.name", "gen_ai.request.model", "gen_ai.response.model", "gen_ai.response.id", "gen_ai.response.finish_reasons",
+    "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions", "gen_ai.tool.name",
+    "gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens",
+    "gen_ai.usage.cache_read.input_tokens", "gen_ai.conversation.id", "gen_ai.agent.name", "gen_ai.retrieval.documents",
+    "gen_ai.retrieval.query.text", "gen_ai.response.time_to_first_chunk", "operation.cost", "error.type", "final_result", "pydantic_ai.all_messages",
+    "openinference.span.kind", "input.value", "output.value", "llm.model_name", "llm.token_count.prompt", "llm.input_messages.0.message.role",
+    "llm.input_messages.0.message.content", "llm.input_messages.0.message.tool_calls.0.tool_call.function.arguments",
+    "llm.output_messages.0.message.contents.0.message_content.text", "llm.output_messages.x", "llm.tools.0.tool.json_schema", "metadata",
+    "retrieval.documents.0.document.content", "retrieval.documents.0.document.metadata", "tool.name", "session.id", "user.id",
+    "traceloop.span.kind", "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output", "gen_ai.prompt.0.role",
+    "gen_ai.prompt.0.content", "gen_ai.completion.0.tool_calls.0.arguments", "llm.request.type", "llm.request.functions.0.name",
+]  # fmt: skip
+WORDS = st.sampled_from([
+    "chat", "invoke_agent", "execute_tool", "retrieval", "LLM", "AGENT", "TOOL", "RETRIEVER", "CHAIN", "workflow", "tool", "user", "assistant",
+    "stop", "length", "text", "tool_call", "tool_call_response", "[REDACTED]", "https://a.example/x", "4111 1111 1111 1111", "AKIAIOSFODNN7EXAMPLE",
+])  # fmt: skip
+TEXT = st.one_of(WORDS, st.text(max_size=40))
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXT)
+PART_KEYS = st.sampled_from(["role", "parts", "type", "content", "text", "name", "id", "arguments", "response", "result", "tool_calls", "function",
+                             "data", "lc", "kwargs", "message", "parameters", "properties", "required", "score", "metadata"])  # fmt: skip
+NESTED = st.recursive(SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(PART_KEYS, inner, max_size=4)), max_leaves=12)
+JSON_TEXT = NESTED.map(lambda value: json.dumps(value, default=str))
+CUT = st.tuples(JSON_TEXT, st.integers(0, 60)).map(lambda pair: pair[0][: pair[1]])
+VALUES = st.one_of(SCALARS, NESTED, JSON_TEXT, CUT)
+ATTRIBUTES = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=10)
+SCOPES = st.sampled_from(["acme.app", "pydantic-ai", "openinference.instrumentation.langchain", "opentelemetry.instrumentation.openai.v1"])
+EVENTS = st.lists(st.tuples(st.sampled_from(["exception", "gen_ai.choice", "gen_ai.user.message", "gen_ai.client.inference.operation.details"]), ATTRIBUTES), max_size=2)  # fmt: skip
+
+slow = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@st.composite
+def traces(draw):
+    records = [agent(1, attributes=draw(ATTRIBUTES))]
+    for i in range(2, draw(st.integers(2, 5))):
+        events = [SpanEvent(name, attributes) for name, attributes in draw(EVENTS)]
+        logs = [LogPart(name, attributes, draw(VALUES)) for name, attributes in draw(EVENTS)]
+        parent = draw(st.integers(0, i))
+        records.append(span(i, parent, draw(TEXT), draw(ATTRIBUTES), scope=draw(SCOPES), events=events, logs=logs, error=draw(st.none() | TEXT), at=i))
+    return records
+
+
+@slow
+@given(traces())
+def test_any_attributes_make_turns_that_can_be_written_and_read_back(records):
+    for turn in turns_of(*records):
+        text = dumps(turn.to_dict())
+        again = Turn.from_dict(json.loads(text))
+        assert again.turn_id == turn.turn_id
+
+
+@slow
+@given(traces())
+def test_any_attributes_give_scores_and_never_an_unexpected_error(records):
+    metrics = [metric.bind() for metric in catalog()]
+    for turn in turns_of(*records):
+        for metric in metrics:
+            score = metric.evaluate(turn)
+            assert score.status != "error" or score.error_type == "missing_parameter", (metric.name, score.error_type, score.explanation)
+            assert score.value is None or math.isfinite(score.value)
+            json.loads(dumps(score.to_dict()))
+
+
+@slow
+@given(VALUES)
+def test_any_value_can_be_decoded_as_messages(value):
+    for message in decode(value, "user").messages:
+        assert isinstance(message.role, str)
+        assert message.content is None or isinstance(message.content, str)
+    unwrap_result(value)
+    assert arguments_of(value) is None or isinstance(arguments_of(value), dict)
+
+
+@slow
+@given(st.recursive(SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(["resourceSpans", "scopeSpans", "spans", "attributes", "key", "value", "stringValue", "traceId", "spanId", "resourceLogs", "scopeLogs", "logRecords"]), inner, max_size=4)), max_leaves=20))  # fmt: skip
+def test_any_object_is_read_as_otlp_or_refused(value):
+    try:
+        found = list(from_json(value))
+    except NotASpan:
+        return
+    assert all(item.__class__.__name__ in ("SpanRecord", "NotASpan") or isinstance(item, OtlpLog) for item in found)
+
+
+@slow
+@given(st.text(max_size=200) | CUT)
+def test_any_text_is_json_or_stays_text(text):
+    value, cut = loads_or_text(text)
+    assert cut or value == text or dumps(value)
+    loads_cut(text)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '"' + "\\" * 99_999, "[" * 100_000 + "]" * 100_000])
+def test_hostile_depth_is_refused_and_not_recursed_into(text):
+    assert loads_or_text(text)[0] is not None
+    decode(text, "user")

@@ -1,0 +1,313 @@
+"""When a turn is over. Spans are plain objects here: the assembler only asks for a role."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_agenteval.spans.record import LogPart
+from otel_agenteval.turns.assembler import Assembler, Limits
+from tests.support.clock import FakeClock
+
+T = 7
+ATTRIBUTES = {"gen_ai.operation.name": "x", "text": "y" * 100}
+
+
+class Live:
+    """A span whose role can be said late."""
+
+    def __init__(self, name, role=None):
+        self.name = name
+        self.role = role
+
+    def __repr__(self):
+        return self.name
+
+
+class House:
+    """An assembler with spans by name."""
+
+    def __init__(self, **limits):
+        self.clock = FakeClock()
+        self.assembler = Assembler(Limits(**limits), lambda span: span.role, self.clock.monotonic)
+        self.spans = {}
+        self.ids = {}
+
+    def start(self, name, parent=None, role=None, late_role=None):
+        self.spans[name] = Live(name, role)
+        self.ids[name] = len(self.ids) + 1
+        parent_id = self.ids[parent] if parent else 0
+        if not (parent_id and self.assembler.join(T, self.ids[name], parent_id)):
+            self.assembler.start(T, self.ids[name], parent_id, role, self.spans[name])
+        if late_role:
+            self.spans[name].role = late_role
+
+    def end(self, name, attributes=ATTRIBUTES):
+        return list(self.assembler.end(T, self.ids[name], self.spans[name], attributes if self.spans[name].role else {}))
+
+    def names(self, closed):
+        return [sorted(span.name for span in item.spans) for item in closed]
+
+
+def test_a_turn_closes_with_its_root_when_nothing_below_is_open():
+    house = House()
+    house.start("root", role="agent")
+    house.start("call", "root", "llm")
+    assert house.end("call") == []
+    (closed,) = house.end("root")
+    assert closed.reason == "root_ended"
+    assert closed.complete
+    assert closed.sole
+    assert closed.root is house.spans["root"]
+    assert house.names([closed]) == [["call", "root"]]
+    assert house.assembler.open_turns == 0
+    assert house.assembler.size == 0
+
+
+def test_a_stream_that_ends_after_its_parent_keeps_the_turn_open():
+    house = House()
+    house.start("root", role="agent")
+    house.start("stream", "root", "llm")
+    assert house.end("root") == []
+    (closed,) = house.end("stream")
+    assert closed.reason == "root_ended"
+    assert closed.complete
+    assert house.names([closed]) == [["root", "stream"]]
+
+
+def test_a_span_that_stays_open_is_waited_for_no_longer_than_the_delay():
+    house = House(decision_delay=2)
+    house.start("root", role="agent")
+    house.start("stuck", "root", "llm")
+    house.end("root")
+    house.clock.advance(1.9)
+    assert house.assembler.tick() == []
+    house.clock.advance(0.2)
+    (closed,) = house.assembler.tick()
+    assert closed.reason == "delay"
+    assert not closed.complete
+    assert house.names([closed]) == [["root"]]
+    assert house.end("stuck") == []
+    assert house.assembler.late_spans == 1
+
+
+def test_two_agents_under_a_request_close_each_in_its_time():
+    house = House()
+    house.start("request")
+    house.start("first", "request", "agent")
+    (first,) = house.end("first")
+    house.start("second", "request", "agent")
+    (second,) = house.end("second")
+    assert house.names([first, second]) == [["first"], ["second"]]
+    (rest,) = house.end("request")
+    assert rest.leftover
+    assert house.names([rest]) == [["request"]]
+    assert house.assembler.open_turns == 0
+
+
+def test_nothing_is_a_root_while_an_open_ancestor_has_not_said_what_it_is():
+    house = House()
+    house.start("graph", role="unknown")
+    house.start("agent", "graph", "agent")
+    assert house.end("agent") == []
+    house.spans["graph"].role = "workflow"
+    (closed,) = house.end("graph")
+    assert house.names([closed]) == [["agent", "graph"]]
+
+
+def test_a_request_that_says_late_that_it_is_an_agent_takes_the_agents_below_it():
+    house = House()
+    house.start("request", late_role="agent")
+    house.start("inner", "request", "agent")
+    assert house.end("inner") == []
+    (closed,) = house.end("request")
+    assert house.names([closed]) == [["inner", "request"]]
+    assert closed.sole
+
+
+def test_an_unknown_span_that_turns_out_to_be_a_model_call_belongs_to_the_request():
+    house = House()
+    house.start("request")
+    house.start("call", "request", "unknown", late_role="llm")
+    assert house.end("call") == []
+    (closed,) = house.end("request")
+    assert house.names([closed]) == [["call", "request"]]
+    assert not closed.leftover
+
+
+def test_an_application_s_own_trace_closes_nothing_and_leaves_nothing():
+    house = House()
+    house.start("request")
+    house.start("query", "request")
+    assert house.end("query") == []
+    assert house.end("request") == []
+    assert house.assembler.open_turns == 0
+    assert house.assembler.size == 0
+
+
+def test_a_trace_without_genai_keeps_a_bounded_number_of_spans():
+    house = House()
+    house.start("loop")
+    for i in range(1_000):
+        house.start(f"q{i}", "loop")
+        house.end(f"q{i}")
+    assert house.assembler.pruned_spans == 1_000 - 256
+
+
+def test_children_that_start_after_their_parent_ended_still_belong_to_the_open_turn():
+    house = House()
+    house.start("root", role="agent")
+    house.start("step", "root", "tool")
+    house.end("step")
+    house.start("background", "step", "llm")
+    assert house.end("root") == []
+    (closed,) = house.end("background")
+    assert house.names([closed]) == [["background", "root", "step"]]
+
+
+def test_a_span_after_the_close_is_late_and_its_age_is_known():
+    house = House()
+    house.start("root", role="agent")
+    house.end("root")
+    house.clock.advance(3)
+    house.start("late", "root", "llm")
+    assert house.assembler.late_spans == 1
+    assert list(house.assembler.late_ages) == [3.0]
+
+
+def test_the_span_limit_closes_and_says_so():
+    house = House(max_spans=3)
+    house.start("root", role="agent")
+    closed = []
+    for i in range(4):
+        house.start(f"t{i}", "root", "tool")
+        closed += house.end(f"t{i}")
+    assert [(c.reason, c.complete, len(c.spans)) for c in closed] == [("span_limit", False, 4)]
+    assert house.end("root") == []
+
+
+def test_the_byte_limit_closes_and_says_so():
+    house = House(max_bytes=10_000)
+    house.start("root", role="agent")
+    house.start("big", "root", "llm")
+    (closed,) = house.end("big", {"gen_ai.operation.name": "chat", "x": "y" * 20_000})
+    assert closed.reason == "byte_limit"
+    assert house.assembler.size == 0
+
+
+def test_past_the_number_of_open_turns_the_oldest_is_closed():
+    house = House(max_open=2)
+    assembler = house.assembler
+    for trace in (1, 2, 3):
+        assembler.start(trace, trace * 10, 0, "agent", Live(f"root{trace}", "agent"))
+        assembler.start(trace, trace * 10 + 1, trace * 10, "llm", Live("call", "llm"))
+        assembler.end(trace, trace * 10 + 1, Live("call", "llm"), ATTRIBUTES)
+    assert [(c.trace_id, c.reason) for c in assembler.tick()] == [(1, "evicted")]
+    assert assembler.open_turns == 2
+
+
+def test_past_the_total_of_bytes_the_oldest_is_closed():
+    house = House(total_bytes=5_000)
+    assembler = house.assembler
+    closed = []
+    for trace in (1, 2):
+        assembler.start(trace, trace * 10, 0, "agent", Live("root", "agent"))
+        assembler.start(trace, trace * 10 + 1, trace * 10, "llm", Live("call", "llm"))
+        closed += assembler.end(trace, trace * 10 + 1, Live("call", "llm"), {"gen_ai.operation.name": "chat", "x": "y" * 3_000})
+    assert [(c.trace_id, c.reason) for c in closed] == [(1, "evicted")]
+
+
+def test_a_turn_that_never_ends_closes_at_max_duration():
+    house = House(max_duration=60)
+    house.start("root", role="agent")
+    house.clock.advance(59)
+    assert house.assembler.tick() == []
+    house.clock.advance(2)
+    (closed,) = house.assembler.tick()
+    assert closed.reason == "max_duration"
+    assert not closed.complete
+    assert closed.root is house.spans["root"]
+
+
+@pytest.mark.parametrize("reason", ["shutdown", "exit"])
+def test_the_end_evaluates_everything_that_is_open(reason):
+    house = House()
+    house.start("root", role="agent")
+    house.start("done", "root", "llm")
+    house.end("done")
+    (closed,) = house.assembler.close_all(reason)
+    assert closed.reason == reason
+    assert house.names([closed]) == [["done"]]
+    assert house.assembler.open_turns == 0
+
+
+def test_spans_without_a_start_wait_for_their_local_root_and_then_a_moment():
+    house = House(decision_delay=10, idle_timeout=300)
+    assembler = house.assembler
+    assert list(assembler.add(T, Live("child", "llm"), 100, local_root=False)) == []
+    house.clock.advance(100)
+    assembler.add(T, Live("root", "agent"), 100, local_root=True)
+    house.clock.advance(9)
+    assert assembler.tick() == []
+    house.clock.advance(2)
+    (closed,) = assembler.tick()
+    assert (closed.reason, closed.complete, len(closed.spans)) == ("delay", True, 2)
+
+
+def test_without_a_root_a_trace_closes_when_it_has_been_idle():
+    house = House(idle_timeout=300)
+    assembler = house.assembler
+    assembler.add(T, Live("a", "llm"), 100, local_root=False)
+    house.clock.advance(200)
+    assembler.add(T, Live("b", "llm"), 100, local_root=False)
+    house.clock.advance(200)
+    assert assembler.tick() == []  # the idle deadline moved with the second span
+    house.clock.advance(101)
+    (closed,) = assembler.tick()
+    assert (closed.reason, closed.complete, len(closed.spans)) == ("idle", False, 2)
+
+
+def test_a_span_that_arrives_after_the_close_reopens_nothing():
+    house = House(decision_delay=1)
+    assembler = house.assembler
+    assembler.add(T, Live("root", "agent"), 100, local_root=True)
+    house.clock.advance(2)
+    assembler.tick()
+    assert list(assembler.add(T, Live("late", "llm"), 100, local_root=False)) == []
+    assert assembler.late_spans == 1
+    assert assembler.open_turns == 0
+
+
+def test_a_span_that_was_open_before_us_joins_the_open_turn():
+    house = House()
+    house.start("root", role="agent")
+    house.assembler.end(T, 999, Live("older", "llm"), ATTRIBUTES)
+    (closed,) = house.end("root")
+    assert house.names([closed]) == [["older", "root"]]
+
+
+def test_log_records_wait_with_their_turn():
+    house = House()
+    house.start("root", role="agent")
+    assert house.assembler.add_log(T, house.ids["root"], LogPart("gen_ai.choice", {}, None))
+    (closed,) = house.end("root")
+    assert closed.logs is not None
+    assert [part.name for part in closed.logs[house.ids["root"]]] == ["gen_ai.choice"]
+    assert not house.assembler.add_log(T, 1, LogPart("gen_ai.choice", {}, None))
+
+
+def test_a_forked_child_forgets_what_was_open():
+    house = House()
+    house.start("root", role="agent")
+    house.assembler.forget()
+    assert house.assembler.open_turns == 0
+    assert house.assembler.close_all("exit") == []
+
+
+def test_deadlines_of_turns_that_closed_do_not_pile_up():
+    house = House()
+    for i in range(5_000):
+        house.assembler.start(i, i, 0, "agent", Live("root", "agent"))
+        house.assembler.end(i, i, Live("root", "agent"), ATTRIBUTES)
+    assert len(house.assembler._heap) < 2_000
+    house.clock.advance(10_000)
+    assert house.assembler.tick() == []

@@ -1,0 +1,76 @@
+"""Which spans make one turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_agenteval.turns.roots import split
+from tests.support.spans import agent, chat, span, tool
+
+
+def roots(*records):
+    return [group.root.span_id for group in split(records)]
+
+
+CHAIN = {"openinference.span.kind": "CHAIN"}
+WORKFLOW = {"gen_ai.operation.name": "invoke_workflow"}
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        pytest.param([agent(1), chat(2, 1)], [1], id="an agent is a turn"),
+        pytest.param([chat(1)], [1], id="a lone model call is its own root"),
+        pytest.param([span(1), chat(2, 1), chat(3, 1)], [1], id="without an agent the local root is the turn"),
+        pytest.param([span(1), span(2, 1), agent(3, 2), chat(4, 3)], [3], id="the agent below an application's spans"),
+        pytest.param([span(1), agent(2, 1), agent(3, 1, at=200)], [2, 3], id="two agents below one request are two turns"),
+        pytest.param([span(1, attributes=WORKFLOW), agent(2, 1), agent(3, 1, at=50)], [1], id="a workflow holds its agents"),
+        pytest.param([agent(1), tool(2, 1), agent(3, 2, "helper"), chat(4, 3)], [1], id="an agent inside an agent is no turn"),
+        pytest.param([span(1, attributes=CHAIN), chat(2, 1)], [1], id="a chain with a model call below"),
+        pytest.param([span(1, attributes=CHAIN), span(2, 1)], [], id="a chain without a model call is none"),
+        pytest.param([span(1), tool(2, 1)], [], id="tools alone are none"),
+        pytest.param([span(1), span(2, 1)], [], id="an application's own trace is none"),
+        pytest.param([span(1, attributes={"gen_ai.operation.name": "create_agent"})], [], id="making an agent is no turn"),
+        pytest.param([agent(2, 9, remote=True), chat(3, 2)], [2], id="a remote parent makes a local root"),
+        pytest.param([], [], id="nothing"),
+    ],
+)
+def test_the_turn_roots_are(records, expected):
+    assert roots(*records) == expected
+
+
+def test_a_span_sent_twice_is_one_span():
+    group = split([agent(1), chat(2, 1), chat(2, 1)])[0]
+    assert len(group.members) == 2
+
+
+def test_an_orphan_belongs_to_the_turn_that_was_running():
+    first, second = split([agent(1, at=0), agent(2, at=500), tool(3, 99, at=520)])
+    assert [r.span_id for r in second.members] == [2, 3]
+    assert second.orphans == 1
+    assert first.orphans == 0
+
+
+def test_an_orphan_without_a_model_call_belongs_to_the_only_turn_at_any_time():
+    (group,) = split([agent(1), tool(2, 99, at=5_000)])
+    assert len(group.members) == 2
+
+
+def test_spans_that_miss_the_same_parent_are_one_turn_whose_root_was_not_seen():
+    (group,) = split([chat(2, 99, at=5), chat(3, 99, at=0)])
+    assert group.root.span_id == 3
+    assert not group.root_seen
+    assert len(group.members) == 2
+
+
+def test_an_orphan_with_an_agent_of_its_own_is_a_turn():
+    assert roots(agent(1), agent(2, 99, at=5_000)) == [1, 2]
+
+
+def test_spans_in_a_circle_or_their_own_parents_do_no_harm():
+    assert roots(agent(1, 1), chat(2, 3), chat(3, 2)) == [1]
+
+
+def test_a_chain_of_many_parents_is_no_recursion():
+    deep = [span(i, i - 1) for i in range(1, 20_001)]
+    assert roots(*deep, chat(20_001, 20_000)) == [1]
