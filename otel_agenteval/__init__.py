@@ -6,43 +6,68 @@ Nothing is imported before it is used: the package is also an entry point of oth
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .config import Config
     from .errors import AgentEvalError, ConfigError, JudgeError, MissingExtra
+    from .expect import expect
+    from .exporter import AgentEvalSpanExporter
+    from .instrument import Handle, instrument
+    from .logs import AgentEvalLogProcessor
     from .model import Turn
+    from .processor import AgentEvalSpanProcessor
     from .registry import Result, get_metric, metric, skip, vacuous
     from .replay import load_turns
+    from .sampler import record_all
     from .score import Score
 
 __version__ = "0.1.0"
 
 _HOME = {
     "AgentEvalError": "errors",
+    "AgentEvalLogProcessor": "logs",
+    "AgentEvalSpanExporter": "exporter",
+    "AgentEvalSpanProcessor": "processor",
+    "Config": "config",
     "ConfigError": "errors",
+    "Handle": "instrument",
     "JudgeError": "errors",
     "MissingExtra": "errors",
     "Result": "registry",
     "Score": "score",
     "Turn": "model",
-    "load_turns": "replay",
+    "expect": "expect",
     "get_metric": "registry",
+    "instrument": "instrument",
+    "load_turns": "replay",
     "metric": "registry",
+    "record_all": "sampler",
     "skip": "registry",
     "vacuous": "registry",
 }
 
 __all__ = [
     "AgentEvalError",
+    "AgentEvalLogProcessor",
+    "AgentEvalSpanExporter",
+    "AgentEvalSpanProcessor",
+    "Config",
     "ConfigError",
+    "Handle",
     "JudgeError",
     "MissingExtra",
     "Result",
     "Score",
     "Turn",
+    "expect",
     "get_metric",
+    "instrument",
     "load_turns",
     "metric",
+    "record_all",
     "skip",
     "vacuous",
 ]
@@ -58,3 +83,15 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Two functions have the names of their modules: importing such a module must not put it in the function's place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and _HOME.get(name) == name:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
+import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .errors import AgentEvalError, ConfigError
 from .model import Turn
-from .registry import BoundMetric, Metric, catalog, get_metric, resolve
+from .registry import BoundMetric, Metric, catalog, resolve
 from .replay import Reading, load_turns
-from .table import render_turn
+from .table import Summary, colours_wanted, columns, render_turn
 
 NOTHING_READ, GATE_FAILED, BAD_USE = 2, 1, 2
 
@@ -23,6 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the exit status (0 well, 1 a gate failed, 2 wrong use or nothing to read)."""
     parser = _parser()
     args = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # agents write what a terminal's or file's encoding may not have
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status: int = args.run(args)
         sys.stdout.flush()
@@ -42,15 +47,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     files = argparse.ArgumentParser(add_help=False)
-    files.add_argument("files", nargs="+", metavar="FILE", help="OTLP/JSON lines: traces and logs; - is standard input; .gz and .zst are unpacked")
+    files.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="OTLP/JSON lines: traces and logs; - is standard input; .gz and .zst are unpacked",
+    )
 
-    turns = commands.add_parser("turns", parents=[files], help="print the turns of recorded traces, one JSON object (form turn.v1) per line")
+    turns = commands.add_parser(
+        "turns", parents=[files], help="print the turns of recorded traces, one JSON object (form turn.v1) per line"
+    )
     turns.set_defaults(run=_turns)
 
     evaluate = commands.add_parser("eval", parents=[files], help="score the turns of recorded traces")
-    evaluate.add_argument("--metrics", metavar="A,B", help="metric names, instead of the configured ones")
-    evaluate.add_argument("--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)")
-    evaluate.add_argument("--format", choices=("jsonl", "table"), default="jsonl", help="one JSON object per score, or a table per turn")
+    evaluate.add_argument(
+        "--metrics", metavar="A,B", help="only these; with the parameters and policy that the configuration gives them"
+    )
+    evaluate.add_argument(
+        "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
+    )
+    evaluate.add_argument(
+        "--format", choices=("jsonl", "table"), default="jsonl", help="one JSON object per score, or a table per turn"
+    )
     evaluate.add_argument("--gate", action="store_true", help="exit with status 1 when a metric whose policy is gate fails")
     evaluate.set_defaults(run=_eval)
 
@@ -93,14 +111,21 @@ def _eval(args: argparse.Namespace) -> int:
     metrics = _chosen(args)
     reading = Reading(_progress())
     gates_failed = 0
+    summary = Summary()
+    colour, width = colours_wanted(sys.stdout), columns(sys.stdout)
+    if args.gate and not any(metric.policy == "gate" for metric in metrics):
+        print("--gate: no metric has policy gate in the configuration, so none can fail", file=sys.stderr)
     for turn in load_turns(args.files, reading=reading):
         scores = [metric.evaluate(turn) for metric in metrics]
         gates_failed += sum(score.policy == "gate" and (score.passed is False or score.status == "error") for score in scores)
         if args.format == "table":
-            print(render_turn(turn, scores))
+            summary.add(scores)
+            print(render_turn(turn, scores, width, colour=colour))
         else:
             for score in scores:
                 print(json.dumps({**_about(turn), **score.to_dict()}, ensure_ascii=False, default=str))
+    if summary.turns:
+        print(summary.render(width, colour=colour))
     status = _end_of(reading)
     if args.gate and gates_failed and not status:
         print(f"{gates_failed} gate score{'s' if gates_failed > 1 else ''} failed", file=sys.stderr)
@@ -117,12 +142,18 @@ def _chosen(args: argparse.Namespace) -> list[BoundMetric]:
     from .config import load_config
     from .selection import select_metrics
 
-    if args.metrics is not None:
-        names = [name.strip() for name in args.metrics.split(",") if name.strip()]
-        if not names:
-            raise ConfigError("--metrics: at least one name is required")
-        return [get_metric(name) for name in names]
-    return select_metrics(load_config(args.config))
+    selected = select_metrics(load_config(args.config))
+    if args.metrics is None:
+        return selected
+    names = [name.strip() for name in args.metrics.split(",") if name.strip()]
+    if not names:
+        raise ConfigError("--metrics: at least one name is required")
+    chosen: list[BoundMetric] = []
+    for name in names:
+        metric, preset = resolve(name)
+        configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
+        chosen += configured or [metric.bind(**preset)]
+    return chosen
 
 
 def _end_of(reading: Reading) -> int:
@@ -133,6 +164,8 @@ def _end_of(reading: Reading) -> int:
     if not reading.spans and not reading.logs:
         print("no spans found in the given files", file=sys.stderr)
         return NOTHING_READ
+    if not reading.turns:
+        print(f"{reading.spans:,} spans were read, but no agent or model call is among them: no turns", file=sys.stderr)
     return 0
 
 
@@ -154,18 +187,31 @@ def _metrics(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_described(metric) for metric in found], indent=1, default=str))
         return 0
+    width = columns(sys.stdout)
     family = None
     for metric in sorted(found, key=lambda m: (m.family, m.name)):
         if metric.family != family:
+            print(metric.family if family is None else f"\n{metric.family}")
             family = metric.family
-            print(f"\n{family}" if metric is not found[0] else family)
-        print(f"  {metric.name:<32} {'*' if metric.inline else ' '} {metric.summary}")
+        lead = f"  {'*' if metric.inline else ' '} {metric.name:<28} "
+        print(textwrap.fill(_headline(metric), width, initial_indent=lead, subsequent_indent=" " * len(lead)))
     print("\n* in the default inline pack.  More on one: otel-agenteval explain NAME")
     return 0
 
 
+_SCALE = re.compile(r" \((?:1\.0|1|0) = [^)]*\)\.?$")
+
+
+def _headline(metric: Metric) -> str:
+    """The summary without what the numbers mean: in a list the sentence says it."""
+    return _SCALE.sub(".", metric.summary).replace("``", "")
+
+
 def _described(metric: Metric) -> dict[str, Any]:
-    parameters = {p.name: {"type": _type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})} for p in metric.parameters.values()}
+    parameters = {
+        p.name: {"type": _type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})}
+        for p in metric.parameters.values()
+    }
     return {
         "name": metric.name, "kind": metric.kind, "family": metric.family, "type": metric.type, "unit": metric.unit,
         "direction": metric.direction, "threshold": metric.threshold, "version": metric.version, "needs": list(metric.needs),
@@ -184,7 +230,7 @@ def _explain(args: argparse.Namespace) -> int:
     better = {"up": "more is better", "down": "less is better", "neutral": "neither more nor less is better"}[metric.direction]
     shape = "boolean: 1 passes, 0 fails" if metric.type == "boolean" else f"unit {metric.unit}, {better}"
     print(f"{metric.name}  ({metric.family}; {shape})\n")
-    print(metric.doc)
+    print(metric.doc.replace("``", "`"))
     print(f"\nNeeds: {', '.join(metric.needs) or 'nothing'}")
     if metric.threshold is not None:
         print(f"Passes at: {metric.threshold:g}")
@@ -210,7 +256,10 @@ def _check_config(args: argparse.Namespace) -> int:
     config = load_config(args.file)
     metrics = select_metrics(config)
     print(effective_yaml(config), end="")
-    print(f"# valid: {len(metrics)} metrics on every turn: {', '.join(metric.name for metric in metrics)}")
+    names = ", ".join(metric.name for metric in metrics)
+    print(
+        textwrap.fill(f"valid; {len(metrics)} metrics on every turn: {names}", 100, initial_indent="# ", subsequent_indent="#   ")
+    )
     return 0
 
 

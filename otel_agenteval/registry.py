@@ -23,6 +23,7 @@ import inspect
 import math
 import pkgutil
 import re
+import reprlib
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -365,7 +366,10 @@ class BoundMetric:
                 call.pop(generic, None)
         self._call = call
         self._absent = tuple((need, _absence_test(need)) for need in metric.needs)
-        text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
+        try:
+            text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
+        except RecursionError:
+            raise ConfigError(f"{metric.name}: a parameter is nested too deep") from None
         self.signature_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
@@ -457,4 +461,4 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in (metric.name, name, *first["loc"]))
-        raise ConfigError(f"{path}: {str(value)[:80]!r} is not allowed: {first['msg']}") from None
+        raise ConfigError(f"{path}: {reprlib.repr(value)} is not allowed: {first['msg']}") from None

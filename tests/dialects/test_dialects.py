@@ -1,0 +1,191 @@
+"""Each dialect's spellings → one step. The recordings (tests/turns/test_corpus.py) show them together."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from otel_agenteval.dialects.content import arguments_of, decode, unwrap_result
+from otel_agenteval.dialects.openinference import unflatten
+from otel_agenteval.dialects.reader import is_genai_scope, read, role_of
+from tests.support.spans import agent, span, turn_of
+
+CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "scope", "name", "role"),
+    [
+        ({"gen_ai.operation.name": "chat"}, "acme", "x", "llm"),
+        ({"gen_ai.operation.name": "generate_content"}, "acme", "x", "llm"),
+        ({"gen_ai.operation.name": "invoke_agent"}, "acme", "x", "agent"),
+        ({"gen_ai.operation.name": "execute_tool"}, "acme", "x", "tool"),
+        ({"gen_ai.operation.name": "retrieval"}, "acme", "x", "retrieval"),
+        ({"gen_ai.operation.name": "brand_new"}, "acme", "x", "chain"),
+        ({"gen_ai.operation.name": "brand_new", "gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 1}, "acme", "x", "llm"),
+        ({"gen_ai.operation.name": ["chat"]}, "acme", "x", "chain"),
+        ({"gen_ai.request.model": "m"}, "acme", "x", "llm"),
+        ({"openinference.span.kind": "LLM"}, "acme", "x", "llm"),
+        ({"openinference.span.kind": "agent"}, "acme", "x", "agent"),
+        ({"openinference.span.kind": "TOOL"}, "acme", "handoff to billing", "handoff"),
+        ({"openinference.span.kind": 5}, "acme", "x", "unknown"),
+        ({"traceloop.span.kind": "workflow"}, "acme", "x", "workflow"),
+        ({"traceloop.span.kind": "task"}, "acme", "x", "chain"),
+        ({"traceloop.span.kind": "tool", "gen_ai.operation.name": "execute_tool"}, "acme", "x", "tool"),
+        ({"llm.request.type": "chat"}, "acme", "x", "llm"),
+        ({}, "pydantic-ai", "agent run", "agent"),
+        ({}, "openinference.instrumentation.langchain", "LangGraph", "unknown"),
+        ({"http.method": "GET"}, "acme", "chat", None),
+        ({}, "", "x", None),
+    ],
+)
+def test_a_span_s_role(attributes, scope, name, role):
+    assert role_of(attributes, scope, name) == role
+
+
+@pytest.mark.parametrize(
+    ("scope", "known"),
+    [
+        ("openinference.instrumentation.openai", True), ("opentelemetry.instrumentation.genai.openai", True),
+        ("opentelemetry.instrumentation.openai.v1", True), ("pydantic-ai", True), ("logfire.openai", True), ("strands.telemetry.tracer", True),
+        ("com.anthropic.sdk.python", True), ("opentelemetry.instrumentation.requests", False), ("opentelemetry.instrumentation.fastapi", False),
+        ("acme.ai", False), ("airflow", False),
+    ],
+)  # fmt: skip
+def test_which_scopes_write_genai_spans(scope, known):
+    assert is_genai_scope(scope) is known
+
+
+@pytest.mark.parametrize(
+    ("attributes", "field", "value"),
+    [
+        ({**CHAT, "gen_ai.response.model": "m-2"}, "model", "m-2"),
+        ({**CHAT, "gen_ai.system": "openai"}, "provider", "openai"),
+        ({**CHAT, "gen_ai.provider.name": "azure", "gen_ai.system": "openai"}, "provider", "azure"),
+        ({**CHAT, "gen_ai.usage.prompt_tokens": 5}, "input_tokens", 5),
+        ({**CHAT, "gen_ai.usage.completion_tokens": "7"}, "output_tokens", 7),
+        ({**CHAT, "gen_ai.usage.input_tokens": -1}, "input_tokens", None),
+        ({**CHAT, "gen_ai.usage.input_tokens": True}, "input_tokens", None),
+        ({**CHAT, "gen_ai.usage.cache_read.input_tokens": 3}, "cached_tokens", 3),
+        ({**CHAT, "gen_ai.usage.cache_read_input_tokens": 3}, "cached_tokens", 3),
+        ({**CHAT, "gen_ai.usage.reasoning.output_tokens": 4}, "reasoning_tokens", 4),
+        ({**CHAT, "gen_ai.response.finish_reasons": ("stop",)}, "finish_reason", "stop"),
+        ({**CHAT, "gen_ai.response.finish_reasons": [""]}, "finish_reason", None),
+        ({**CHAT, "gen_ai.response.time_to_first_chunk": 0.2}, "time_to_first_token_s", 0.2),
+        ({**CHAT, "operation.cost": 0.1}, "cost_usd", 0.1),
+        ({**CHAT, "operation.cost": float("inf")}, "cost_usd", None),
+        ({"openinference.span.kind": "LLM", "llm.model_name": "m"}, "model", "m"),
+        ({"openinference.span.kind": "LLM", "llm.token_count.prompt": 5}, "input_tokens", 5),
+        ({"openinference.span.kind": "LLM", "llm.token_count.prompt_details.cache_read": 2}, "cached_tokens", 2),
+        ({"openinference.span.kind": "LLM", "llm.cost.total": 0.5}, "cost_usd", 0.5),
+        ({"openinference.span.kind": "TOOL", "session.id": "s"}, "conversation_id", "s"),
+        ({"openinference.span.kind": "AGENT", "user.id": "u"}, "user_id", "u"),
+        ({"traceloop.span.kind": "agent", "traceloop.entity.name": "bot"}, "agent", "bot"),
+        ({**CHAT, "traceloop.association.properties.session_id": "s", "traceloop.entity.name": "x"}, "conversation_id", "s"),
+    ],
+)  # fmt: skip
+def test_a_fact_in_each_spelling(attributes, field, value):
+    assert getattr(read(span(1, attributes=attributes)), field) == value
+
+
+def test_two_dialects_on_one_span_fill_each_other_s_gaps_and_count_once():
+    both = {"openinference.span.kind": "LLM", "llm.model_name": "m", "llm.token_count.prompt": 5, **CHAT, "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 7}
+    turn = turn_of(agent(1), span(2, 1, attributes=both))
+    assert (turn.usage.input_tokens, turn.usage.output_tokens, len(turn.llm_calls)) == (5, 7, 1)
+
+
+def text(*parts, role="assistant"):
+    return [(m.role, m.content) for m in decode(list(parts), role).messages]
+
+
+@pytest.mark.parametrize(
+    ("raw", "messages"),
+    [
+        pytest.param("hello", [("user", "hello")], id="bare text"),
+        pytest.param('[{"role":"user","parts":[{"type":"text","content":"a"},{"type":"text","content":"b"}]}]', [("user", "a\nb")], id="the convention"),
+        pytest.param([{"role": "human", "content": "a"}], [("user", "a")], id="chat completions"),
+        pytest.param([{"role": "user", "content": [{"type": "text", "text": "a"}]}], [("user", "a")], id="content parts"),
+        pytest.param({"messages": [{"type": "ai", "data": {"content": "a"}}]}, [("assistant", "a")], id="LangChain dump"),
+        pytest.param({"messages": [[{"lc": 1, "id": ["langchain", "HumanMessage"], "kwargs": {"content": "a"}}]]}, [("user", "a")], id="LangChain constructor"),
+        pytest.param([{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}], [("assistant", "a")], id="Responses item"),
+        pytest.param([{"text": "a"}], [("user", "a")], id="Bedrock blocks"),
+        pytest.param([json.dumps({"role": "user", "content": "a"})], [("user", "a")], id="JSON texts in a list"),
+        pytest.param('[{"role":"user","content":"{\\"q\\": 1}"}]', [("user", '{"q": 1}')], id="JSON that the user wrote stays text"),
+        pytest.param({"question": "a"}, [("user", "a")], id="a chain's input"),
+        pytest.param(5, [("user", "5")], id="a number"),
+        pytest.param(None, [], id="nothing"),
+    ],
+)
+def test_messages_in_each_shape(raw, messages):
+    assert [(m.role, m.content) for m in decode(raw, "user").messages] == messages
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "f", "arguments": {"a": 1}}]},
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "f", "arguments": '{"a": 1}'}]},
+        {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": {"a": 1}}}]},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": 1}'},
+        {"type": "ai", "data": {"content": "", "tool_calls": [{"id": "c", "name": "f", "args": {"a": 1}}]}},
+    ],
+)
+def test_a_tool_request_in_each_shape(call):
+    (message,) = decode([call], "assistant").messages
+    (request,) = message.tool_calls
+    assert (message.role, request.call_id, request.name, arguments_of(request.arguments)) == ("assistant", "c", "f", {"a": 1})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "18"}]},
+        {"role": "user", "parts": [{"type": "tool_call_response", "id": "c", "name": "f", "result": "18"}]},
+        {"role": "tool", "tool_call_id": "c", "content": "18"},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "18"}]}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "18"}]}}]},
+        {"type": "function_call_output", "call_id": "c", "output": "18"},
+    ],
+)
+def test_a_tool_s_answer_in_each_shape(answer):
+    (message,) = decode([answer], "user").messages
+    assert [(r.call_id, r.result) for r in message.tool_results] == [("c", "18")]
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("{'a': 1}", {"a": 1}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ({"a": 1}, {"a": 1}),
+        ("Paris", None),
+        ("[1]", None),
+        (None, None),
+    ],
+)
+def test_arguments_in_each_shape(raw, value):
+    assert arguments_of(raw) == value
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("18", "18"),
+        ('{"temp": 18}', '{"temp": 18}'),
+        ('{"type": "tool", "data": {"content": "18"}}', "18"),
+        ('[{"text": "18"}]', "18"),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
+        ({"temp": 18}, {"temp": 18}),
+    ],
+)
+def test_results_come_out_of_what_frameworks_wrap_around_them(raw, value):
+    assert unwrap_result(raw) == value
+
+
+def test_flattened_attributes_with_gaps_are_closed_up():
+    assert unflatten({"p.0.a": 1, "p.7.b.c": 2, "q.0": 3}, "p.") == [{"a": 1}, {"b": {"c": 2}}]
+    assert unflatten({"q": 1}, "p.") is None

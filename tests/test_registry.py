@@ -1,0 +1,177 @@
+"""Metrics by name, with parameters; and what is refused where."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.registry import MetricError, catalog, default_pack
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical", "params"),
+    [
+        ("code_tool_success", "code_tool_success", {}),
+        ("agentunit:tool_success", "code_tool_success", {}),
+        ("trusys:icontains", "code_icontains", {}),
+        ("icontains", "code_icontains", {}),
+        ("hpd:LatencyEvaluator", "code_latency", {}),
+        ("agenteval:code_recall_at_5", "code_recall_at_k", {"k": 5}),
+        ("agenteval:code_mrr_at_3", "code_mrr", {"max_rank": 3}),
+        ("trusys:not-contains", "code_contains", {"inverse": True}),
+    ],
+)
+def test_any_catalogue_s_name_resolves(name, canonical, params):
+    found = oa.get_metric(name)
+    assert (found.name, found.params) == (canonical, params)
+
+
+def test_an_unknown_name_is_refused_with_the_closest_three():
+    with pytest.raises(oa.ConfigError, match=r"unknown metric 'code_tool_sucess'; did you mean code_tool_success, \S+, \S+\?"):
+        oa.get_metric("code_tool_sucess")
+
+
+def test_an_unknown_parameter_is_refused_with_the_nearest():
+    with pytest.raises(oa.ConfigError, match=r"code_latency\.treshold: unknown parameter; did you mean 'threshold'"):
+        oa.get_metric("code_latency", treshold=3)
+
+
+@pytest.mark.parametrize(("name", "params"), [("code_recall_at_k", {"k": 0}), ("code_latency", {"threshold": "fast"}), ("code_max_tokens", {"max_tokens": None})])
+def test_a_value_that_is_not_allowed_is_refused(name, params):
+    (parameter,) = params
+    with pytest.raises(oa.ConfigError, match=rf"^{name}\.{parameter}.*is not allowed"):
+        oa.get_metric(name, **params)
+
+
+def test_a_parameter_nested_too_deep_is_refused_as_configuration():
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric("code_tool_selection", expected_tools=deep)
+
+
+def test_a_required_parameter_that_is_missing_is_an_error_when_evaluated():
+    score = oa.get_metric("code_contains").evaluate(oa.Turn(output="x"))
+    assert (score.status, score.error_type, score.value, score.passed) == ("error", "missing_parameter", None, None)
+
+
+def test_a_need_that_is_absent_skips_with_the_reason():
+    score = oa.get_metric("code_latency").evaluate(oa.Turn())
+    assert (score.status, score.detail, score.value) == ("skipped", {"reason": "missing:duration"}, None)
+
+
+@pytest.fixture
+def new_metric():
+    def make(body, *, doc="Says something.", **options):
+        options = {"needs": (), **options}
+        namespace = {"oa": oa}
+        exec(f"def code_mine(turn, *, k: int = 1):\n    {body}", namespace)
+        fn = namespace["code_mine"]
+        fn.__doc__ = doc
+        fn.__module__ = __name__
+        return oa.metric(**options)(fn)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "value", "error_type"),
+    [
+        ("return 0.5", "ok", 0.5, None),
+        ("return True", "ok", 1.0, None),
+        ("return None", "skipped", None, None),
+        ("return oa.skip('too_long')", "skipped", None, None),
+        ("return oa.vacuous(1.0)", "ok", 1.0, None),
+        ("return float('nan')", "error", None, "invalid_value"),
+        ("return float('inf')", "error", None, "invalid_value"),
+        ("return 'high'", "error", None, "invalid_value"),
+        ("raise ValueError('secret content')", "error", None, "ValueError"),
+        ("return turn.no_such_field", "error", None, "AttributeError"),
+    ],
+)
+def test_whatever_a_metric_does_becomes_a_score(new_metric, body, status, value, error_type):
+    new_metric(body)
+    score = oa.get_metric("code_mine").evaluate(oa.Turn(output="x"))
+    assert (score.status, score.value, score.error_type) == (status, value, error_type)
+    assert "secret content" not in (score.explanation or "")
+
+
+@pytest.mark.parametrize(("direction", "value", "passed"), [("up", 0.7, True), ("up", 0.69, False), ("down", 0.7, True), ("down", 0.71, False)])
+def test_the_threshold_is_inclusive_in_the_metric_s_direction(new_metric, direction, value, passed):
+    new_metric(f"return {value}", direction=direction, threshold=0.7)
+    assert oa.get_metric("code_mine").evaluate(oa.Turn()).passed is passed
+
+
+def test_the_configured_threshold_wins(new_metric):
+    new_metric("return 0.5", threshold=0.7)
+    score = oa.get_metric("code_mine", threshold=0.4).evaluate(oa.Turn())
+    assert (score.passed, score.threshold) == (True, 0.4)
+
+
+def test_inverse_turns_a_boolean_and_neither_errors_nor_skips():
+    assert oa.get_metric("code_contains", value="a", inverse=True).evaluate(oa.Turn(output="abc")).passed is False
+    assert oa.get_metric("code_contains", value="", inverse=True).evaluate(oa.Turn(output="abc")).status == "error"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def latency(turn): 'Doc.'", "must be named code_"),
+        ("def code_x(turn): pass", "has no docstring"),
+        ("def code_x(turn, other): 'Doc.'", r"takes \(turn, \*, parameters by keyword\)"),
+        ("def code_x(turn, *, k=1): 'Doc.'", "parameter 'k' has no annotation"),
+        ("def llm_x(turn): 'Doc.'", r"takes \(turn, judge, \*, parameters by keyword\)"),
+        ("def code_latency(turn): 'Doc.'", "is already defined at .*performance_cost.py:"),
+    ],
+)
+def test_a_bad_metric_is_refused_with_file_and_line(source, message):
+    namespace: dict[str, object] = {"__name__": "mine"}
+    exec(compile(f"\n\n{source}", "mine.py", "exec"), namespace)
+    fn = next(value for value in namespace.values() if inspect.isfunction(value))
+    with pytest.raises(oa.ConfigError, match=rf"^mine\.py:3: metric .*{message}"):
+        oa.metric()(fn)
+
+
+def test_a_metric_that_needs_no_known_field_is_refused():
+    def code_x(turn):
+        """Doc."""
+
+    with pytest.raises(oa.ConfigError, match="needs 'tols', which is no field of a turn"):
+        oa.metric(needs=("tols",))(code_x)
+
+
+def test_evaluate_async_and_combine_never_raise():
+    import asyncio
+
+    bound = oa.get_metric("code_latency")
+    assert asyncio.run(bound.evaluate_async(oa.Turn(duration_s=1.0))).value == 1.0
+    assert bound.combine([]).error_type == "not_a_composite"
+
+
+def test_every_metric_is_documented_and_skips_or_scores_an_empty_turn():
+    for metric in catalog():
+        assert re.match(r"\S.*\.$", metric.summary), metric.name
+        assert len(metric.doc) > 80, metric.name
+        assert metric.bind().evaluate(oa.Turn()).status in ("skipped", "error", "ok")
+
+
+def test_the_default_pack_needs_no_parameter_and_no_reference():
+    pack = default_pack()
+    assert len(pack) >= 18
+    assert not {"code_is_json", "code_word_count"} & set(pack)
+    for name in pack:
+        assert oa.get_metric(name).evaluate(oa.Turn(output="fine", tool_calls=[])).status != "error", name
+
+
+def test_metric_errors_carry_their_type(new_metric):
+    @oa.metric()
+    def code_other(turn):
+        """Fails on purpose."""
+        raise MetricError("bad_schema", "the schema has no type")
+
+    score = oa.get_metric("code_other").evaluate(oa.Turn())
+    assert (score.error_type, score.explanation) == ("bad_schema", "the schema has no type")
