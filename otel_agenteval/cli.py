@@ -9,6 +9,8 @@ import os
 import re
 import sys
 import textwrap
+import types
+import typing
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -124,7 +126,7 @@ def _eval(args: argparse.Namespace) -> int:
         else:
             for score in scores:
                 print(json.dumps({**_about(turn), **score.to_dict()}, ensure_ascii=False, default=str))
-    if summary.turns:
+    if summary.turns > 1:
         print(summary.render(width, colour=colour))
     status = _end_of(reading)
     if args.gate and gates_failed and not status:
@@ -209,7 +211,7 @@ def _headline(metric: Metric) -> str:
 
 def _described(metric: Metric) -> dict[str, Any]:
     parameters = {
-        p.name: {"type": _type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})}
+        p.name: {"type": type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})}
         for p in metric.parameters.values()
     }
     return {
@@ -220,9 +222,28 @@ def _described(metric: Metric) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _type_name(annotation: Any) -> str:
-    inner = getattr(annotation, "__origin__", annotation) if hasattr(annotation, "__metadata__") else annotation
-    return inner.__name__ if isinstance(inner, type) and not hasattr(inner, "__args__") else str(inner).replace("typing.", "")
+_BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_length", "at least "))
+
+
+def type_name(annotation: Any) -> str:
+    """A parameter's type for a person: ``float 0..1 or null``, ``list of str``, ``"mean" or "max"``."""
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        bounds = {word: getattr(item, key) for item in args[1:] for key, word in _BOUNDS if getattr(item, key, None) is not None}
+        if bounds.keys() == {"≥ ", "≤ "}:
+            return f"{type_name(args[0])} {bounds['≥ ']}..{bounds['≤ ']}"
+        return " ".join([type_name(args[0]), ", ".join(f"{word}{bound}" for word, bound in bounds.items())]).strip()
+    if origin is typing.Literal:
+        return " or ".join(json.dumps(arg) for arg in args)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(type_name(arg) for arg in args))
+    if origin in (list, tuple, set, frozenset):
+        return f"list of {type_name(args[0])}"
+    if origin is dict:
+        return f"mapping of {type_name(args[1])}"
+    if annotation is type(None):
+        return "null"
+    return "anything" if annotation is Any else getattr(annotation, "__name__", str(annotation))
 
 
 def _explain(args: argparse.Namespace) -> int:
@@ -238,7 +259,7 @@ def _explain(args: argparse.Namespace) -> int:
         print(f"Extra: pip install 'otel-agenteval[{metric.extra}]'")
     for p in metric.parameters.values():
         default = "required" if p.required else f"default {preset.get(p.name, p.default)!r}"
-        print(f"Parameter: {p.name} ({_type_name(p.annotation)}), {default}")
+        print(f"Parameter: {p.name} ({type_name(p.annotation)}), {default}")
     if metric.aliases:
         print(f"Also known as: {', '.join(metric.aliases)}")
     return 0

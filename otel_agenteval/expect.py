@@ -6,11 +6,14 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opentelemetry import baggage, context
 
 from . import names
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _KEY = context.create_key("otel-agenteval-references")
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -42,7 +45,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         self._case_id = case_id if propagate else None
         self._tokens: list[Any] = []
 
-    def __enter__(self) -> expect:
+    def __enter__(self) -> Self:
         expect.in_use = True
         current = context.get_current()
         outer = current.get(_KEY)
@@ -83,4 +86,4 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 def current_references(parent_context: context.Context | None) -> dict[str, Any] | None:
     """The references that hold where a span starts."""
     found = (parent_context if parent_context is not None else context.get_current()).get(_KEY)
-    return found if found.__class__ is dict else None  # type: ignore[return-value]
+    return found if isinstance(found, dict) else None

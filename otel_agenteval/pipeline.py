@@ -139,7 +139,8 @@ class Pipeline:
     def flush(self, timeout: float) -> bool:
         """Flush every outlet; False unless all had handed over everything in time."""
         deadline = time.monotonic() + timeout
-        return all([self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in self.outlets])
+        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in self.outlets]  # each gets its chance
+        return all(done)
 
     def _flush_one(self, outlet: Outlet, timeout: float) -> bool:
         try:

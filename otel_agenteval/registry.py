@@ -283,7 +283,7 @@ def default_pack() -> list[str]:
     return [m.name for m in catalog() if m.inline and (m.extra is None or extra_installed(m.extra))]
 
 
-_EXTRA_PROBES = {"text": "re2", "structured": "jsonschema_rs", "cost": "genai_prices"}
+_EXTRA_PROBES = {"text": "re2", "structured": "jsonschema_rs"}
 
 
 def extra_installed(extra: str) -> bool:

@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO
 
 from . import jsonio
 from .errors import AgentEvalError
@@ -48,7 +48,7 @@ def load_turns(paths: Iterable[str | Path] | str | Path, *, report: Report | Non
     if isinstance(paths, (str, Path)):
         paths = [paths]
     seen = reading if reading is not None else Reading()
-    say = report or (lambda line: print(line, file=sys.stderr))
+    say = report or _say
     traces: dict[int, list[SpanRecord]] = {}
     by_span: dict[tuple[int, int], SpanRecord] = {}
     logs: list[OtlpLog] = []
@@ -69,6 +69,10 @@ def load_turns(paths: Iterable[str | Path] | str | Path, *, report: Report | Non
     for group in groups:
         seen.turns += 1
         yield build_turn(group.root, group.members, close_reason="recorded_file", complete=group.root_seen)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 def _items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
@@ -104,15 +108,15 @@ def _items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[
                         yield item
 
 
-def _open(path: str) -> BinaryIO | io.BufferedReader | Any:
+def _open(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
     try:
         if path == "-":
-            return io.BufferedReader(sys.stdin.buffer)  # type: ignore[type-var]
+            return sys.stdin.buffer
         if path.endswith(".gz"):
             return gzip.open(path, "rb")
         if path.endswith((".zst", ".zstd")):
             zstandard = require("zstandard", feature="reading .zst files", extra="zstd")
-            return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(open(path, "rb"), closefd=True))
-        return open(path, "rb")
+            return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(Path(path).open("rb"), closefd=True))
+        return Path(path).open("rb")
     except OSError as problem:
         raise AgentEvalError(f"{path}: cannot be read: {problem.strerror or problem}") from None

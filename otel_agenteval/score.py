@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from .errors import ConfigError, nearest
 
@@ -134,7 +134,7 @@ class Score:
         fields.setdefault("kind", kind if kind in ("code", "embed", "llm") else "code")
         fields["detail"] = dict(fields.get("detail") or {})
         fields["also"] = {name: cls.from_dict({"metric": name, **inner}) for name, inner in (fields.get("also") or {}).items()}
-        return cls(**cast("dict[str, Any]", fields))
+        return cls(**fields)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Score):

@@ -248,7 +248,7 @@ def _value(score: Score) -> str:
     if score.value is None:
         return "–"
     if score.unit == "USD":
-        return f"${score.value:.4f}"
+        return f"${score.value:.{4 if score.value >= 0.001 else 6}f}"
     number = f"{score.value:,.0f}" if score.value.is_integer() else f"{score.value:.3g}"
     return number + _UNITS.get(score.unit, "")
 

@@ -174,7 +174,7 @@ class Worker:
             _log.warning("closing turns failed: %s", type(error).__name__)
             due = True
         while self._queue:
-            batch = []
+            batch: list[Any] = []
             size = 0
             while self._queue and len(batch) < 256:
                 item, bytes_ = self._queue.popleft()

@@ -41,7 +41,7 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.user_id is None:
         step.user_id = as_text(get("user.id"))
     if step.agent is None:
-        step.agent = as_text(get("agent.name")) or (_agent_name(get, record.name) if role == AGENT else None)
+        step.agent = as_text(get("agent.name")) or as_text(get("gen_ai.agent.name")) or (_agent_name(get, record.name) if role == AGENT else None)
     if step.input_value is None:
         step.input_value = get("input.value")
     if step.output_value is None:
@@ -50,7 +50,7 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_llm(attributes, step)
     elif role == TOOL:
         _read_tool(record, step)
-    elif role == RETRIEVAL or role == RERANK:
+    elif role in (RETRIEVAL, RERANK):
         if step.query is None:
             step.query = get("input.value") if role == RETRIEVAL else get("reranker.query")
         if step.documents is None:
@@ -65,7 +65,7 @@ def _agent_name(get: Any, span_name: str) -> str | None:
         value, _ = jsonio.loads_or_text(metadata)
         if isinstance(value, Mapping) and isinstance(value.get("lc_agent_name"), str):
             return str(value["lc_agent_name"])
-    return span_name or None
+    return span_name.removeprefix("invoke_agent ") or None
 
 
 def _read_llm(attributes: dict[str, Any], step: Step) -> None:

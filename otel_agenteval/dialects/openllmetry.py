@@ -87,10 +87,9 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     if step.tool_name is None:
         step.tool_name = as_text(get("traceloop.entity.name")) or record.name.removesuffix(".tool") or None
-    if step.tool_arguments is None:
-        step.tool_arguments = step.input_value
-    if step.tool_result is None:
-        step.tool_result = step.output_value
+    # Where the convention's attributes are written too, they hold the same wrapping.
+    step.tool_arguments = step.input_value if step.tool_arguments is None else _entity(step.tool_arguments)
+    step.tool_result = step.output_value if step.tool_result is None else _entity(step.tool_result)
 
 
 def _entity(raw: Any) -> Any:

@@ -58,7 +58,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.agent = as_text(get("gen_ai.agent.name"))
     if step.conversation_id is None:
         step.conversation_id = as_text(get("gen_ai.conversation.id"))
-    if role == LLM or role == EMBEDDING:
+    if role in (LLM, EMBEDDING):
         _read_inference(get, step)
     elif role == TOOL:
         _read_tool(get, step)

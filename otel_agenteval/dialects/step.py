@@ -68,7 +68,7 @@ class Step:
 def as_int(value: Any) -> int | None:
     """A token count: a whole number from 0, also written as text; anything else is unknown."""
     if value.__class__ is int:
-        return value if value >= 0 else None  # type: ignore[no-any-return]
+        return value if value >= 0 else None
     if isinstance(value, bool) or value is None:
         return None
     try:

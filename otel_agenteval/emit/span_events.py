@@ -42,7 +42,7 @@ class SpanEventOutlet:
             return
         events = getattr(span, "_events", None)
         held = getattr(events, "_dq", None)
-        if held.__class__ is not deque:
+        if events is None or held.__class__ is not deque:
             self.outcomes[UNSUPPORTED] += len(chosen)
             return
         room = len(chosen) if held.maxlen is None else held.maxlen - len(held)

@@ -338,7 +338,7 @@ def ungrounded_numbers(numbers: list[Number], small: list[float], given: Given, 
     """The numbers, as written, that no text holds, neither exactly nor rounded nor (``derived``) by showing the operands."""
     left = numbers
     for text in given if len(numbers) <= _SEARCHED_UP_TO else ():
-        left = [number for number in left if not _stands_in(number.text, text)]
+        left = [number for number in left if not _is_written_in(number, text)]
         if not left:
             return []
     values = _values(given)
@@ -349,6 +349,17 @@ def ungrounded_numbers(numbers: list[Number], small: list[float], given: Given, 
         results = _results(list(dict.fromkeys(operands))[:_MAX_OPERANDS])
         left = [number for number in left if not any(_near(results, *reading) for reading in number.readings)]
     return list(dict.fromkeys(number.text for number in left))
+
+
+def _is_written_in(number: Number, text: str) -> bool:
+    """Whether a text shows the number as the answer writes it (``142.50``, ``1,200.75``) or as JSON does (``142.5``, ``1200.75``)."""
+    token = number.text
+    if _stands_in(token, text):
+        return True
+    if token.isdigit() or len(number.readings) != 1 or not (token[-1] == "0" or "," in token):
+        return False
+    value = number.readings[0][0]  # comparing the values of all numbers finds it too, at a hundred times the cost
+    return _stands_in(str(int(value)) if value.is_integer() else repr(value), text)
 
 
 def _stands_in(token: str, text: str) -> bool:

@@ -121,7 +121,7 @@ def _id(value: Any, size: int, needed: str | None) -> int:
 def _integer(value: Any) -> int:
     """OTLP/JSON writes 64-bit integers as text or number; anything else is 0."""
     if value.__class__ is int:
-        return value  # type: ignore[no-any-return]
+        return value
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):

@@ -86,7 +86,7 @@ class SpanRecord:
     def resource_attributes(self) -> Mapping[str, Any]:
         """Attributes of the resource that made the span."""
         resource = self.resource
-        return resource if resource.__class__ is dict else resource.attributes  # type: ignore[no-any-return]
+        return resource if resource.__class__ is dict else resource.attributes
 
     @property
     def sampled(self) -> bool:

@@ -22,7 +22,7 @@ def attributes_of(holder: Any) -> dict[str, Any]:
         found = holder._attributes._dict
     except AttributeError:
         found = None
-    return found if found.__class__ is dict else dict(holder.attributes or {})  # type: ignore[return-value]
+    return found if found.__class__ is dict else dict(holder.attributes or {})
 
 
 def _by_position() -> bool:

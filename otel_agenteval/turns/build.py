@@ -231,8 +231,8 @@ class _Builder:
             return None
         if any(message.role != "assistant" or message.tool_calls for message in found.messages) or len(found.messages) > 1:
             return _last_assistant_text(found.messages)
-        if raw.__class__ is str and raw[:1] not in '[{"':
-            return raw  # type: ignore[no-any-return]
+        if isinstance(raw, str) and raw[:1] not in '[{"':
+            return raw
         if len(found.messages) == 1 and found.messages[0].content is not None and '"content"' in jsonio.text_of(raw):
             return found.messages[0].content
         return jsonio.text_of(raw)
@@ -413,35 +413,36 @@ class _Builder:
         return runs
 
     def handoffs(self) -> list[Handoff]:
-        found = []
-        for step in self.steps:
-            if step.role == HANDOFF:
-                source, _, target = step.record.name.partition("→")
-                target = target.strip().removesuffix(".handoff") or step.record.name.removeprefix("handoff to ")
-                found.append(Handoff(source.strip() or self._agent_of(step) if _ else self._agent_of(step), target or None, step.error is None, step.record.duration_s))
-        if not found:
-            for request, step in self._requests():
-                if _is_handoff(request.name):
-                    target = next(request.name.removeprefix(p) for p in _HANDOFF_PREFIXES if (request.name or "").startswith(p)) if request.name else None
-                    found.append(Handoff(step.agent or self._agent_of(step), target, None))
-        return found
+        spans = [step for step in self.steps if step.role == HANDOFF]
+        if spans:
+            return [self._handoff_of(step) for step in spans]
+        return [
+            Handoff(step.agent or self._agent_of(step), _without_prefix(request.name), None)
+            for request, step in self._requests()
+            if request.name is not None and _is_handoff(request.name)
+        ]
+
+    def _handoff_of(self, step: Step) -> Handoff:
+        """Spans are named ``X → Y.handoff`` or ``handoff to Y``."""
+        source, arrow, target = step.record.name.removesuffix(".handoff").partition("→")
+        if not arrow:
+            source, target = "", source.removeprefix("handoff to ")
+        return Handoff(source.strip() or self._agent_of(step), target.strip() or None, step.error is None, step.record.duration_s)
 
     # --- how it went
 
     def error(self) -> ErrorInfo | None:
         root = self.root
-        if root.error is not None:
+        if root.error is not None or root.role == LLM:
             return root.error
-        if root.role in (AGENT, LLM):
+        if root.output_messages is not None or root.final_result is not None:
             return None
         # Some roots stay unset when the run below them failed: then the last agent, or the last model call, says so.
-        inner = [step for step in self.steps if step.role == AGENT and step is not root]
+        inner = [step for step in self.steps if step.role == AGENT and step is not root and not self._is_nested(step)]
         if inner:
-            last = max(inner, key=lambda step: step.record.end_ns)
-            return last.error if not self._is_nested(last) else None
-        if self.llm:
-            last_call = max(self.llm, key=lambda step: step.record.end_ns)
-            return last_call.error
+            return max(inner, key=lambda step: step.record.end_ns).error
+        if self.llm and root.role != AGENT:
+            return max(self.llm, key=lambda step: step.record.end_ns).error
         return None
 
     def _is_nested(self, step: Step) -> bool:
@@ -496,6 +497,10 @@ def _last_assistant_text(messages: list[Message]) -> str | None:
 
 def _is_handoff(name: str | None) -> bool:
     return name is not None and name.startswith(_HANDOFF_PREFIXES)
+
+
+def _without_prefix(name: str) -> str:
+    return next(name.removeprefix(prefix) for prefix in _HANDOFF_PREFIXES if name.startswith(prefix))
 
 
 def _request_of(step: Step, arguments: dict[str, Any] | None, requests: list[ToolRequest]) -> ToolRequest | None:

@@ -90,7 +90,7 @@ def _topmost_roots(top: _Node) -> list[_Node]:
     found, stack = [], [top]
     while stack:
         node = stack.pop()
-        if node.role == AGENT or node.role == WORKFLOW or (node.role == CHAIN and _holds(node, (LLM, AGENT, WORKFLOW))):
+        if node.role in (AGENT, WORKFLOW) or (node.role == CHAIN and _holds(node, (LLM, AGENT, WORKFLOW))):
             found.append(node)
         else:
             stack.extend(node.children)
