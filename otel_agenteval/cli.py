@@ -248,21 +248,36 @@ def type_name(annotation: Any) -> str:
 
 def _explain(args: argparse.Namespace) -> int:
     metric, preset = resolve(args.name)
-    better = {"up": "more is better", "down": "less is better", "neutral": "neither more nor less is better"}[metric.direction]
-    shape = "boolean: 1 passes, 0 fails" if metric.type == "boolean" else f"unit {metric.unit}, {better}"
-    print(f"{metric.name}  ({metric.family}; {shape})\n")
+    print(f"{metric.name}  ({metric.family})\n")
     print(metric.doc.replace("``", "`"))
-    print(f"\nNeeds: {', '.join(metric.needs) or 'nothing'}")
-    if metric.threshold is not None:
-        print(f"Passes at: {metric.threshold:g}")
+    print(f"\nValue:       {value_of(metric)}")
+    print(f"Needs:       {', '.join(metric.needs) or 'nothing'}")
+    print(f"Default:     {'in the inline pack' if metric.inline else 'off; configure it under metrics'}")
     if metric.extra:
-        print(f"Extra: pip install 'otel-agenteval[{metric.extra}]'")
+        print(f"Extra:       pip install 'otel-agenteval[{metric.extra}]'")
     for p in metric.parameters.values():
-        default = "required" if p.required else f"default {preset.get(p.name, p.default)!r}"
-        print(f"Parameter: {p.name} ({type_name(p.annotation)}), {default}")
+        default = "required" if p.required else f"default {json.dumps(preset.get(p.name, p.default))}"
+        if p.name in preset and not p.required:
+            default += f", which {args.name} sets"
+        print(f"Parameter:   {p.name} ({type_name(p.annotation)}), {default}")
     if metric.aliases:
-        print(f"Also known as: {', '.join(metric.aliases)}")
+        print(
+            textwrap.fill(
+                ", ".join(metric.aliases), 100, initial_indent="Also called: ", subsequent_indent=" " * 13, break_on_hyphens=False
+            )
+        )
     return 0
+
+
+def value_of(metric: Metric) -> str:
+    """What the numbers of a metric mean, in a line."""
+    if metric.type == "boolean":
+        return "1 passes, 0 fails" if metric.direction != "neutral" else "1 found, 0 not found; neither is a failure"
+    unit = "" if metric.unit == "1" else f"{metric.unit}, "
+    better = {"up": "more is better", "down": "less is better", "neutral": "neither more nor less is better"}[metric.direction]
+    if metric.threshold is None:
+        return f"{unit}{better}"
+    return f"{unit}{better}; passes {'up to' if metric.direction == 'down' else 'from'} {metric.threshold:g}"
 
 
 # --- check-config, demo

@@ -30,7 +30,7 @@ from .emit.span_events import SpanEventOutlet
 from .pipeline import Pipeline
 from .selection import select_metrics
 from .spans.record import SpanRecord
-from .spans.sdk import attributes_of
+from .spans.sdk import attributes_of, scope_of
 from .telemetry import Telemetry
 from .turns.assembler import Assembler, Closed, Limits
 from .turns.roots import root_role
@@ -58,8 +58,8 @@ def role_of_span(span: Any) -> str | None:
         return None
     if span.__class__ is SpanRecord:
         return root_role(span.attributes, span.scope, span.name)
-    scope = span.instrumentation_scope
-    return root_role(attributes_of(span), scope.name if scope is not None else "", span.name)
+    scope = scope_of(span)
+    return None if scope == names.SCOPE else root_role(attributes_of(span), scope, span.name)
 
 
 class Engine:
@@ -129,7 +129,7 @@ class Engine:
     def take(self, closed: Iterable[Closed]) -> None:
         """Give closed turns to the worker, which evaluates them. What does not fit its queue is counted."""
         for item in closed:
-            if item.spans and not self.worker.put(item, item.size):
+            if (item.spans or item.sole) and not self.worker.put(item, item.size):
                 self.pipeline.spans_left_out["queue_full"] += len(item.spans)
 
     def tick(self) -> bool:

@@ -11,7 +11,6 @@ that is exported. Everything else, and every turn that closes in another way, is
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections import Counter, OrderedDict, deque
@@ -22,7 +21,7 @@ from .emit.accounting import account
 from .emit.base import Outlet, Root, ScoredTurn
 from .emit.span_events import SpanEventOutlet
 from .model import Turn
-from .names import METRIC_DURATION
+from .names import METRIC_DURATION, SCOPE
 from .registry import BoundMetric
 from .score import Score
 from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values
@@ -167,6 +166,7 @@ class Pipeline:
     def groups(self, closed: Closed) -> list[Group]:
         """The turns in what was closed."""
         records = [span if span.__class__ is SpanRecord else from_span(span) for span in closed.spans]
+        records = [record for record in records if record.scope != SCOPE]  # spans of ours that began inside a turn
         if closed.size > MAX_VALUE_CHARS:
             for record in records:
                 cut_long_values(record)
@@ -203,7 +203,8 @@ class Pipeline:
     ) -> tuple[list[Score], Sequence[BoundMetric], float]:
         """The scores, the metrics that the budget left over, and the seconds it took."""
         scores: list[Score] = []
-        base = hashlib.sha256(turn.turn_id.encode())
+        turn_id = turn.turn_id
+        keys = self._keys
         revision = b"%d" % turn.revision
         clock = time.perf_counter
         start = clock()
@@ -211,9 +212,7 @@ class Pipeline:
         for index, metric in enumerate(metrics):
             score = metric.evaluate(turn)
             if score.status != "skipped":
-                digest = base.copy()
-                digest.update(self._keys[metric] + revision)
-                score.result_id = digest.hexdigest()[:32]
+                score.belongs_to(turn_id, keys[metric] + revision)
             scores.append(score)
             if clock() > deadline:
                 return scores, metrics[index + 1 :], clock() - start

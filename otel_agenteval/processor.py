@@ -18,7 +18,7 @@ from .dialects.reader import ROLE_KEYS, is_genai_scope
 from .engine import Engine
 from .expect import current_references, expect
 from .pipeline import INLINE_MAX_BYTES
-from .spans.sdk import attributes_of, ids_of, scope_of
+from .spans.sdk import end_of, start_of
 from .turns.roots import root_role
 
 if TYPE_CHECKING:
@@ -56,31 +56,26 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine = Engine(load_config(config), logger_provider=logger_provider, meter_provider=meter_provider, clock=clock)
         self._assembler = self.engine.assembler
         self._pipeline = self.engine.pipeline
-        self._started = False
+        self._active = False
         self._passive = False
         self._ending_is_called = False
-        self._scopes: dict[str, bool] = {}
+        self._plain_scopes: dict[str, bool] = {}
+        """Scopes that no GenAI instrumentation has: a span of theirs is GenAI only by its attributes."""
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note that a span is open."""
         try:
-            if not self._started:
-                self._first_span(span)
-            if self._passive:
+            if not self._active and not self._activate(span):
                 return
-            trace_id, span_id, parent_id = ids_of(span)
+            trace_id, span_id, parent_id, scope, attributes = start_of(span)
+            plain = self._plain_scopes.get(scope, False) and ROLE_KEYS.isdisjoint(attributes)
             engine = self.engine
-            if parent_id and not expect.in_use:
+            if parent_id and (plain or not expect.in_use):  # nearly every span is below one that is known
                 with engine.lock:
-                    if self._assembler.join(trace_id, span_id, parent_id):
+                    if self._assembler.join(trace_id, span_id, parent_id, plain):
                         return
-            scope = scope_of(span)
-            genai_scope = self._scopes.get(scope)
-            if genai_scope is None:
-                genai_scope = self._learn_scope(scope)
-            attributes = attributes_of(span)
             role = references = None
-            if genai_scope or not ROLE_KEYS.isdisjoint(attributes):
+            if not plain and self._may_be_genai(scope, attributes):
                 if scope == names.SCOPE:
                     return
                 role = root_role(attributes, scope, span.name)
@@ -103,11 +98,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._end(span)
 
     def _end(self, span: Any) -> None:
+        if not self._active:
+            return
         try:
-            if self._passive:
-                return
-            trace_id, span_id, _ = ids_of(span)
-            attributes = attributes_of(span)
+            trace_id, span_id, attributes = end_of(span)
             engine = self.engine
             with engine.lock:
                 engine.spans_received += 1
@@ -140,17 +134,23 @@ class AgentEvalSpanProcessor(SpanProcessor):
         """Evaluate open turns, hand everything over within ``exit_timeout``, and release ports and files."""
         self.engine.shutdown()
 
-    def _learn_scope(self, scope: str) -> bool:
-        if len(self._scopes) > _MAX_SCOPES:
-            self._scopes.clear()
-        found = self._scopes[scope] = scope == names.SCOPE or is_genai_scope(scope)
-        return found
+    def _may_be_genai(self, scope: str, attributes: Mapping[str, Any]) -> bool:
+        """Whether a span can have a role; learns which scopes say nothing about it."""
+        genai_scope = scope == names.SCOPE or is_genai_scope(scope)
+        if not genai_scope and len(self._plain_scopes) < _MAX_SCOPES:
+            self._plain_scopes[scope] = True
+        return genai_scope or not ROLE_KEYS.isdisjoint(attributes)
 
-    def _first_span(self, span: Span) -> None:
-        self._started = True
-        self.engine.register_exit()
+    def _activate(self, span: Span) -> bool:
+        """The first span: whether this processor is the one of its kind that works here."""
+        if self._passive:
+            return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
         first = next((sibling for sibling in siblings if isinstance(sibling, AgentEvalSpanProcessor)), self)
         if first is not self:
             self._passive = True
             _log.warning("this provider has two AgentEvalSpanProcessors; the second one does nothing")
+            return False
+        self.engine.register_exit()
+        self._active = True
+        return True

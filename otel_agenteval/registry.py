@@ -21,6 +21,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import math
+import operator
 import pkgutil
 import re
 import reprlib
@@ -32,7 +33,7 @@ from typing import Any, cast
 from . import jsonio
 from .errors import ConfigError, MissingExtra, nearest
 from .model import Turn
-from .score import Direction, Kind, Policy, Score, ScoreType
+from .score import Direction, Facts, Kind, Policy, Score, ScoreType
 
 EPSILON = 1e-9
 """Slack of every threshold comparison, so that 0.1 + 0.2 meets 0.3."""
@@ -81,21 +82,9 @@ def vacuous(value: float | bool, **detail: Any) -> Result:
     return Result(value, detail={"vacuous": True, **detail})
 
 
-# What makes a need absent. ``""`` is a missing input, but a present (empty) output; see the model's three empty facts.
-_ABSENT: dict[str, Callable[[Turn], bool]] = {
-    "input": lambda turn: not turn.input,
-    "output": lambda turn: turn.output is None,
-    "duration": lambda turn: turn.duration_s is None,
-    "cost": lambda turn: turn.cost_usd is None,
-    "usage": lambda turn: turn.usage is None,
-    "tool_calls": lambda turn: turn.tool_calls is None,
-    "retrieved_ids": lambda turn: turn.retrieved_ids is None,
-    "llm_calls": lambda turn: turn.llm_call_count is None,
-}
-
-
-def _absence_test(need: str) -> Callable[[Turn], bool]:
-    return _ABSENT.get(need) or (lambda turn: not getattr(turn, need))
+_FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm_call_count"}
+_PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
+"""Needs that only ``None`` leaves open; of all others ``""`` and ``[]`` are as good as nothing (the model's empty facts)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +194,7 @@ def metric(
             other = known.fn.__code__
             raise ConfigError(f"{where}: metric {name!r} is already defined at {other.co_filename}:{other.co_firstlineno}")
         for need in needs:
-            if need not in _ABSENT and need not in Turn.__annotations__:
+            if need not in _FIELD_OF_NEED and need not in Turn.__annotations__:
                 raise ConfigError(f"{where}: metric {name!r} needs {need!r}, which is no field of a turn")
         built = Metric(
             name=name, fn=fn, kind=cast("Kind", kind), family=fn.__module__.rsplit(".", 1)[-1], unit=unit, direction=direction,
@@ -346,10 +335,11 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 class BoundMetric:
     """A metric with its parameters: ``evaluate(turn)`` gives a Score and never raises."""
 
-    __slots__ = ("_absent", "_call", "_inverse", "_missing", "metric", "name", "params", "policy", "signature_hash", "threshold")
+    __slots__ = ("_call", "_facts", "_fn", "_inverse", "_missing", "_needs", "metric", "name", "params", "policy", "signature_hash", "threshold")
 
     def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend") -> None:
         self.metric = metric
+        self._fn = metric.fn
         self.name = metric.name
         self.policy = policy
         given = {metric.spellings.get(key, key): value for key, value in params.items()}
@@ -365,7 +355,12 @@ class BoundMetric:
             if generic not in accepts:
                 call.pop(generic, None)
         self._call = call
-        self._absent = tuple((need, _absence_test(need)) for need in metric.needs)
+        self._facts = Facts(
+            metric.name, metric.kind, metric.unit, metric.direction, self.threshold, metric.type, metric.version, policy
+        )  # fmt: skip
+        self._needs = tuple(
+            (need, operator.attrgetter(_FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
+        )
         try:
             text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
         except RecursionError:
@@ -374,14 +369,14 @@ class BoundMetric:
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Score one turn. A metric that fails is a score with ``status="error"``, one that does not apply ``skipped``."""
-        metric = self.metric
         try:
             if self._missing is not None:
-                raise MetricError("missing_parameter", f"{metric.name}: parameter {self._missing!r} is required")
-            for need, absent in self._absent:
-                if absent(turn):
-                    return self._score(None, None, "skipped", None, None, {"reason": f"missing:{need}"}, None, None)
-            return self._from(metric.fn(turn, **self._call))
+                raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
+            for need, read, present_when_empty in self._needs:
+                known = read(turn)
+                if known is None or not (known or present_when_empty):
+                    return self._skipped({"reason": f"missing:{need}"})
+            return self._from(self._fn(turn, **self._call))
         except Exception as error:  # a metric's fault must never reach the agent
             return self._failed(error)
 
@@ -401,44 +396,39 @@ class BoundMetric:
             return self._failed(error)
 
     def _from(self, found: Any) -> Score:
+        passed = label = explanation = detail = also = None
         if found.__class__ is Result:
             if found.skipped is not None:
-                return self._score(None, None, "skipped", None, None, {"reason": found.skipped, **(found.detail or {})}, None, None)
-            value, passed = found.value, found.passed
-            label, explanation, detail, also = found.label, found.explanation, found.detail, found.also
+                return self._skipped({"reason": found.skipped, **(found.detail or {})})
+            value, passed, label = found.value, found.passed, found.label
+            explanation, detail, also = found.explanation, found.detail, found.also
         elif found is None:
-            return self._score(None, None, "skipped", None, None, {"reason": "not_applicable"}, None, None)
+            return self._skipped({"reason": "not_applicable"})
         else:
-            value, passed, label, explanation, detail, also = found, None, None, None, None, None
+            value = found
         if value is None or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise MetricError("invalid_value", f"{self.name} gave {value!r}, which is no finite number")
-        metric = self.metric
-        if metric.type == "boolean":
+        facts = self._facts
+        if facts.type == "boolean":
             passed = bool(value) != self._inverse
             value = 1.0 if passed else 0.0
         else:
             value = float(value)
-            bound = self.threshold
+            bound = facts.threshold
             if passed is None and bound is not None:
-                passed = value <= bound + EPSILON if metric.direction == "down" else value >= bound - EPSILON
+                passed = value <= bound + EPSILON if facts.direction == "down" else value >= bound - EPSILON
         if label is None and passed is not None:
             label = "pass" if passed else "fail"
-        return self._score(value, passed, "ok", label, explanation, detail, also, None)
+        return Score.of(facts, value, passed, "ok", label, explanation, detail, also, None)
 
-    def _score(
-        self, value: Any, passed: Any, status: Any, label: Any, explanation: Any, detail: Any, also: Any, error_type: Any
-    ) -> Score:
-        m = self.metric
-        return Score(
-            m.name, value, passed, status, label, explanation, detail, also,
-            m.kind, m.unit, m.direction, self.threshold, m.type, m.version, error_type, self.policy,
-        )  # fmt: skip
+    def _skipped(self, detail: dict[str, Any]) -> Score:
+        return Score.of(self._facts, None, None, "skipped", None, None, detail, None, None)
 
     def _failed(self, error: Exception) -> Score:
         error_type = error.error_type if isinstance(error, MetricError) else type(error).__name__
         # The message of a foreign exception can quote content: only our own texts go into the explanation.
         explanation = str(error) if isinstance(error, (MetricError, ConfigError)) else f"{self.name} raised {error_type}"
-        return self._score(None, None, "error", None, explanation, None, None, error_type)
+        return Score.of(self._facts, None, None, "error", None, explanation, None, None, error_type)
 
     def __repr__(self) -> str:
         return f"get_metric({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.params.items())])})"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 from .errors import ConfigError, nearest
 
@@ -19,6 +21,25 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "type": ("numeric", "boolean"),
     "policy": ("gate", "trend"),
 }
+
+
+class Facts(NamedTuple):
+    """What all scores of one configured metric have in common: made once, shared by them."""
+
+    metric: str
+    kind: Kind = "code"
+    unit: str = "1"
+    direction: Direction = "up"
+    threshold: float | None = None
+    type: ScoreType = "numeric"
+    version: str = "1"
+    policy: Policy = "trend"
+
+
+_FIELDS = (
+    "also", "detail", "direction", "error_type", "explanation", "kind", "label", "metric", "passed",
+    "policy", "result_id", "status", "threshold", "type", "unit", "value", "version",
+)  # fmt: skip
 
 
 class Score:
@@ -44,10 +65,18 @@ class Score:
         result_id: the same in every outlet; empty until the score belongs to a turn in a pipeline.
     """
 
-    __slots__ = (
-        "also", "detail", "direction", "error_type", "explanation", "kind", "label", "metric", "passed",
-        "policy", "result_id", "status", "threshold", "type", "unit", "value", "version",
-    )  # fmt: skip
+    __slots__ = ("_identity", "_result_id", "also", "detail", "error_type", "explanation", "facts", "label", "passed", "status", "value")
+
+    facts: Facts
+    """The fields below, which do not differ between two scores of one metric."""
+    metric: str = property(attrgetter("facts.metric"))  # type: ignore[assignment]
+    kind: Kind = property(attrgetter("facts.kind"))  # type: ignore[assignment]
+    unit: str = property(attrgetter("facts.unit"))  # type: ignore[assignment]
+    direction: Direction = property(attrgetter("facts.direction"))  # type: ignore[assignment]
+    threshold: float | None = property(attrgetter("facts.threshold"))  # type: ignore[assignment]
+    type: ScoreType = property(attrgetter("facts.type"))  # type: ignore[assignment]
+    version: str = property(attrgetter("facts.version"))  # type: ignore[assignment]
+    policy: Policy = property(attrgetter("facts.policy"))  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -69,7 +98,7 @@ class Score:
         policy: Policy = "trend",
         result_id: str = "",
     ) -> None:
-        self.metric = metric
+        self.facts = Facts(metric, kind, unit, direction, threshold, type, version, policy)
         self.value = value
         self.passed = passed
         self.status = status
@@ -77,15 +106,49 @@ class Score:
         self.explanation = explanation
         self.detail = {} if detail is None else detail
         self.also = {} if also is None else also
-        self.kind = kind
-        self.unit = unit
-        self.direction = direction
-        self.threshold = threshold
-        self.type = type
-        self.version = version
         self.error_type = error_type
-        self.policy = policy
-        self.result_id = result_id
+        self._result_id = result_id
+        self._identity: tuple[str, bytes] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        facts: Facts,
+        value: float | None,
+        passed: bool | None,
+        status: Status,
+        label: str | None,
+        explanation: str | None,
+        detail: dict[str, Any] | None,
+        also: dict[str, Score] | None,
+        error_type: str | None,
+    ) -> Score:
+        """A score of a configured metric: as the constructor, without building its facts anew. One per metric and turn."""
+        score = cls.__new__(cls)
+        score.facts = facts
+        score.value = value
+        score.passed = passed
+        score.status = status
+        score.label = label
+        score.explanation = explanation
+        score.detail = {} if detail is None else detail
+        score.also = {} if also is None else also
+        score.error_type = error_type
+        score._result_id = ""
+        score._identity = None
+        return score
+
+    def belongs_to(self, turn_id: str, metric_and_revision: bytes) -> None:
+        """Say which turn the score is about, and what tells it from that turn's other scores: this is its identity."""
+        self._identity = (turn_id, metric_and_revision)
+
+    @property
+    def result_id(self) -> str:
+        """32 hex digits. Computed when an outlet first asks, so that the agent's thread does not pay for the hash."""
+        if not self._result_id and self._identity is not None:
+            turn_id, rest = self._identity
+            self._result_id = hashlib.sha256(turn_id.encode() + rest).hexdigest()[:32]
+        return self._result_id
 
     @property
     def vacuous(self) -> bool:
@@ -116,8 +179,8 @@ class Score:
         """
         fields = dict(data)
         for key in fields:
-            if key not in cls.__slots__:
-                raise ConfigError(f"score.{key}: unknown key; did you mean {' or '.join(nearest(key, cls.__slots__, 2))}?")
+            if key not in _FIELDS:
+                raise ConfigError(f"score.{key}: unknown key; did you mean {' or '.join(nearest(key, _FIELDS, 2))}?")
         if not isinstance(fields.get("metric"), str):
             raise ConfigError("score.metric: a name is required")
         for key, allowed in _CHOICES.items():
@@ -139,7 +202,7 @@ class Score:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Score):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in _FIELDS)
 
     __hash__ = None  # type: ignore[assignment]  # scores are values with mutable parts
 

@@ -56,7 +56,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     message = turn.messages[-1] if turn.messages else None
     if message is not None and message.role == "assistant" and message.attachments:
         return Result(True, detail={"attachments": len(message.attachments)})
-    return False
+    return Result(False, explanation="the turn ended without an error and with nothing to read")
 
 
 def _readable(text: str) -> bool:
@@ -87,7 +87,8 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
         return skip("missing:finish_reason")
     if reason not in _CUT:
         return True
-    return Result(False, detail={"finish_reason": call.finish_reason, "model": call.model})
+    why = f"the answering call stopped by {call.finish_reason}"
+    return Result(False, explanation=why, detail={"finish_reason": call.finish_reason, "model": call.model})
 
 
 @metric(boolean=True, inline=True)
@@ -113,12 +114,16 @@ def code_content_filtered(turn: Turn) -> bool | Result:
         if reason is not None:
             stated = True
             if reason in _FILTERED:
-                return Result(False, detail={"reason": call.finish_reason, "model": call.model})
+                return _filtered(call.finish_reason, model=call.model)
         if call.error is not None and _says_filtered(call.error.type):
-            return Result(False, detail={"reason": call.error.type, "model": call.model})
+            return _filtered(call.error.type, model=call.model)
     if turn.error is not None and _says_filtered(turn.error.type):
-        return Result(False, detail={"reason": turn.error.type})
+        return _filtered(turn.error.type)
     return stated or skip("missing:finish_reason")
+
+
+def _filtered(reason: str | None, **detail: str | None) -> Result:
+    return Result(False, explanation=f"a model call was stopped by {reason}", detail={"reason": reason, **detail})
 
 
 @metric(boolean=True, inline=True)
@@ -137,7 +142,8 @@ def code_turn_error(turn: Turn) -> bool | Result:
     """
     if turn.error is None:
         return True
-    return Result(False, detail={"type": turn.error.type or "unknown"})
+    kind = turn.error.type or "unknown"
+    return Result(False, explanation=f"the turn ended in {kind}", detail={"type": kind})
 
 
 @metric(unit="{item}", needs=("llm_calls",), direction="down", inline=True)

@@ -98,7 +98,8 @@ def code_pii_leakage(
     }
     if truncated:
         detail["truncated"] = True
-    return Result(1 - severity, passed=not detections if threshold is None else None, detail=detail)
+    why = f"found: {', '.join(detail['types'])}" if harms else None
+    return Result(1 - severity, passed=not detections if threshold is None else None, explanation=why, detail=detail)
 
 
 def _weight(kind: str, weights: dict[str, float] | None) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 from opentelemetry.trace import SpanContext, StatusCode
 
-from .record import ERROR, SpanEvent, SpanRecord
+from .record import ERROR, UNSET, SpanEvent, SpanRecord
 
 _ERROR = StatusCode.ERROR
 
@@ -34,16 +34,31 @@ def _by_position() -> bool:
 _BY_POSITION = _by_position()
 
 
-def ids_of(span: Any) -> tuple[int, int, int]:
-    """Trace id, span id, and the parent's span id: 0 for none, or for one in another process."""
+def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
+    """Of a span that starts: trace id, span id, parent's span id (0: none, or in another process), scope and attributes."""
     if _BY_POSITION:
         try:
-            context, parent = span._context, span._parent
-            return context[0], context[1], 0 if parent is None or parent[2] else parent[1]
+            context, parent, scope, attributes = span._context, span._parent, span._instrumentation_scope, span._attributes._dict
+            if attributes.__class__ is dict:
+                parent_id = 0 if parent is None or parent[2] else parent[1]
+                return context[0], context[1], parent_id, "" if scope is None else scope.name, attributes
         except (AttributeError, TypeError):
             pass
     context, parent = span.context, span.parent
-    return context.trace_id, context.span_id, 0 if parent is None or parent.is_remote else parent.span_id
+    parent_id = 0 if parent is None or parent.is_remote else parent.span_id
+    return context.trace_id, context.span_id, parent_id, scope_of(span), attributes_of(span)
+
+
+def end_of(span: Any) -> tuple[int, int, dict[str, Any]]:
+    """Of a span that ends: trace id, span id and attributes."""
+    if _BY_POSITION:
+        try:
+            context, attributes = span._context, span._attributes._dict
+            if attributes.__class__ is dict:
+                return context[0], context[1], attributes
+        except (AttributeError, TypeError):
+            pass
+    return span.context.trace_id, span.context.span_id, attributes_of(span)
 
 
 def scope_of(span: Any) -> str:
@@ -54,35 +69,40 @@ def scope_of(span: Any) -> str:
 
 def from_sdk(span: Any) -> SpanRecord:
     """The record of a span of this process. Works on an ended span and on one that is ending."""
-    context = span.context
-    parent = span.parent
     record = SpanRecord.__new__(SpanRecord)
-    record.name = span.name
+    try:
+        context, parent, status, events = span._context, span._parent, span._status, span._events
+        attributes = span._attributes
+        record.name = span._name
+        record.start_ns = span._start_time or 0
+        record.end_ns = span._end_time or time.time_ns()
+        record.resource = span._resource
+        record.truncated = attributes.dropped > 0
+    except AttributeError:
+        context, parent, status, events = span.context, span.parent, span.status, span.events
+        record.name = span.name
+        record.start_ns = span.start_time or 0
+        record.end_ns = span.end_time or time.time_ns()
+        record.resource = span.resource
+        record.truncated = span.dropped_attributes > 0
+    record.attributes = attributes_of(span)
+    record.scope = scope_of(span)
+    record.context = context
     record.trace_id = context.trace_id
     record.span_id = context.span_id
-    record.remote_parent = False
     if parent is None:
         record.parent_id = 0
+        record.remote_parent = False
     else:
         record.parent_id = parent.span_id
         record.remote_parent = parent.is_remote
-    record.start_ns = span.start_time or 0
-    record.end_ns = span.end_time or time.time_ns()
-    record.attributes = attributes_of(span)
-    record.scope = scope_of(span)
-    record.resource = span.resource
-    record.context = context
-    record.logs = record.events = ()
-    record.references = None
-    record.truncated = span.dropped_attributes > 0
-    status = span.status
     if status.status_code is _ERROR:
         record.status = ERROR
         record.status_message = status.description
     else:
-        record.status = 0
+        record.status = UNSET
         record.status_message = None
-    events = getattr(span, "_events", None)
-    if events is None or len(events):
-        record.events = [SpanEvent(event.name, attributes_of(event), event.timestamp) for event in span.events]
+    record.events = [SpanEvent(event.name, attributes_of(event), event.timestamp) for event in events] if len(events) else ()
+    record.logs = ()
+    record.references = None
     return record

@@ -61,9 +61,16 @@ class Limits:
 class Owner:
     """A span that may be a turn root, and what counts towards it."""
 
-    __slots__ = (
-        "closed", "deadline", "ended", "genai", "heir", "members", "open", "references", "role", "size", "span", "span_id", "turns", "up",
-    )  # fmt: skip
+    # Defaults stand on the class: one is made for every turn, and most of these never change.
+    heir: Owner | None = None
+    """Who got the spans of an owner that turned out to be no root."""
+    references: dict[str, Any] | None = None
+    size = 0
+    turns = 0
+    ended = False
+    closed = False
+    deadline = 0.0
+    started = 0.0
 
     def __init__(self, span: Any, role: str | None, span_id: int, up: Owner | None) -> None:
         self.span = span
@@ -71,37 +78,28 @@ class Owner:
         self.span_id = span_id
         self.up = up
         """The application's span that this one counts towards as a whole."""
-        self.heir: Owner | None = None
-        """Who got the spans of an owner that turned out to be no root."""
         self.open = 1
         """Open spans, itself and owners below it included."""
         self.members: list[Any] = []
-        self.size = 0
-        self.turns = 0
-        self.ended = False
-        self.closed = False
         self.genai = role is not None
-        self.deadline = 0.0
-        self.references: dict[str, Any] | None = None
 
 
 class Trace:
     """What is known of one trace at the moment."""
 
-    __slots__ = ("deadline", "first_seen", "last_seen", "logs", "loose", "loose_size", "nodes", "owners", "root_seen", "trace_id")
+    owners = 0
+    loose_size = 0
+    logs: dict[int, list[LogPart]] | None = None
+    root_seen = False
+    deadline = 0.0
 
     def __init__(self, trace_id: int, now: float) -> None:
         self.trace_id = trace_id
         self.nodes: dict[int, Owner] = {}
         """Every span that started here → the owner that it counts towards."""
-        self.owners = 0
         self.loose: list[Any] = []
-        self.loose_size = 0
-        self.logs: dict[int, list[LogPart]] | None = None
-        self.root_seen = False
         self.first_seen = now
         self.last_seen = now
-        self.deadline = 0.0
 
 
 @dataclass(slots=True)
@@ -139,9 +137,14 @@ class Assembler:
         self._role = role
         self._now = now
         self._traces: OrderedDict[int, Trace] = OrderedDict()
+        self._tops: dict[Owner, Trace] = {}
+        """Open owners that count towards none, by age: the first is the next to reach ``max_duration``."""
         self._heap: list[tuple[float, int, Trace, Owner | None]] = []
+        """The other deadlines. Most turns never have one."""
         self._sequence = itertools.count()
         self._recent: OrderedDict[int, float] = OrderedDict()
+        self._recent_plain: OrderedDict[int, None] = OrderedDict()
+        """Traces that ended without GenAI: what starts below them later is no part of a turn that is still to come."""
         self._size = 0
         self.late_spans = 0
         self.late_ages: deque[float] = deque(maxlen=1_024)
@@ -151,31 +154,36 @@ class Assembler:
 
     # --- spans of this process
 
-    def join(self, trace_id: int, span_id: int, parent_id: int) -> bool:
-        """A span started below one that may be a turn root: nothing more needs to be known of it. False if it is not so."""
+    def join(self, trace_id: int, span_id: int, parent_id: int, plain: bool) -> bool:
+        """The usual start of a span: below one that may be a turn root, or ``plain`` (not GenAI) below any; else False."""
         trace = self._traces.get(trace_id)
         if trace is None:
             return False
-        owner = trace.nodes.get(parent_id)
-        if owner is None or owner.role not in _OWNER_ROLES:
+        nodes = trace.nodes
+        owner = nodes.get(parent_id)
+        if owner is None:
             return False
         while owner.heir is not None:
             owner = owner.heir
+        if not plain and owner.role not in _OWNER_ROLES:
+            return False
         owner.open += 1
-        trace.nodes[span_id] = owner
+        nodes[span_id] = owner
         return True
 
     def start(self, trace_id: int, span_id: int, parent_id: int, role: str | None, span: Any, references: dict[str, Any] | None = None) -> None:
         """A span started. ``parent_id`` is 0 for a span without a parent, or with one in another process."""
         trace = self._traces.get(trace_id)
-        if trace is None:
-            trace = self._open_trace(trace_id)
-        parent = trace.nodes.get(parent_id) if parent_id else None
-        if parent is None:
+        parent = trace.nodes.get(parent_id) if trace is not None and parent_id else None
+        if trace is None or parent is None:
+            now = self._now()
+            if trace is None:
+                trace = self._traces[trace_id] = Trace(trace_id, now)
             owner = self._new_owner(trace, span, role, span_id, None)
+            owner.started = now
+            self._tops[owner] = trace
             if parent_id:
                 self._note_orphan(trace_id)
-            self._set_deadline(trace, owner, self._now() + self._limits.max_duration)
         else:
             owner = parent
             while owner.heir is not None:
@@ -189,12 +197,12 @@ class Assembler:
         if references is not None and owner.references is None:
             owner.references = references
 
-    def end(self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
-        """A span ended, or is ending. Returns what it closed: mostly nothing."""
+    def end(self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False) -> Sequence[Closed]:
+        """A span ended, or is ending. Returns what it closed: mostly nothing. ``local_root`` as in :meth:`add`."""
         trace = self._traces.get(trace_id)
         owner = trace.nodes.get(span_id) if trace is not None else None
         if trace is None or owner is None:
-            return () if self._role(span) is None else self.add(trace_id, span, size_of(attributes), local_root=False)
+            return () if self._role(span) is None else self.add(trace_id, span, size_of(attributes), local_root)
         own = owner.span_id == span_id
         if own:
             owner.ended = True
@@ -237,19 +245,19 @@ class Assembler:
         if trace_id in self._recent and trace_id not in self._traces:
             self._note_late(trace_id)
             return []
-        trace = self._traces.get(trace_id) or self._open_trace(trace_id)
-        now = trace.last_seen = self._now()
+        now = self._now()
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            trace = self._traces[trace_id] = Trace(trace_id, now)
+        trace.last_seen = now
         trace.loose.append(span)
         trace.loose_size += size
         self._size += size
         limits = self._limits
         if local_root:
             trace.root_seen = True
-        wanted = min(now + (limits.decision_delay if trace.root_seen else limits.idle_timeout), trace.first_seen + limits.max_duration)
-        # Only the idle deadline may move later, and it does so lazily, when the heap hands it out.
-        if trace.owners == 0 and (trace.deadline == 0.0 or wanted < trace.deadline):
-            trace.deadline = wanted
-            heapq.heappush(self._heap, (wanted, next(self._sequence), trace, None))
+        if trace.owners == 0:
+            self._await_loose(trace, now)
         if len(trace.loose) > limits.max_spans:
             return self._close_loose(trace, "span_limit")
         if trace.loose_size > limits.max_bytes:
@@ -276,14 +284,18 @@ class Assembler:
         now = self._now()
         closed = self._evict()
         for _ in range(_PER_TICK):
+            oldest = next(iter(self._tops), None)
+            if oldest is None or oldest.started + self._limits.max_duration > now:
+                break
+            closed.extend(self._force(self._tops.pop(oldest), oldest, "delay" if oldest.ended else "max_duration"))
+        for _ in range(_PER_TICK):
             if not self._heap or self._heap[0][0] > now:
                 break
             when, _, trace, owner = heapq.heappop(self._heap)
             if owner is not None:
                 if owner.closed or owner.deadline != when or self._traces.get(trace.trace_id) is not trace:
                     continue
-                reason: CloseReason = "delay" if owner.ended else "max_duration"
-                closed.extend(self._force(trace, owner, reason))
+                closed.extend(self._force(trace, owner, "delay"))
             elif trace.deadline == when and self._traces.get(trace.trace_id) is trace and trace.loose:
                 due = min(trace.last_seen + self._limits.idle_timeout, trace.first_seen + self._limits.max_duration)
                 if not trace.root_seen and due > now:
@@ -292,11 +304,16 @@ class Assembler:
                     continue
                 late = now >= trace.first_seen + self._limits.max_duration
                 closed.extend(self._close_loose(trace, "delay" if trace.root_seen else "max_duration" if late else "idle"))
+        closed.extend(self._evict())  # traces of this process are opened where nothing can be closed
         return closed
 
     def next_deadline(self) -> float | None:
         """When :meth:`tick` has something to do at the earliest."""
-        return self._heap[0][0] if self._heap else None
+        oldest = next(iter(self._tops), None)
+        times = [self._heap[0][0]] if self._heap else []
+        if oldest is not None:
+            times.append(oldest.started + self._limits.max_duration)
+        return min(times, default=None)
 
     def close_all(self, reason: CloseReason) -> list[Closed]:
         """Close everything, oldest first: shutdown evaluates, it throws nothing away."""
@@ -308,8 +325,10 @@ class Assembler:
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it."""
         self._traces.clear()
+        self._tops.clear()
         self._heap.clear()
         self._recent.clear()
+        self._recent_plain.clear()
         self._size = 0
 
     @property
@@ -324,10 +343,6 @@ class Assembler:
 
     # --- inside
 
-    def _open_trace(self, trace_id: int) -> Trace:
-        trace = self._traces[trace_id] = Trace(trace_id, self._now())
-        return trace
-
     def _new_owner(self, trace: Trace, span: Any, role: str | None, span_id: int, up: Owner | None) -> Owner:
         owner = trace.nodes[span_id] = Owner(span, role, span_id, up)
         trace.owners += 1
@@ -337,6 +352,23 @@ class Assembler:
         self._recent[trace_id] = self._now()
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
+
+    def _home_of_orphan(self, trace: Trace) -> Owner | None:
+        """Who a span counts towards whose parent was never seen: the trace's one open turn, else what is open above all."""
+        running = {owner for owner in trace.nodes.values() if not owner.closed}
+        for found in ([owner for owner in running if owner.role in _TURN_ROLES], [owner for owner in running if owner.up is None]):
+            if len(found) == 1:
+                return found[0]
+        return None
+
+    def _await_loose(self, trace: Trace, now: float) -> None:
+        """Set when the trace's spans without a known start are closed: soon after their local root, else when it is idle."""
+        limits = self._limits
+        wanted = min(now + (limits.decision_delay if trace.root_seen else limits.idle_timeout), trace.first_seen + limits.max_duration)
+        # Only the idle deadline may move later, and it does so lazily, when the heap hands it out.
+        if trace.deadline == 0.0 or wanted < trace.deadline:
+            trace.deadline = wanted
+            heapq.heappush(self._heap, (wanted, next(self._sequence), trace, None))
 
     def _note_orphan(self, trace_id: int) -> None:
         self.orphan_parents += 1
@@ -384,11 +416,25 @@ class Assembler:
                 self._size -= owner.size
                 owner.members = []
                 owner.span = None
+                self._recent_plain[trace.trace_id] = None
+                if len(self._recent_plain) > _RECENT:
+                    self._recent_plain.popitem(last=False)
+            elif owner.orphan and owner.role not in _TURN_ROLES:
+                self._set_loose(trace, owner)
             elif self._is_root(owner):
                 closed.append(self._close(trace, owner, "root_ended", complete=True))
             else:
                 self._hand_up(owner)
         return closed + self._leave(trace, owner)
+
+    @staticmethod
+    def _set_loose(trace: Trace, owner: Owner) -> None:
+        """The owner's local root began before us: its end will show, or nothing will."""
+        trace.loose.extend(owner.members)
+        trace.loose_size += owner.size
+        owner.members = []
+        owner.span = None
+        owner.closed = True
 
     def _hand_up(self, owner: Owner) -> None:
         up = owner.up
@@ -402,6 +448,7 @@ class Assembler:
 
     def _close(self, trace: Trace, owner: Owner, reason: CloseReason, complete: bool) -> Closed:
         owner.closed = True
+        self._tops.pop(owner, None)
         spans = owner.members
         owner.members = []
         self._size -= owner.size
@@ -432,6 +479,11 @@ class Assembler:
             up.open -= 1
             return self._complete(trace, up) if up.open == 0 else []
         if trace.owners == 0:
+            if trace.loose and owner.orphan:
+                trace.last_seen = self._now()
+                self._drop_nodes(trace, owner)
+                self._await_loose(trace, trace.last_seen)
+                return []
             if trace.loose:
                 return self._close_loose(trace, "root_ended")
             self._drop_trace(trace)

@@ -1,0 +1,60 @@
+"""Score an agent with one line, and look at what came out.
+
+    python examples/one_line_setup.py
+
+The agent below stands for yours: any instrumentation that writes GenAI spans will do.
+"""
+
+from __future__ import annotations
+
+import json
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import otel_agenteval as oa
+
+
+def set_up_opentelemetry() -> InMemorySpanExporter:
+    """What the application does anyway; an OTLP exporter would stand here."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+def agent(question: str) -> str:
+    """An instrumented agent that makes a number up."""
+    tracer = trace.get_tracer("my.agent")
+    answer = "The tower is 331 metres high."
+    with tracer.start_as_current_span("invoke_agent guide") as run:
+        run.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"})
+        with tracer.start_as_current_span("chat small-model") as call:
+            call.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-model"})
+            call.set_attribute("gen_ai.input.messages", _message("user", question))
+            call.set_attribute("gen_ai.output.messages", _message("assistant", answer))
+            call.set_attribute("gen_ai.response.finish_reasons", ["stop"])
+    return answer
+
+
+def _message(role: str, text: str) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+
+exporter = set_up_opentelemetry()
+handle = oa.instrument()  # the one line
+
+agent("How high is the tower?")
+
+root = exporter.get_finished_spans()[-1]
+for event in root.events:
+    attributes = dict(event.attributes or {})
+    print(
+        attributes["gen_ai.evaluation.name"],
+        attributes["gen_ai.evaluation.score.value"],
+        attributes.get("gen_ai.evaluation.score.label", ""),
+    )
+handle.shutdown()

@@ -1,0 +1,45 @@
+"""Say what an answer should have been, where the turn starts: ``expect()``.
+
+    python examples/references.py
+
+References stay in the process. They go with asyncio tasks and ``asyncio.to_thread``, not with plain threads.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from opentelemetry.sdk.trace import TracerProvider
+
+import otel_agenteval as oa
+
+provider = TracerProvider()
+tracer = provider.get_tracer("my.agent")
+
+
+def agent(question: str, *tools: str) -> None:
+    """An instrumented agent that calls the given tools."""
+    with tracer.start_as_current_span("invoke_agent guide", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        for tool in tools:
+            with tracer.start_as_current_span(f"execute_tool {tool}") as span:
+                span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool})
+
+
+scores = Path(tempfile.mkdtemp()) / "scores.jsonl"
+handle = oa.instrument(
+    tracer_provider=provider,
+    config={"inline": {"metrics": ["code_tool_selection"]}, "outlets": {"jsonl": str(scores), "prometheus": None}},
+)
+
+with oa.expect(expected_tools=["search", "book"]):
+    agent("Book me a table", "search", "book")
+    agent("Book me a table", "search")
+
+agent("Nothing is expected of this one", "search")  # skipped: it leaves no score
+
+handle.shutdown()
+for line in scores.read_text().splitlines():
+    score = json.loads(line)
+    print(score["metric"], score["value"], score["label"])
