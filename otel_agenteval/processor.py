@@ -98,14 +98,14 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._end(span)
 
     def _end(self, span: Any) -> None:
-        if not self._active:
-            return
         try:
-            trace_id, span_id, attributes = end_of(span)
+            if not self._active and not self._activate(span):
+                return
+            trace_id, span_id, local_root, attributes = end_of(span)
             engine = self.engine
             with engine.lock:
                 engine.spans_received += 1
-                closed = self._assembler.end(trace_id, span_id, span, attributes)
+                closed = self._assembler.end(trace_id, span_id, span, attributes, local_root)
             if closed:
                 self._after(closed, span)
         except Exception as error:
@@ -113,11 +113,16 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     def _after(self, closed: Sequence[Closed], span: Any) -> None:
         for item in closed:
-            if item.root is span and item.complete and item.size <= INLINE_MAX_BYTES and self._pipeline.metrics:
+            if self._is_root(span, item) and item.complete and item.size <= INLINE_MAX_BYTES and self._pipeline.metrics:
                 for work in self._pipeline.score_inline(item, span, still_ending=self._ending_is_called):
                     self._hand_over(work)
             else:
                 self.engine.take([item])
+
+    def _is_root(self, span: Any, item: Closed) -> bool:
+        if self._ending_is_called:
+            return item.root is span
+        return item.root is not None and item.root.context == span.context  # ``on_end`` gets a copy of the span that started
 
     def _hand_over(self, work: Any) -> None:
         if not self.engine.worker.put(work, work.scored.size):

@@ -34,7 +34,9 @@ class Reading:
         self.turns = 0
 
 
-def load_turns(paths: Iterable[str | Path] | str | Path, *, report: Report | None = None, reading: Reading | None = None) -> Iterator[Turn]:
+def load_turns(
+    paths: Iterable[str | Path] | str | Path, *, report: Report | None = None, reading: Reading | None = None
+) -> Iterator[Turn]:
     """The turns in recorded traces, by start time.
 
     Args:
@@ -76,36 +78,46 @@ def _say(line: str) -> None:
 
 
 def _items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
-    for path in paths:
-        with _open(str(path)) as stream:
+    for where, line in (item for path in paths for item in _lines(path, seen, say)):
+        try:
+            found = list(from_json(jsonio.loads_lenient(line)))
+        except NotASpan as problem:
+            seen.bad += 1
+            say(f"{where}: not OTLP: {problem}")
+            continue
+        except ValueError as problem:
+            seen.bad += 1
+            say(f"{where}: not JSON: {str(problem)[:120]}")
+            continue
+        for item in found:
+            if isinstance(item, NotASpan):
+                seen.bad += 1
+                say(f"{where}: skipped: {item}")
+            elif isinstance(item, OtlpLog):
+                seen.logs += 1
+                yield item
+            else:
+                seen.spans += 1
+                cut_long_values(item)
+                yield item
+
+
+def _lines(path: str | Path, seen: Reading, say: Report) -> Iterator[tuple[str, bytes]]:
+    """(place, line) of every line with something on it. What was read before a file broke off counts."""
+    number = 0
+    with _open(str(path)) as stream:
+        try:
             for number, line in enumerate(stream, 1):
                 if not line.strip():
                     continue
                 seen.lines += 1
                 if seen.on_progress is not None and seen.lines % 1_000 == 0:
                     seen.on_progress(seen)
-                where = f"{path}:{number}"
-                try:
-                    found = list(from_json(jsonio.loads_lenient(line)))
-                except NotASpan as problem:
-                    seen.bad += 1
-                    say(f"{where}: not OTLP: {problem}")
-                    continue
-                except ValueError as problem:
-                    seen.bad += 1
-                    say(f"{where}: not JSON: {str(problem)[:120]}")
-                    continue
-                for item in found:
-                    if isinstance(item, NotASpan):
-                        seen.bad += 1
-                        say(f"{where}: skipped: {item}")
-                    elif isinstance(item, OtlpLog):
-                        seen.logs += 1
-                        yield item
-                    else:
-                        seen.spans += 1
-                        cut_long_values(item)
-                        yield item
+                yield f"{path}:{number}", line
+        except Exception as problem:  # every way of packing has errors of its own
+            seen.lines += 1
+            seen.bad += 1
+            say(f"{path}:{number + 1}: cannot be read from here on: {problem}")
 
 
 def _open(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:

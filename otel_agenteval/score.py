@@ -36,10 +36,11 @@ class Facts(NamedTuple):
     policy: Policy = "trend"
 
 
-_FIELDS = (
+FIELDS = (
     "also", "detail", "direction", "error_type", "explanation", "kind", "label", "metric", "passed",
     "policy", "result_id", "status", "threshold", "type", "unit", "value", "version",
 )  # fmt: skip
+"""Names of a score's public fields."""
 
 
 class Score:
@@ -179,8 +180,8 @@ class Score:
         """
         fields = dict(data)
         for key in fields:
-            if key not in _FIELDS:
-                raise ConfigError(f"score.{key}: unknown key; did you mean {' or '.join(nearest(key, _FIELDS, 2))}?")
+            if key not in FIELDS:
+                raise ConfigError(f"score.{key}: unknown key; did you mean {' or '.join(nearest(key, FIELDS, 2))}?")
         if not isinstance(fields.get("metric"), str):
             raise ConfigError("score.metric: a name is required")
         for key, allowed in _CHOICES.items():
@@ -202,7 +203,7 @@ class Score:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Score):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _FIELDS)
+        return all(getattr(self, name) == getattr(other, name) for name in FIELDS)
 
     __hash__ = None  # type: ignore[assignment]  # scores are values with mutable parts
 

@@ -7,7 +7,6 @@ apply. Text of the turn is shown without control characters: an agent's words mu
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import textwrap
 from collections import Counter
@@ -15,15 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from .emit.accounting import outcome
-from .errors import ConfigError
 from .model import ToolCall, Turn
-from .registry import resolve
 from .score import Score
 
 _LABEL = 12  # width of "  agent     "
 _NAME = 30
 _UNITS = {"s": " s", "{token}": " tokens", "{level}": "/10"}
-_FAULT = re.compile(r"0\.0 = ([^)]+)\)")
 _BOLD, _DIM, _RED, _GREEN, _YELLOW = "1", "2", "31", "32", "33"
 
 
@@ -56,7 +52,7 @@ def render_turn(turn: Turn, scores: Sequence[Score], width: int = 100, *, title:
         lines += _labelled("tools", ", ".join(_calls(turn.tool_calls)), width, paint)
     lines += _labelled("agent", _said(turn.output), width, paint)
     if turn.error is not None:
-        lines += _labelled("error", turn.error.type or "unknown", width, paint)
+        lines += _labelled("error", _plain(turn.error.type or "unknown"), width, paint)
     lines.append("")
     lines += _score_lines(scores, width, paint)
     return "\n".join(lines) + "\n"
@@ -162,7 +158,8 @@ def _score_lines(scores: Sequence[Score], width: int, paint: _Paint) -> Iterator
     for score in scores:
         by_outcome["pass" if score.vacuous else outcome(score)].append(score)
     for score in by_outcome["error"]:
-        yield from _row("!", _YELLOW, score, f"error: {score.error_type}. {_plain(score.explanation or '')}", width, paint)
+        why = f": {_plain(score.explanation)}" if score.explanation else ""
+        yield from _row("!", _YELLOW, score, f"error {score.error_type}{why}", width, paint)
     for score in by_outcome["fail"]:
         yield from _row("✗", _RED, score, reason_of(score), width, paint)
     measured = [f"{_short_name(score.metric)} {_value(score)}" for score in by_outcome["ok"]]
@@ -178,7 +175,7 @@ def _row(mark: str, code: str, score: Score, note: str, width: int, paint: _Pain
     gate = "gate; " if score.policy == "gate" else ""
     first, *rest = textwrap.wrap(gate + note, width - indent, max_lines=3, placeholder=" …", break_on_hyphens=False) or [""]
     name = score.metric if len(score.metric) < _NAME else score.metric + " "
-    yield f"  {paint(f'{mark} {name:<{_NAME}}', code)}{first}".rstrip()
+    yield f"  {paint(f'{mark} {name:<{_NAME}}' if first else f'{mark} {name}', code)}{first}"
     yield from (" " * indent + line for line in rest)
 
 
@@ -194,46 +191,40 @@ def _list(mark: str, code: str, label: str, items: Sequence[str], width: int, pa
 
 
 def reason_of(score: Score) -> str:
-    """Why a score failed, in a line: its explanation, or else what its metric calls the fault, with the facts found."""
-    if score.explanation:
-        return _plain(score.explanation)
-    facts = "; ".join(_facts(score.detail))
-    if score.type == "boolean":
-        said = _FAULT.search(_summary(score.metric))
-        about = _plain(said[1]) if said else ""
-    elif score.threshold is not None:
-        about = f"{_value(score)}, {'at most' if score.direction == 'down' else 'at least'} {score.threshold:g} passes"
-    else:
-        about = _value(score)
-    return ": ".join(part for part in (about, facts) if part)
+    """Why a score failed, in a line: its explanation or else its bound, and the facts that this does not name."""
+    about = _plain(score.explanation or "")
+    if score.type == "numeric":
+        bound = (
+            f", {'at most' if score.direction == 'down' else 'at least'} {score.threshold:g} passes"
+            if score.threshold is not None
+            else ""
+        )
+        about = f"{_value(score)}: {about}" if about else _value(score) + bound
+    return ": ".join(part for part in (about, "; ".join(_facts(score.detail, about))) if part)
 
 
-def _summary(name: str) -> str:
-    try:
-        return resolve(name)[0].summary
-    except ConfigError:  # a score from elsewhere
-        return ""
-
-
-def _facts(detail: Mapping[str, Any]) -> Iterator[str]:
-    """The words in a detail; its bare numbers are for machines, unless there is nothing else."""
-    listed = [(key, value) for key, value in detail.items() if isinstance(value, (list, tuple, Mapping)) and value]
-    texts = [(key, value) for key, value in detail.items() if isinstance(value, str) and value]
-    for key, value in [*listed, *texts]:
-        if isinstance(value, (list, tuple)):
-            yield ", ".join(_fact(item) for item in value[:5]) + (", …" if len(value) > 5 else "")
-        elif isinstance(value, Mapping):
-            yield f"{key.replace('_', ' ')} " + ", ".join(f"{name} {_fact(item)}" for name, item in list(value.items())[:5])
-        else:
+def _facts(detail: Mapping[str, Any], said: str) -> Iterator[str]:
+    """The words in a detail, lists first, without those that were said; its bare numbers are for machines."""
+    listed = [value for value in detail.values() if isinstance(value, (list, tuple))]
+    for items in listed:
+        new = [_fact(item) for item in items if _head(item) not in said]
+        if new:
+            yield ", ".join(new[:5]) + (", …" if len(new) > 5 else "")
+    for key, value in detail.items():
+        if isinstance(value, str) and value and _plain(value) not in said:
             yield f"{key.replace('_', ' ')} {_plain(value)}"
 
 
-def _fact(value: Any) -> str:
-    if not isinstance(value, Mapping):
-        return _plain(f"{value:.4g}" if isinstance(value, float) else str(value))
-    first, *rest = value.items() or [("", "")]
-    words = [f"{key} {_fact(inner)}" for key, inner in rest if isinstance(inner, str) or key == "count"]
-    return _fact(first[1]) + (f" ({', '.join(words)})" if words else "")
+def _head(item: Any) -> str:
+    """What a list's item is called: a mapping's first value."""
+    return _plain(str(next(iter(item.values()), "") if isinstance(item, Mapping) else item))
+
+
+def _fact(item: Any) -> str:
+    if not isinstance(item, Mapping):
+        return _head(item)
+    words = [f"{key} {_plain(str(value))}" for key, value in list(item.items())[1:] if isinstance(value, str) or key == "count"]
+    return _head(item) + (f" ({', '.join(words)})" if words else "")
 
 
 def _passed(score: Score) -> str:

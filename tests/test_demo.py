@@ -75,14 +75,13 @@ def test_the_output_names_what_failed_in_each_turn_and_nothing_else(title: str, 
 @pytest.mark.parametrize(
     "words",
     [
-        "the agent went in circles: search_trains (count 4)",
-        "a secret was found: github_token",
-        "one was made up: 64.50",
-        "one was made up: https://night-trains.alpine-rail.ch/icn-797",
-        "a marker was found: instruction_override (where tool:read_page)",
-        "0.5, at least 0.7 passes: book_seat (error ValueError)",
-        "it was cut: finish reason length",
-        "it is empty",
+        "code_repeated_tool_calls search_trains was called 4 times with the same arguments",
+        "code_tool_success 0.5: 1 of 2 calls failed: book_seat",
+        "github_token",
+        "given: 64.50",
+        "given: https://night-trains.alpine-rail.ch/icn-797",
+        "instruction_override in tool:read_page",
+        "the answering call stopped by length",
     ],
 )
 def test_the_output_says_why(words: str, once: subprocess.CompletedProcess[str]) -> None:
@@ -134,14 +133,21 @@ def test_the_demo_says_that_the_environment_switched_it_off(switch: dict[str, st
 
 
 def test_the_demo_shows_the_defaults_whatever_is_configured() -> None:
-    done = run("--once", "--port", "0", env={"OTEL_AGENTEVAL_INLINE__METRICS": "[code_cost]", "OTEL_TRACES_SAMPLER": "always_off"})
+    done = run(
+        "--once", "--port", "0", env={"OTEL_AGENTEVAL_INLINE__METRICS": "[code_cost]", "OTEL_TRACES_SAMPLER": "always_off"}
+    )
     assert done.returncode == 0
     assert "✗ code_repeated_tool_calls" in done.stdout
 
 
 def test_it_serves_metrics_until_interrupted() -> None:
     server = subprocess.Popen(
-        [*COMMAND, "--port", "0"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*COMMAND, "--port", "0"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert server.stdout is not None
     try:

@@ -44,7 +44,7 @@ def test_the_gate_lets_good_recordings_through(tmp_path: Path) -> None:
 
 
 def test_the_gate_stops_a_loop_and_names_it(tmp_path: Path) -> None:
-    done = run("gate_recorded.py", str(unpack("pydantic_ai-native_v6/s14.jsonl", tmp_path)), folder=tmp_path)
+    done = run("gate_recorded.py", str(unpack("pydantic_ai-native_v6/s13.jsonl", tmp_path)), folder=tmp_path)
     assert done.returncode == 1
     assert "code_repeated_tool_calls" in done.stdout
 

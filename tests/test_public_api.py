@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +94,9 @@ def test_what_is_declared_is_pinned_and_the_pin_satisfies_it() -> None:
             pin = pins[re.sub(r"[-_.]+", "-", wanted.name).lower()]
             (version,) = pin.specifier
             assert wanted.specifier.contains(version.version), f"{wanted} is pinned to {version}"
+
+
+@pytest.mark.parametrize("name", ["expect", "instrument"])
+def test_importing_a_module_leaves_the_function_of_its_name_in_the_package(name: str) -> None:
+    program = f"import otel_agenteval.{name}, otel_agenteval as oa; assert oa.{name}.__module__ == 'otel_agenteval.{name}'"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

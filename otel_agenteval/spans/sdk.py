@@ -49,16 +49,17 @@ def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
     return context.trace_id, context.span_id, parent_id, scope_of(span), attributes_of(span)
 
 
-def end_of(span: Any) -> tuple[int, int, dict[str, Any]]:
-    """Of a span that ends: trace id, span id and attributes."""
+def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
+    """Of a span that ends: trace id, span id, whether it has no parent in this process, and attributes."""
     if _BY_POSITION:
         try:
-            context, attributes = span._context, span._attributes._dict
+            context, parent, attributes = span._context, span._parent, span._attributes._dict
             if attributes.__class__ is dict:
-                return context[0], context[1], attributes
+                return context[0], context[1], parent is None or parent[2], attributes
         except (AttributeError, TypeError):
             pass
-    return span.context.trace_id, span.context.span_id, attributes_of(span)
+    context, parent = span.context, span.parent
+    return context.trace_id, context.span_id, parent is None or parent.is_remote, attributes_of(span)
 
 
 def scope_of(span: Any) -> str:

@@ -71,6 +71,8 @@ class Owner:
     closed = False
     deadline = 0.0
     started = 0.0
+    orphan = False
+    """Whether its parent is a span of this process that was never seen: then only an agent is a root."""
 
     def __init__(self, span: Any, role: str | None, span_id: int, up: Owner | None) -> None:
         self.span = span
@@ -175,6 +177,9 @@ class Assembler:
         """A span started. ``parent_id`` is 0 for a span without a parent, or with one in another process."""
         trace = self._traces.get(trace_id)
         parent = trace.nodes.get(parent_id) if trace is not None and parent_id else None
+        if parent is None and parent_id:
+            self._note_orphan(trace_id)
+            parent = self._home_of_orphan(trace)
         if trace is None or parent is None:
             now = self._now()
             if trace is None:
@@ -183,7 +188,7 @@ class Assembler:
             owner.started = now
             self._tops[owner] = trace
             if parent_id:
-                self._note_orphan(trace_id)
+                owner.orphan = trace_id not in self._recent and trace_id not in self._recent_plain
         else:
             owner = parent
             while owner.heir is not None:
@@ -304,7 +309,6 @@ class Assembler:
                     continue
                 late = now >= trace.first_seen + self._limits.max_duration
                 closed.extend(self._close_loose(trace, "delay" if trace.root_seen else "max_duration" if late else "idle"))
-        closed.extend(self._evict())  # traces of this process are opened where nothing can be closed
         return closed
 
     def next_deadline(self) -> float | None:
@@ -353,8 +357,11 @@ class Assembler:
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
 
-    def _home_of_orphan(self, trace: Trace) -> Owner | None:
+    @staticmethod
+    def _home_of_orphan(trace: Trace | None) -> Owner | None:
         """Who a span counts towards whose parent was never seen: the trace's one open turn, else what is open above all."""
+        if trace is None:
+            return None
         running = {owner for owner in trace.nodes.values() if not owner.closed}
         for found in ([owner for owner in running if owner.role in _TURN_ROLES], [owner for owner in running if owner.up is None]):
             if len(found) == 1:
@@ -408,33 +415,34 @@ class Assembler:
 
     def _complete(self, trace: Trace, owner: Owner) -> list[Closed]:
         """Nothing below the owner is open any more, and itself neither."""
+        if owner.closed:
+            return self._leave(trace, owner)
         closed: list[Closed] = []
-        if not owner.closed:
-            owner.role = self._role(owner.span)
-            if not owner.genai and owner.role is None:  # an application's own trace: nothing here is ours
-                owner.closed = True
-                self._size -= owner.size
-                owner.members = []
-                owner.span = None
-                self._recent_plain[trace.trace_id] = None
-                if len(self._recent_plain) > _RECENT:
-                    self._recent_plain.popitem(last=False)
-            elif owner.orphan and owner.role not in _TURN_ROLES:
-                self._set_loose(trace, owner)
-            elif self._is_root(owner):
-                closed.append(self._close(trace, owner, "root_ended", complete=True))
-            else:
-                self._hand_up(owner)
-        return closed + self._leave(trace, owner)
+        if owner.role not in _TURN_ROLES:  # those stand by what they said at their start
+            owner.role = self._role(owner.span) if owner.genai else None
+        if not owner.genai and owner.role is None:  # an application's own trace: nothing here is ours
+            self._size -= owner.size
+            self._let_go(owner)
+            self._recent_plain[trace.trace_id] = None
+            if len(self._recent_plain) > _RECENT:
+                self._recent_plain.popitem(last=False)
+        elif owner.orphan and owner.role not in _TURN_ROLES:
+            trace.loose.extend(owner.members)  # its local root began before us: that one's end will show, or nothing will
+            trace.loose_size += owner.size
+            self._let_go(owner)
+        elif self._is_root(owner):
+            closed.append(self._close(trace, owner, "root_ended", complete=True))
+        else:
+            self._hand_up(owner)
+        closed += self._leave(trace, owner)
+        return closed
 
-    @staticmethod
-    def _set_loose(trace: Trace, owner: Owner) -> None:
-        """The owner's local root began before us: its end will show, or nothing will."""
-        trace.loose.extend(owner.members)
-        trace.loose_size += owner.size
+    def _let_go(self, owner: Owner) -> None:
+        """The owner is no turn; a deadline that has not come up yet must not keep its spans in memory."""
+        owner.closed = True
         owner.members = []
         owner.span = None
-        owner.closed = True
+        self._tops.pop(owner, None)
 
     def _hand_up(self, owner: Owner) -> None:
         up = owner.up
@@ -478,6 +486,7 @@ class Assembler:
                 self._drop_nodes(trace, owner)
             up.open -= 1
             return self._complete(trace, up) if up.open == 0 else []
+        self._tops.pop(owner, None)
         if trace.owners == 0:
             if trace.loose and owner.orphan:
                 trace.last_seen = self._now()

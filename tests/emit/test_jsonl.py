@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval.emit.jsonl import JsonLinesOutlet
-from otel_agenteval.score import Score
+from otel_agenteval.score import FIELDS, Score
 from tests.emit.factories import SPAN_ID, TRACE_ID, scored_turn
 
 PASSED = Score("code_a", 0.75, True, label="pass", detail={"calls": 4}, result_id="f" * 32)
@@ -54,7 +54,7 @@ def test_the_score_can_be_read_back(path: Path, outlet: JsonLinesOutlet) -> None
     failed = Score("code_b", status="error", error_type="timeout")
     outlet.emit([scored_turn(PASSED, failed, turn={"agent": None}, supersedes="t-1")])
     found = lines(path)
-    assert [Score.from_dict({k: v for k, v in line.items() if k in Score.__slots__}) for line in found] == [PASSED, failed]
+    assert [Score.from_dict({k: v for k, v in line.items() if k in FIELDS}) for line in found] == [PASSED, failed]
     assert all("agent" not in line and line["supersedes"] == "t-1" for line in found)
 
 

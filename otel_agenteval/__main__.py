@@ -1,0 +1,10 @@
+"""``python -m otel_agenteval`` is the command ``otel-agenteval``."""
+
+from __future__ import annotations
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""Single recordings out of the packed corpus."""
+
+from __future__ import annotations
+
+import tarfile
+from functools import cache
+from pathlib import Path
+
+CORPUS = Path(__file__).parent.parent / "data" / "corpus.tar.xz"
+
+
+@cache
+def recording(name: str) -> bytes:
+    """The bytes of a recording, such as ``pydantic_ai-native_v6/s2.jsonl``."""
+    with tarfile.open(CORPUS) as corpus:
+        member = corpus.extractfile(name)
+        assert member is not None, name
+        return member.read()
+
+
+def unpack(name: str, folder: Path) -> Path:
+    """The recording as a file in ``folder``."""
+    path = folder / name.replace("/", "-")
+    path.write_bytes(recording(name))
+    return path

@@ -1,0 +1,460 @@
+"""The command line over real recordings: what it prints, what it refuses, and how it exits."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+import zstandard
+from annotated_types import Ge, Gt, Le, MinLen
+
+import otel_agenteval as oa
+from otel_agenteval.cli import main, type_name
+from otel_agenteval.registry import catalog, default_pack
+from otel_agenteval.table import Summary, render_turn
+from tests.support.recordings import recording, unpack
+
+GOOD = "pydantic_ai-native_v6/s2.jsonl"
+LOOP = "pydantic_ai-native_v6/s13.jsonl"
+RECORD, LOG_RECORD = "openai_sdk-otel_genai_event/s11.jsonl", "openai_sdk-otel_genai_event/s11.logs.jsonl"
+NAMES = [metric.name for metric in catalog()]
+
+Capture = pytest.CaptureFixture[str]
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+# --- turns
+
+
+def test_turns_prints_one_turn_per_line_in_form_turn_v1(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["turns", str(unpack(GOOD, tmp_path))]) == 0
+    (turn,) = lines_of(capsys.readouterr().out)
+    assert turn["input"] == "What is the weather in Paris right now?"
+    assert turn["tool_calls"][0]["name"] == "get_weather"
+    assert (
+        oa.Turn.from_dict(turn).turn_id == f"{turn['trace_id']}-{turn['spans'][0]['id']}"
+        or turn["close_reason"] == "recorded_file"
+    )
+
+
+def test_several_files_are_one_reading(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["turns", str(unpack(GOOD, tmp_path)), str(unpack(LOOP, tmp_path))]) == 0
+    found = lines_of(capsys.readouterr().out)
+    assert len({turn["trace_id"] for turn in found}) == len(found) >= 2
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"),
+    [
+        pytest.param(".gz", gzip.compress, id="gzip"),
+        pytest.param(".zst", zstandard.ZstdCompressor().compress, id="zstandard"),
+    ],
+)
+def test_packed_files_are_unpacked(suffix: str, pack: Any, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / f"traces.jsonl{suffix}"
+    file.write_bytes(pack(recording(GOOD)))
+    assert main(["turns", str(file)]) == 0
+    assert lines_of(capsys.readouterr().out)[0]["agent"] == "support_agent"
+
+
+@pytest.mark.parametrize("name", ["cut.jsonl.gz", "text.jsonl.gz", "text.jsonl.zst"])
+def test_a_broken_pack_is_an_error_without_traceback(name: str, tmp_path: Path, capsys: Capture) -> None:
+    pack = gzip.compress if name.endswith(".gz") else zstandard.ZstdCompressor().compress
+    data = b"no pack at all\n" if name.startswith("text") else pack(recording(GOOD))[:200]
+    file = tmp_path / name
+    file.write_bytes(data)
+    assert main(["turns", str(file)]) == 2
+    assert f"{file}:1: cannot be read from here on: " in capsys.readouterr().err
+
+
+def test_what_was_read_before_a_pack_broke_off_counts(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "traces.jsonl.gz"
+    file.write_bytes(gzip.compress(recording(GOOD)) + b"no pack at all")
+    assert main(["turns", str(file)]) == 0
+    printed = capsys.readouterr()
+    assert len(lines_of(printed.out)) == 1
+    assert "cannot be read from here on" in printed.err
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(recording(GOOD))))
+    assert main(["turns", "-"]) == 0
+    assert lines_of(capsys.readouterr().out)[0]["agent"] == "support_agent"
+
+
+def test_content_in_a_file_of_log_records_joins_its_spans(tmp_path: Path, capsys: Capture) -> None:
+    spans, logs = unpack(RECORD, tmp_path), unpack(LOG_RECORD, tmp_path)
+    assert main(["turns", str(spans)]) == 0
+    assert [turn for turn in lines_of(capsys.readouterr().out) if turn.get("output")] == []
+    assert main(["turns", str(logs), str(spans)]) == 0
+    assert [turn for turn in lines_of(capsys.readouterr().out) if turn.get("output")] != []
+
+
+# --- bad input
+
+
+def test_a_line_that_cannot_be_read_is_named_counted_and_skipped(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_bytes(b'garbage\n{"half": \n\n{"not": "otlp"}\n[1]\n' + recording(GOOD))
+    assert main(["turns", str(file)]) == 0
+    printed = capsys.readouterr()
+    assert len(lines_of(printed.out)) == 1
+    assert re.findall(rf"^{re.escape(str(file))}:(\d+): not (JSON|OTLP)", printed.err, re.MULTILINE) == [
+        ("1", "JSON"), ("2", "JSON"), ("4", "OTLP"), ("5", "OTLP"),
+    ]  # fmt: skip
+    assert "4 of " in printed.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["turns", "eval"])
+@pytest.mark.parametrize(
+    "content", [b"", b"garbage\n", b"\n\n", b"\xff\xfe\x00\n"], ids=["empty", "garbage", "blank lines", "no text"]
+)
+def test_nothing_to_read_is_status_2(command: str, content: bytes, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_bytes(content)
+    assert main([command, str(file)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "no spans found in the given files" in printed.err
+
+
+def test_spans_without_a_turn_are_said_to_be_none(tmp_path: Path, capsys: Capture) -> None:
+    span = {"traceId": "a" * 32, "spanId": "b" * 16, "name": "GET /", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    file = tmp_path / "traces.jsonl"
+    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
+    assert main(["turns", str(file)]) == 0
+    assert "1 spans were read, but no agent or model call is among them: no turns" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["turns", "eval"])
+def test_a_missing_file_is_named(command: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main([command, str(tmp_path / "nowhere.jsonl")]) == 2
+    assert capsys.readouterr().err == f"otel-agenteval: {tmp_path}/nowhere.jsonl: cannot be read: No such file or directory\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    file = unpack(GOOD, tmp_path)
+    many = tmp_path / "many.jsonl"
+    many.write_bytes(file.read_bytes())
+    command = f"{sys.executable} -m otel_agenteval eval {many} {' '.join([str(unpack(LOOP, tmp_path))] * 40)} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    line, status = done.stdout.splitlines()
+    assert json.loads(line)["metric"] in NAMES
+    assert (status, done.stderr) == ("0", "")
+
+
+def test_what_the_output_cannot_encode_is_escaped(tmp_path: Path) -> None:
+    data = recording(GOOD).replace(b"What is the weather", b"W\\\\u00e4re \xe2\x98\x83")
+    file = tmp_path / "traces.jsonl"
+    file.write_bytes(data)
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    for form in (["turns", str(file)], ["eval", "--format", "table", str(file)]):
+        done = subprocess.run(
+            [sys.executable, "-m", "otel_agenteval", *form], env=env, capture_output=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert b"\\u2603" in done.stdout
+
+
+# --- eval
+
+
+def test_eval_prints_one_object_per_score(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["eval", str(unpack(GOOD, tmp_path))]) == 0
+    scores = lines_of(capsys.readouterr().out)
+    assert [score["metric"] for score in scores] == default_pack()
+    assert {score["turn_id"] for score in scores} == {scores[0]["turn_id"]}
+    assert {"agent": "support_agent", "service": "acme-support-bot"}.items() <= scores[0].items()
+
+
+def test_the_metrics_that_are_named_are_the_only_ones_in_their_order(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--metrics", "code_token_usage, agentunit:tool_success"]) == 0
+    assert [s["metric"] for s in lines_of(capsys.readouterr().out)] == ["code_token_usage", "code_tool_success"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "status", "said"),
+    [
+        ("code_tool_sucess", 2, "unknown metric 'code_tool_sucess'; did you mean code_tool_success, "),
+        ("", 2, "--metrics: at least one name is required"),
+        (" , ", 2, "--metrics: at least one name is required"),
+    ],
+)
+def test_a_bad_choice_of_metrics_is_refused(metrics: str, status: int, said: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--metrics", metrics]) == status
+    assert said in capsys.readouterr().err
+
+
+def configured(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "agenteval.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_a_configuration_says_what_is_evaluated(tmp_path: Path, capsys: Capture) -> None:
+    config = configured(tmp_path, "inline: {metrics: [code_cost]}\nmetrics: [{code_max_tokens: {max_tokens: 1}, policy: gate}]\n")
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config]) == 0
+    scores = {score["metric"]: score for score in lines_of(capsys.readouterr().out)}
+    assert scores.keys() == {"code_cost", "code_max_tokens"}
+    assert (scores["code_max_tokens"]["passed"], scores["code_max_tokens"]["policy"]) == (False, "gate")
+
+
+def test_a_metric_that_is_named_keeps_its_configured_parameters(tmp_path: Path, capsys: Capture) -> None:
+    config = configured(tmp_path, "metrics: [{code_max_tokens: {max_tokens: 1}, policy: gate}]\n")
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config, "--metrics", "code_max_tokens", "--gate"]) == 1
+    (score,) = lines_of(capsys.readouterr().out)
+    assert (score["status"], score["passed"]) == ("ok", False)
+
+
+@pytest.mark.parametrize(
+    ("limit", "policy", "status", "said"),
+    [
+        pytest.param(1, "gate", 1, "1 gate score failed\n", id="a gate that fails"),
+        pytest.param(10_000, "gate", 0, "", id="a gate that passes"),
+        pytest.param(
+            1, "trend", 0, "--gate: no metric has policy gate in the configuration, so none can fail\n", id="a trend never gates"
+        ),
+    ],
+)
+def test_gates_decide_the_exit_status(limit: int, policy: str, status: int, said: str, tmp_path: Path, capsys: Capture) -> None:
+    config = configured(tmp_path, f"metrics: [{{code_max_tokens: {{max_tokens: {limit}}}, policy: {policy}}}]\n")
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config, "--gate"]) == status
+    assert capsys.readouterr().err == said
+
+
+def test_without_gate_a_gate_that_fails_is_only_shown(tmp_path: Path) -> None:
+    config = configured(tmp_path, "metrics: [{code_max_tokens: {max_tokens: 1}, policy: gate}]\n")
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config]) == 0
+
+
+def test_a_gate_that_cannot_be_evaluated_fails(tmp_path: Path) -> None:
+    config = configured(tmp_path, "metrics: [{code_contains: {}, policy: gate}]\n")  # its parameter is required
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config, "--gate"]) == 1
+
+
+def test_a_bad_configuration_is_refused_before_anything_is_read(tmp_path: Path, capsys: Capture) -> None:
+    config = configured(tmp_path, "turn: {idle_timout: 5m}\n")
+    assert main(["eval", "nowhere.jsonl", "--config", config]) == 2
+    assert "turn.idle_timout: unknown key; did you mean 'idle_timeout'" in capsys.readouterr().err
+
+
+# --- the table
+
+
+def test_the_table_has_what_failed_first_and_says_why(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["eval", str(unpack(LOOP, tmp_path)), "--format", "table"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"✗ code_repeated_tool_calls +check_job was called \d times", printed)
+    assert printed.index("✗") < printed.index("· measured") < printed.index("✓")
+    assert max(map(len, printed.splitlines())) <= 100
+
+
+def test_the_table_of_several_turns_ends_in_a_summary(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["eval", str(unpack(GOOD, tmp_path)), str(unpack(LOOP, tmp_path)), "--format", "table"]) == 0
+    printed = capsys.readouterr().out
+    heading = re.search(r"^(\d+) turns +pass +fail +vacuous +error +skipped +mean$", printed, re.MULTILINE)
+    assert heading is not None
+    assert int(heading[1]) == printed.count("── ")
+    assert re.search(r"^code_repeated_tool_calls +\d+ +1 ", printed, re.MULTILINE)
+
+
+def test_a_turn_cannot_write_to_the_terminal() -> None:
+    turn = oa.Turn(
+        agent="\033[31mbot", input="a\rb\x1b]0;title\x07", output="c\u202ed\n\ne", tool_calls=[oa.model.ToolCall("x\033[2J")]
+    )
+    shown = render_turn(turn, [])
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", shown)
+    assert "c�d e" in shown
+
+
+def test_colours_are_used_when_asked_for_and_change_no_word() -> None:
+    scores = [oa.Score("code_secret_leak", 0.0, False, type="boolean"), oa.Score("code_cost", 0.5, unit="USD", direction="down")]
+    turn = oa.Turn(input="Hi", output="Ho")
+    coloured = render_turn(turn, scores, colour=True)
+    assert "\033[31m✗" in coloured
+    assert re.sub(r"\033\[\d+m", "", coloured) == render_turn(turn, scores)
+
+
+@pytest.mark.parametrize(
+    ("score", "shown"),
+    [
+        pytest.param(oa.Score("m", 0.25, False, threshold=0.5), "✗ m 0.25, at least 0.5 passes", id="below a bound"),
+        pytest.param(
+            oa.Score("m", 3.0, False, threshold=2.0, direction="down", unit="s"), "✗ m 3 s, at most 2 passes", id="above a bound"
+        ),
+        pytest.param(oa.Score("m", 0.5, False, explanation="too loud"), "✗ m 0.5: too loud", id="a number is explained"),
+        pytest.param(
+            oa.Score("m", 0.0, False, type="boolean", explanation="b is bad", detail={"found": ["b", "c"], "n": 2, "by": "two"}),
+            "✗ m b is bad: c; by two",
+            id="facts that the explanation does not name are added",
+        ),
+        pytest.param(
+            oa.Score("m", 0.0, False, type="boolean", detail={"found": [{"name": "x", "count": 3, "start": 9, "where": "y"}]}),
+            "✗ m x (count 3, where y)",
+            id="found things are named, their positions are not",
+        ),
+        pytest.param(
+            oa.Score("m", 0.0, False, type="boolean", policy="gate", explanation="no"), "✗ m gate; no", id="a gate is named"
+        ),
+        pytest.param(oa.Score("m", status="error", error_type="ValueError"), "! m error ValueError", id="an error is no failure"),
+        pytest.param(
+            oa.Score("code_refusal", 0.0, False, type="boolean", direction="neutral"), "· measured refusal no", id="a detector"
+        ),
+        pytest.param(oa.Score("m", 1.0, True, detail={"vacuous": True}), "✓ 1 passed m", id="nothing to evaluate"),
+        pytest.param(oa.Score("m", 12345.0, unit="{token}"), "· measured m 12,345 tokens", id="tokens"),
+        pytest.param(
+            oa.Score("m", status="skipped", detail={"reason": "missing:output"}), "- skipped m (missing:output)", id="skipped"
+        ),
+    ],
+)
+def test_each_kind_of_score_has_its_line(score: oa.Score, shown: str) -> None:
+    lines = [" ".join(line.split()) for line in render_turn(oa.Turn(), [score]).splitlines()]
+    assert shown in lines
+
+
+def test_what_was_not_captured_is_not_shown_as_empty() -> None:
+    assert "agent     (not captured)" in render_turn(oa.Turn(), [])
+    assert "agent     (nothing)" in render_turn(oa.Turn(output=""), [])
+
+
+def test_the_summary_counts_outcomes_and_averages_what_was_evaluated() -> None:
+    summary = Summary()
+    for score in (
+        oa.Score("m", 1.0, True), oa.Score("m", 0.0, False), oa.Score("m", 1.0, True, detail={"vacuous": True}),
+        oa.Score("m", status="error", error_type="E"), oa.Score("m", status="skipped"),
+    ):  # fmt: skip
+        summary.add([score, oa.Score("code_never", status="skipped")])
+    assert [line.split() for line in summary.render().splitlines()] == [
+        ["5", "turns", "pass", "fail", "vacuous", "error", "skipped", "mean"],
+        ["m", "1", "1", "1", "1", "1", "0.5"],
+        ["never", "applied:", "never"],
+    ]
+
+
+# --- metrics, explain
+
+
+def test_metrics_lists_every_metric_with_its_family(capsys: Capture) -> None:
+    assert main(["metrics"]) == 0
+    printed = capsys.readouterr().out
+    assert re.findall(r"^  [* ] (\w+)", printed, re.MULTILINE) == [
+        m.name for m in sorted(catalog(), key=lambda m: (m.family, m.name))
+    ]
+    assert re.findall(r"^(\w+)$", printed, re.MULTILINE) == sorted({m.family for m in catalog()})
+    assert set(re.findall(r"^  \* (\w+)", printed, re.MULTILINE)) == {m.name for m in catalog() if m.inline}
+
+
+def test_metrics_as_json_has_everything_a_program_needs(capsys: Capture) -> None:
+    assert main(["metrics", "--json"]) == 0
+    found = {item["name"]: item for item in json.loads(capsys.readouterr().out)}
+    assert sorted(found) == NAMES
+    assert found["code_contains"]["parameters"]["value"]["required"] is True
+    assert found["code_tool_success"]["parameters"]["empty_value"] == {"type": "float 0..1 or null", "default": 1.0}
+    assert "agentunit:tool_success" in found["code_tool_success"]["aliases"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_explain_prints_the_whole_documentation(name: str, capsys: Capture) -> None:
+    assert main(["explain", name]) == 0
+    printed = capsys.readouterr().out
+    metric = next(metric for metric in catalog() if metric.name == name)
+    assert metric.doc.replace("``", "`") in printed
+    assert all(f"Parameter:   {parameter} (" in printed for parameter in metric.parameters)
+
+
+def test_explain_takes_a_name_of_another_catalogue_with_what_it_presets(capsys: Capture) -> None:
+    assert main(["explain", "agenteval:code_recall_at_5"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("code_recall_at_k  (ir)")
+    assert "default 5, which agenteval:code_recall_at_5 sets" in printed
+
+
+def test_explain_names_the_three_closest_when_there_is_no_such_metric(capsys: Capture) -> None:
+    assert main(["explain", "code_tool_succes"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("otel-agenteval: unknown metric 'code_tool_succes'; did you mean code_tool_success, ")
+    assert len(error.split("did you mean ")[1].split(", ")) == 3
+
+
+@pytest.mark.parametrize(
+    ("annotation", "said"),
+    [
+        (float | None, "float or null"),
+        (Annotated[float, Ge(0), Le(1)], "float 0..1"),
+        (Annotated[int, Gt(0)], "int > 0"),
+        (Annotated[str, MinLen(1)], "str at least 1"),
+        (Literal["a", "b"], '"a" or "b"'),
+        (list[str] | None, "list of str or null"),
+        (dict[str, Any], "mapping of anything"),
+    ],
+)
+def test_types_are_said_in_words(annotation: Any, said: str) -> None:
+    assert type_name(annotation) == said
+
+
+# --- check-config
+
+
+def test_check_config_prints_what_is_in_effect(tmp_path: Path, capsys: Capture) -> None:
+    file = configured(tmp_path, "turn: {idle_timeout: 90s}\nmetrics: [{code_contains: {value: Paris}, policy: gate}]\n")
+    assert main(["check-config", file]) == 0
+    printed = capsys.readouterr().out
+    assert "idle_timeout: 90s" in printed or "idle_timeout: 1.5m" in printed
+    assert "policy: gate" in printed
+    assert f"# valid; {len(default_pack()) + 1} metrics on every turn: " in printed
+
+
+def test_what_check_config_prints_is_a_configuration(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["check-config", configured(tmp_path, "outlets: {jsonl: scores.jsonl}\n")]) == 0
+    again = configured(tmp_path, capsys.readouterr().out)
+    assert main(["check-config", again]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("turn:\n  idle_timout: 5m\n", ":2: turn.idle_timout: unknown key; did you mean 'idle_timeout'?"),
+        ("exit_timeout: soon\n", ":1: exit_timeout: 'soon' is not allowed; a duration"),
+        ("metrics:\n  - code_tool_sucess\n", "unknown metric 'code_tool_sucess'; did you mean code_tool_success, "),
+        ("metrics: [{code_contains: {valu: x}}]\n", "code_contains.valu: unknown parameter; did you mean 'value'?"),
+        ("a: [\n", "agenteval.yaml"),
+    ],
+)
+def test_check_config_says_what_is_wrong_and_where(text: str, said: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["check-config", configured(tmp_path, text)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+
+
+def test_check_config_names_a_file_that_is_not_there(capsys: Capture) -> None:
+    assert main(["check-config", "nowhere.yaml"]) == 2
+    assert capsys.readouterr().err == "otel-agenteval: nowhere.yaml: no such file\n"
+
+
+# --- use
+
+
+@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["turns"], ["explain"], ["demo", "--port", "x"]], ids=" ".join)
+def test_wrong_use_is_status_2_with_usage(arguments: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert "usage: otel-agenteval" in capsys.readouterr().err
+
+
+def test_the_version_is_the_package_s(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert (left.value.code, capsys.readouterr().out) == (0, f"otel-agenteval {oa.__version__}\n")

@@ -1,0 +1,150 @@
+"""What the documentation says of names, metrics, options and outputs is what the code says."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+
+from otel_agenteval import names
+from otel_agenteval.config import load_config, option_paths
+from otel_agenteval.emit import log_events, span_events
+from otel_agenteval.emit.base import Root, ScoredTurn
+from otel_agenteval.emit.jsonl import lines_of
+from otel_agenteval.model import CloseReason, LlmCall, Turn
+from otel_agenteval.registry import catalog
+from otel_agenteval.score import Score
+
+ROOT = Path(__file__).parent.parent
+FULL = Score(
+    "code_x", 0.5, False, label="fail", explanation="why", detail={"a": 1}, also={"b": Score("b")}, threshold=0.7, result_id="r"
+)
+FAILED = Score("code_x", status="error", error_type="ValueError", explanation="why", result_id="r")
+TURN = Turn(
+    turn_id="t",
+    trace_id="1",
+    conversation_id="c",
+    agent="a",
+    service="s",
+    close_reason="root_ended",
+    llm_calls=[LlmCall(response_id="r")],
+)
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gen_docs", ROOT / "scripts" / "gen_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def first_column(text: str, after: str) -> set[str]:
+    """The code in the first cells of the table that follows a marker."""
+    rows = re.search(r"\n((?:\|.*\n)+)", text[text.index(after) :])
+    assert rows is not None
+    return {name for row in rows[1].splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+
+
+def test_the_generated_parts_are_in_step(generator: ModuleType) -> None:
+    stale = [str(path.relative_to(ROOT)) for path, text in generator.pages() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run python scripts/gen_docs.py"
+
+
+def test_a_part_that_is_out_of_step_is_found_and_renewed(
+    generator: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in ("README.md", "docs/metrics.md", "docs/configuration.md", "docs/outlets.md"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(
+            read(path).replace("| `turn.max_open` | `50000` |", "| `turn.max_open` | `7` |"), encoding="utf-8"
+        )
+    monkeypatch.setattr(generator, "ROOT", tmp_path)
+    assert generator.main(["--check"]) == 1
+    assert capsys.readouterr().out == "out of step: docs/configuration.md\n"
+    assert generator.main([]) == 0
+    assert generator.main(["--check"]) == 0
+    assert (tmp_path / "docs/configuration.md").read_text(encoding="utf-8") == read("docs/configuration.md")
+
+
+def test_the_clock_alone_puts_nothing_out_of_step(generator: ModuleType) -> None:
+    line = 'x_bucket{le="0.1"} 1.0 # {trace_id="a"} 0.0 %s'
+    assert generator.timeless(line % "1795238905.07") == generator.timeless(line % "1795238999.5")
+    assert generator.timeless(line % "1795238905.07") != generator.timeless(line.replace("1.0 #", "2.0 #") % "1795238905.07")
+
+
+def test_the_readme_lists_the_default_pack() -> None:
+    assert first_column(read("README.md"), "<!-- begin default pack -->") == {m.name for m in catalog() if m.inline}
+
+
+@pytest.mark.parametrize("metric", list(catalog()), ids=lambda metric: metric.name)
+def test_a_metric_has_a_section_with_its_parameters_and_names(metric: Any) -> None:
+    section = read("docs/metrics.md").split(f"\n### {metric.name}\n", 1)[1].split("\n### ", 1)[0]
+    assert metric.summary.replace("``", "`") in section
+    for name in (*metric.parameters, *metric.needs, *metric.aliases):
+        assert f"`{name}`" in section
+
+
+def test_every_option_has_its_variable_and_each_variable_works() -> None:
+    text = read("docs/configuration.md")
+    leaves = [p for p in option_paths() if not any(o != p and o[: len(p)] == p for o in option_paths())]
+    variables = re.findall(r"^\| `([a-z_.]+)` \| `([^`]*)` \| [^|]+ \| `(OTEL_AGENTEVAL_\w+)` \|", text, re.MULTILINE)
+    assert [name for name, _, _ in variables] == [".".join(path) for path in leaves]
+    for name, default, variable in variables:
+        value = {"outlets.prometheus.port": "0"}.get(name, default)
+        load_config(env={variable: value})  # unknown variables and values are refused
+
+
+def test_every_close_reason_is_explained() -> None:
+    assert first_column(read("docs/turns.md"), "## When it is over") == set(get_args(CloseReason))
+
+
+def test_the_span_event_s_attributes_are_documented() -> None:
+    emitted = {*span_events.attributes(FULL, None), *span_events.attributes(FAILED, None)}
+    assert first_column(read("docs/outlets.md"), "<!-- span event attributes -->") == emitted
+
+
+def test_the_log_event_s_attributes_are_documented() -> None:
+    shared = log_events.turn_attributes(ScoredTurn(TURN, Root(1, 2), [], supersedes="u"), "i")
+    emitted = {*log_events.event_attributes(FULL, shared), *log_events.event_attributes(FAILED, shared)}
+    assert first_column(read("docs/outlets.md"), "<!-- log event attributes -->") == emitted
+
+
+def test_the_keys_of_a_json_line_are_documented() -> None:
+    written = lines_of(ScoredTurn(TURN, Root(1, 2), [FULL, FAILED], supersedes="u"))
+    assert first_column(read("docs/outlets.md"), "<!-- json line keys -->") == {key for line in written for key in line}
+
+
+def test_the_outcomes_of_span_events_are_documented() -> None:
+    section = read("docs/outlets.md").split("## Log event")[0]
+    for word in (
+        span_events.ENDING,
+        span_events.LATE_ORDER,
+        span_events.NO_ROOM,
+        span_events.ROOT_ALREADY_ENDED,
+        span_events.UNSUPPORTED,
+    ):
+        assert f"`{word}`" in section
+
+
+def mentioned() -> Iterator[tuple[str, str]]:
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for name in re.findall(r"`((?:agenteval|gen_ai\.evaluation)\.[a-z_.]*[a-z])`", path.read_text(encoding="utf-8")):
+            yield path.name, name
+
+
+@pytest.mark.parametrize(("page", "name"), sorted(set(mentioned())))
+def test_a_name_on_the_wire_that_is_mentioned_exists(page: str, name: str) -> None:
+    known = {value for value in vars(names).values() if isinstance(value, str)}
+    assert name in known, f"{page} says {name}"
