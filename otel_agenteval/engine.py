@@ -77,6 +77,8 @@ class Engine:
         self, config: Config, *, decision_delay: float = 2.0, logger_provider: Any = None, meter_provider: Any = None, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self.config = config
+        self.enabled = switched_on()
+        """False: the door that made this engine must do nothing, and no outlet is opened."""
         self.instance_id = str(uuid.uuid4())
         self.telemetry = Telemetry()
         self.lock = threading.Lock()
@@ -106,6 +108,8 @@ class Engine:
     def _outlets(self, logger_provider: Any, meter_provider: Any) -> list[Outlet]:
         wanted = self.config.outlets
         found: list[Outlet] = []
+        if not self.enabled:
+            return found
         if wanted.log_events:
             found.append(LateOutlet("log_events", lambda: self._log_outlet(logger_provider), _NO_LOGGER))
         if wanted.prometheus is not None:

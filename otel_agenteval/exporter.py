@@ -31,11 +31,14 @@ class AgentEvalSpanExporter(SpanExporter):
         self, config: Config | Mapping[str, Any] | str | None = None, *, logger_provider: Any = None, meter_provider: Any = None
     ) -> None:
         self.engine = Engine(load_config(config), logger_provider=logger_provider, meter_provider=meter_provider)
-        self.engine.register_exit()
+        if self.engine.enabled:
+            self.engine.register_exit()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Take a batch. Always succeeds: an evaluation must never make the SDK retry or drop."""
         engine = self.engine
+        if not engine.enabled:
+            return SpanExportResult.SUCCESS
         for span in spans:
             try:
                 record = from_sdk(span)

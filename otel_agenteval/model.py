@@ -13,7 +13,7 @@ import datetime
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from . import jsonio
 from .errors import ConfigError, nearest
@@ -183,7 +183,19 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
     "privacy": lambda: None, "logprobs": lambda: None, "references": dict,
 }  # fmt: skip
 
+_ABOUT_THE_TURN = (
+    "turn_id", "trace_id", "conversation_id", "service", "agent", "duration_s", "close_reason", "complete", "revision", "supersedes",
+    "llm_calls", "usage", "cost_usd",
+)  # fmt: skip
+
 _FACTS_WHEN_EMPTY = ("output", "tool_calls", "retrieved_ids")
+
+
+class TurnBuilder(Protocol):
+    """Where a turn's fields come from on first use."""
+
+    FIELDS: ClassVar[frozenset[str]]
+    """Each is the name of a method without arguments."""
 
 
 class Turn:
@@ -255,19 +267,22 @@ class Turn:
         self.__dict__.update(known)
 
     @classmethod
-    def lazily(cls, known: dict[str, Any], loaders: Mapping[str, Callable[[], Any]]) -> Turn:
-        """A turn whose fields in ``loaders`` are computed on first use and then kept."""
+    def lazily(cls, known: dict[str, Any], builder: TurnBuilder) -> Turn:
+        """A turn whose fields in ``builder.FIELDS`` are computed on first use, by its methods of the same names, and then kept."""
         turn = cls.__new__(cls)
-        known["_loaders"] = loaders
+        known["_builder"] = builder
         turn.__dict__ = known
         return turn
 
+    def without_content(self) -> Turn:
+        """What outlets say of a turn, and no content: so small that thousands of them can wait in a queue."""
+        return Turn(**{name: getattr(self, name) for name in _ABOUT_THE_TURN})
+
     def __getattr__(self, name: str) -> Any:
         # Only reached for a field that has no value yet: compute it, or take its "unknown".
-        loaders = self.__dict__.get("_loaders")
-        loader = loaders.get(name) if loaders is not None else None
-        if loader is not None:
-            value = self.__dict__[name] = loader()
+        builder = self.__dict__.get("_builder")
+        if builder is not None and name in builder.FIELDS:
+            value = self.__dict__[name] = getattr(builder, name)()
             return value
         try:
             return _DEFAULTS[name]()  # not kept: what nobody gave stays unknown
@@ -275,7 +290,8 @@ class Turn:
             raise AttributeError(f"a Turn has no field {name!r}") from None
 
     def _known(self, name: str) -> bool:
-        return name in self.__dict__ or name in self.__dict__.get("_loaders", ())
+        builder = self.__dict__.get("_builder")
+        return name in self.__dict__ or (builder is not None and name in builder.FIELDS)
 
     @property
     def llm_call_count(self) -> int | None:

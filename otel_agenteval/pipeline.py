@@ -34,6 +34,7 @@ _log = logging.getLogger("otel_agenteval")
 
 INLINE_MAX_BYTES = 1024 * 1024
 """A turn that holds more is evaluated on the worker: reading its content would keep the agent waiting."""
+_SIZE_WITHOUT_CONTENT = 8 * 1024
 _RING = 1_000
 
 
@@ -90,6 +91,9 @@ class Pipeline:
                 self.span_events.while_ending(span, scored.scores, group.root.end_ns)
             else:
                 self.span_events.after_end(span, scored.scores, group.root.end_ns)
+            if not pending and self.kept is None:  # else what waits for the worker would hold the content of every turn
+                scored.turn = scored.turn.without_content()
+                scored.size = _SIZE_WITHOUT_CONTENT
             works.append(_Work(scored, pending))
         return works
 

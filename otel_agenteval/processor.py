@@ -57,7 +57,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._assembler = self.engine.assembler
         self._pipeline = self.engine.pipeline
         self._active = False
-        self._passive = False
+        self._passive = not self.engine.enabled
         self._ending_is_called = False
         self._plain_scopes: dict[str, bool] = {}
         """Scopes that no GenAI instrumentation has: a span of theirs is GenAI only by its attributes."""

@@ -418,7 +418,9 @@ class BoundMetric:
             if passed is None and bound is not None:
                 passed = value <= bound + EPSILON if facts.direction == "down" else value >= bound - EPSILON
         if label is None and passed is not None:
-            label = "pass" if passed else "fail"
+            # A detector finds something or not; neither is a failure.
+            words = ("yes", "no") if facts.direction == "neutral" else ("pass", "fail")
+            label = words[0] if passed else words[1]
         return Score.of(facts, value, passed, "ok", label, explanation, detail, also, None)
 
     def _skipped(self, detail: dict[str, Any]) -> Score:

@@ -51,7 +51,7 @@ class Score:
         value: the number; ``None`` unless ``status`` is ``ok``. Booleans are 1.0 and 0.0.
         passed: whether the value meets the threshold; ``None`` for a metric that only trends.
         status: ``ok``; ``skipped`` (a need is absent, see ``detail["reason"]``); ``error`` (see ``error_type``).
-        label: low-cardinality word for the result (``pass``/``fail`` where ``passed`` is known).
+        label: low-cardinality word for the result: ``pass``/``fail`` where ``passed`` is known, ``yes``/``no`` of a neutral detector.
         explanation: one sentence for a person. It can quote the agent's content.
         detail: facts behind the value. ``detail["vacuous"]`` marks a perfect value that only means "nothing to evaluate".
         also: companion results by name, each a Score.

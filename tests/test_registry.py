@@ -175,3 +175,9 @@ def test_metric_errors_carry_their_type(new_metric):
 
     score = oa.get_metric("code_other").evaluate(oa.Turn())
     assert (score.error_type, score.explanation) == ("bad_schema", "the schema has no type")
+
+
+def test_a_neutral_detector_says_yes_or_no_and_never_fail():
+    detector = oa.get_metric("code_refusal")
+    found = [detector.evaluate(oa.Turn(output=text)) for text in ("I cannot help with that.", "Here it is.")]
+    assert [(score.label, score.passed) for score in found] == [("yes", True), ("no", False)]

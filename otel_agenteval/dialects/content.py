@@ -339,6 +339,8 @@ def unwrap_result(raw: Any) -> Any:
     """What a tool returned, out of the message or content blocks that frameworks wrap around it."""
     value = raw
     if isinstance(raw, str) and raw[:1] in "{[":
+        if '"content"' not in raw and '"text"' not in raw:  # no wrapping is without one of them
+            return raw
         try:
             value = jsonio.loads(raw)
         except ValueError:

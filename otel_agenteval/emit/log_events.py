@@ -74,7 +74,7 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
         attributes[names.SCORE_VALUE] = float(score.value)
     if score.label is not None:
         attributes[names.SCORE_LABEL] = score.label
-    if score.passed is not None:
+    if score.passed is not None and score.direction != "neutral":
         attributes[names.PASSED] = score.passed
     return attributes
 

@@ -24,6 +24,39 @@ Mode = Literal["all", "notable", "off"]
 ENDING, LATE_ORDER, NO_ROOM, ROOT_ALREADY_ENDED, UNSUPPORTED = "ending", "late_order", "no_room", "root_already_ended", "unsupported"
 
 
+class ScoreEvent(Event):
+    """A score as a span event. Whoever reads its attributes first makes them: an exporter, on a thread that is not the agent's."""
+
+    def __init__(self, score: Score, time_ns: int, limit: int | None = None) -> None:
+        # The base class's fields stay unset: everything that it reads from them is answered below.
+        self._score = score
+        self._time_ns = time_ns
+        self._limit = limit
+        self._made: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The same for all scores."""
+        return names.EVENT
+
+    @property
+    def timestamp(self) -> int:
+        """When the turn's root ended."""
+        return self._time_ns
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """See :func:`attributes`."""
+        if self._made is None:
+            self._made = attributes(self._score, self._limit)
+        return self._made
+
+    @property
+    def dropped_attributes(self) -> int:
+        """None ever are."""
+        return 0
+
+
 class SpanEventOutlet:
     """Appends score events to a turn's root. Runs on the agent's thread: no I/O, no lock but the span's own."""
 
@@ -48,7 +81,7 @@ class SpanEventOutlet:
         room = len(chosen) if held.maxlen is None else held.maxlen - len(held)
         chosen = self._that_fit(chosen, room)
         limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
-        events.extend([Event(names.EVENT, attributes(score, limit), time_ns) for score in chosen])
+        events.extend([ScoreEvent(score, time_ns, limit) for score in chosen])
         self.outcomes[ENDING] += len(chosen)
 
     def after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
@@ -57,13 +90,13 @@ class SpanEventOutlet:
         try:
             events = span._events
             if events.__class__ is tuple or events.__class__ is list:
-                span._events = (*events, *(Event(names.EVENT, attributes(score, None), time_ns) for score in chosen))
+                span._events = (*events, *(ScoreEvent(score, time_ns) for score in chosen))
                 self.outcomes[LATE_ORDER] += len(chosen)
                 return
             held = events._dq  # type: ignore[attr-defined]
             room = len(chosen) if held.maxlen is None else held.maxlen - len(held)
             chosen = self._that_fit(chosen, room)
-            longer = type(events).from_seq(held.maxlen, [*held, *(Event(names.EVENT, attributes(score, None), time_ns) for score in chosen)])  # type: ignore[attr-defined]
+            longer = type(events).from_seq(held.maxlen, [*held, *(ScoreEvent(score, time_ns) for score in chosen)])  # type: ignore[attr-defined]
             span._events = longer
             self.outcomes[LATE_ORDER] += len(chosen)
         except AttributeError:
@@ -107,7 +140,7 @@ def attributes(score: Score, limit: int | None) -> dict[str, Any]:
     out: dict[str, Any] = {names.EVALUATION_NAME: score.metric, names.SCORE_VALUE: score.value}
     if score.label is not None:
         out[names.SCORE_LABEL] = score.label
-    if score.passed is not None:
+    if score.passed is not None and score.direction != "neutral":
         out[names.PASSED] = score.passed
         if not score.passed and score.explanation:
             out[names.EXPLANATION] = score.explanation[:limit]

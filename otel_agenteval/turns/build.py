@@ -15,7 +15,9 @@ Everything that needs JSON is read on first use and kept.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from .. import jsonio
@@ -38,6 +40,14 @@ _OUTPUT_TOOLS = frozenset(("final_result", "final_answer"))
 _FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)", "exception:", "tool error:")
 
 
+_START = attrgetter("record.start_ns")
+_LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
+_TOOL_OR_CALLER = (TOOL, AGENT, LLM)
+_AGENTS = (AGENT,)
+_LONGEST_CONSTANT = 32_768
+"""Texts that every turn repeats (instructions, tool definitions) are read once, up to this length."""
+
+
 def turn_id_of(root: SpanRecord) -> str:
     """``<trace id>-<root span id>``, in hex."""
     return f"{root.trace_id:032x}-{root.span_id:016x}"
@@ -51,17 +61,33 @@ def build_turn(
 
 
 class _Builder:
-    """The spans of one turn, understood, and what was read from them so far."""
+    """The spans of one turn, understood, and what was read from them so far. Keeps no reference to the turn: no cycle."""
+
+    FIELDS = frozenset((
+        "start", "user_id", "framework", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
+        "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
+    ))  # fmt: skip
 
     def __init__(self, root: SpanRecord, members: Iterable[SpanRecord]) -> None:
         steps = [read(record) for record in members]
-        steps.sort(key=lambda step: step.record.start_ns)
+        steps.sort(key=_START)
         self.steps = steps
-        self.by_id = {step.record.span_id: step for step in steps}
+        self.by_id: dict[int, Step] = {}
+        self._cut = False
+        """Whether content was cut before it reached us, as far as anybody has looked."""
+        of_role: dict[str | None, list[Step]] = {}
+        for step in steps:
+            record = step.record
+            self.by_id[record.span_id] = step
+            self._cut |= record.truncated
+            if step.role in of_role:
+                of_role[step.role].append(step)
+            else:
+                of_role[step.role] = [step]
+        self.of_role = of_role
         self.root = self.by_id.get(root.span_id) or read(root)
         self._decoded: dict[tuple[int, str], Decoded] = {}
-        self.truncated = any(step.record.truncated for step in steps)
-        self.llm = self._leaf_llm_steps()
+        self.llm = self._leaf_llm_steps() if LLM in of_role else []
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int) -> Turn:
         root, record = self.root, self.root.record
@@ -76,21 +102,19 @@ class _Builder:
             "close_reason": close_reason,
             "complete": complete,
             "revision": revision,
+            # Cheap, and needed by nearly every turn's metrics or outlets.
+            "llm_calls": self.llm_calls(),
+            "usage": self.usage(),
+            "cost_usd": self.cost_usd(),
         }
+        if RETRIEVAL not in self.of_role and RERANK not in self.of_role:
+            known.update(retrievals=[], context=[], retrieved_ids=None)
         references = record.references
         if references is None:
             references = next((step.record.references for step in self.steps if step.record.references), None)
         if references:
             self._add_references(known, references)
-        return Turn.lazily(known, {
-            "start": self.start, "user_id": lambda: root.user_id or self._first("user_id"), "truncated": self.was_truncated,
-            "framework": lambda: root.framework or self._first("framework") or (record.scope or None),
-            "error": self.error, "input": self.input, "output": self.output, "system": self.system, "messages": self.messages,
-            "reasoning": self.reasoning, "stop_kind": self.stop_kind, "llm_calls": self.llm_calls, "tool_calls": self.tool_calls,
-            "tool_definitions": self.tool_definitions, "retrievals": self.retrievals, "context": self.context,
-            "retrieved_ids": self.retrieved_ids, "agent_runs": self.agent_runs, "handoffs": self.handoffs, "usage": self.usage,
-            "cost_usd": self.cost_usd, "attachments": self.attachments, "spans": self.spans,
-        })  # fmt: skip
+        return Turn.lazily(known, self)
 
     # --- small helpers
 
@@ -106,6 +130,12 @@ class _Builder:
         for name in ("ground_truth", "relevant_ids"):
             if name in references:
                 known[name] = references[name]
+
+    def user_id(self) -> str | None:
+        return self.root.user_id or self._first("user_id")
+
+    def framework(self) -> str | None:
+        return self.root.framework or self._first("framework") or (self.root.record.scope or None)
 
     def _parent(self, step: Step) -> Step | None:
         parent = self.by_id.get(step.record.parent_id)
@@ -123,8 +153,13 @@ class _Builder:
         key = (step.record.span_id, field)
         found = self._decoded.get(key)
         if found is None:
-            found = self._decoded[key] = decode(getattr(step, field), role)
-            self.truncated |= found.truncated
+            raw = getattr(step, field)
+            if field == "system" and raw.__class__ is str and len(raw) < _LONGEST_CONSTANT:
+                found = _decode_constant(raw, role)
+            else:
+                found = decode(raw, role)
+            self._decoded[key] = found
+            self._cut |= found.truncated
         return found
 
     def inputs(self, step: Step) -> list[Message]:
@@ -140,9 +175,7 @@ class _Builder:
     def _leaf_llm_steps(self) -> list[Step]:
         leaves: list[Step] = []
         by_response: dict[str, Step] = {}
-        for step in self.steps:
-            if step.role != LLM:
-                continue
+        for step in self.of_role[LLM]:
             same = self._outer_llm(step) or (by_response.get(step.response_id) if step.response_id else None)
             if same is not None:
                 _fill(same, step, _MERGED)
@@ -152,13 +185,22 @@ class _Builder:
                 by_response[step.response_id] = step
         return leaves
 
-    def _outer_llm(self, step: Step) -> Step | None:
-        for ancestor in self._ancestors(step):
-            if ancestor.role == LLM:
-                return self._outer_llm(ancestor) or ancestor
-            if ancestor.role in (AGENT, TOOL, WORKFLOW):
+    def _nearest(self, step: Step, roles: Container[str | None]) -> Step | None:
+        """The closest span above with one of these roles."""
+        by_id = self.by_id
+        at = step
+        for _ in range(len(by_id)):  # broken telemetry can hold a circle
+            above = by_id.get(at.record.parent_id)
+            if above is None or above is step:
                 return None
+            if above.role in roles:
+                return above
+            at = above
         return None
+
+    def _outer_llm(self, step: Step) -> Step | None:
+        found = self._nearest(step, _LLM_OR_LOOP)
+        return None if found is None or found.role != LLM else self._outer_llm(found) or found
 
     def llm_calls(self) -> list[LlmCall]:
         return [
@@ -171,20 +213,15 @@ class _Builder:
         ]  # fmt: skip
 
     def usage(self) -> Usage | None:
-        total = Usage()
-        for step in self.llm:
-            for field in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
-                count = getattr(step, field)
-                if count is not None:
-                    setattr(total, field, count + (getattr(total, field) or 0))
-        if total.input_tokens is None and total.output_tokens is None:
+        given = _sum([step.input_tokens for step in self.llm])
+        answered = _sum([step.output_tokens for step in self.llm])
+        if given is None and answered is None:
             return None
-        total.total_tokens = (total.input_tokens or 0) + (total.output_tokens or 0)
-        return total
+        cached, reasoning = _sum([step.cached_tokens for step in self.llm]), _sum([step.reasoning_tokens for step in self.llm])
+        return Usage(given, answered, (given or 0) + (answered or 0), cached, reasoning)
 
     def cost_usd(self) -> float | None:
-        costs = [step.cost_usd for step in self.llm if step.cost_usd is not None]
-        return sum(costs) if costs else None
+        return _sum([step.cost_usd for step in self.llm])
 
     # --- what was said
 
@@ -301,16 +338,12 @@ class _Builder:
                 if raw in seen:
                     continue
                 seen.add(raw)
-                raw, cut = jsonio.loads_or_text(raw)
-                self.truncated |= cut
-            for item in raw if isinstance(raw, (list, tuple)) else ():
-                if isinstance(item, str):
-                    item, _ = jsonio.loads_or_text(item)
-                if isinstance(item, dict):
-                    flat = {**item, **item["function"]} if isinstance(item.get("function"), dict) else item
-                    name = flat.get("name")
-                    if isinstance(name, str):
-                        found.setdefault(name, {key: value for key, value in flat.items() if key != "function"})
+                definitions, cut = _definitions_in_text(raw) if len(raw) < _LONGEST_CONSTANT else _read_definitions(raw)
+                self._cut |= cut
+            else:
+                definitions = _definitions(raw)
+            for name, definition in definitions:
+                found.setdefault(name, definition)
         return list(found.values())
 
     def _requests(self) -> list[tuple[ToolRequest, Step]]:
@@ -341,10 +374,10 @@ class _Builder:
 
     def _tool_steps(self) -> list[Step]:
         out = []
-        for step in self.steps:
-            if step.role != TOOL or _is_handoff(step.tool_name) or step.tool_name in _OUTPUT_TOOLS:
+        for step in self.of_role.get(TOOL, ()):
+            if _is_handoff(step.tool_name) or step.tool_name in _OUTPUT_TOOLS:
                 continue
-            outer = next((a for a in self._ancestors(step) if a.role in (TOOL, AGENT, LLM)), None)
+            outer = self._nearest(step, _TOOL_OR_CALLER)
             if outer is not None and outer.role == TOOL and (outer.tool_name == step.tool_name or (step.tool_call_id and outer.tool_call_id == step.tool_call_id)):
                 _fill(outer, step, _TOOL_MERGED)
                 outer.error = outer.error or step.error
@@ -353,7 +386,10 @@ class _Builder:
         return out
 
     def _agent_of(self, step: Step) -> str | None:
-        return next((ancestor.agent for ancestor in self._ancestors(step) if ancestor.role == AGENT and ancestor.agent), None)
+        found = self._nearest(step, _AGENTS)
+        while found is not None and not found.agent:
+            found = self._nearest(found, _AGENTS)
+        return found.agent if found is not None else None
 
     def _calls_in_messages(self) -> list[ToolCall]:
         """Calls of a hand-written loop: requested in one answer, answered in a later prompt."""
@@ -380,7 +416,7 @@ class _Builder:
     # --- retrieval
 
     def _retrieval_steps(self) -> list[Step]:
-        return [step for step in self.steps if step.role == RETRIEVAL] or [step for step in self.steps if step.role == RERANK]
+        return self.of_role.get(RETRIEVAL) or self.of_role.get(RERANK) or []
 
     def retrievals(self) -> list[Retrieval]:
         found = []
@@ -452,11 +488,11 @@ class _Builder:
         start = self.root.record.start_ns
         return _EPOCH + datetime.timedelta(microseconds=start // 1000) if 0 < start < 253402300799 * 10**9 else None
 
-    def was_truncated(self) -> bool:
+    def truncated(self) -> bool:
         for step in self.llm:  # whether content was cut shows only when it is read
             self.inputs(step)
             self.outputs(step)
-        return self.truncated
+        return self._cut
 
     def spans(self) -> list[SpanInfo]:
         return [
@@ -469,6 +505,40 @@ class _Builder:
 
 
 _REDACTED_RESULTS = REDACTED
+
+
+@lru_cache(maxsize=32)
+def _decode_constant(raw: str, role: str) -> Decoded:
+    """As ``decode``, for texts that an agent sends with every call: its instructions. The messages are shared; nobody writes."""
+    return decode(raw, role)
+
+
+def _read_definitions(raw: str) -> tuple[list[tuple[str, dict[str, Any]]], bool]:
+    """Tools by name, from JSON text, and whether it was cut."""
+    value, cut = jsonio.loads_or_text(raw)
+    return _definitions(value), cut
+
+
+_definitions_in_text = lru_cache(maxsize=32)(_read_definitions)
+
+
+def _definitions(raw: Any) -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for item in raw if isinstance(raw, (list, tuple)) else ():
+        if isinstance(item, str):
+            item, _ = jsonio.loads_or_text(item)
+        if isinstance(item, dict):
+            flat = {**item, **item["function"]} if isinstance(item.get("function"), dict) else item
+            name = flat.get("name")
+            if isinstance(name, str):
+                found.append((name, {key: value for key, value in flat.items() if key != "function"}))
+    return found
+
+
+def _sum(numbers: list[Any]) -> Any:
+    """The sum of what is known, None when nothing is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _fill(target: Step, source: Step, names: Iterable[str]) -> None:
