@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from opentelemetry.trace import Tracer
@@ -109,10 +110,12 @@ CONTENTS = (INSTRUCTIONS, DEFINITIONS, *INPUTS, *OUTPUTS, *map(json.dumps, ARGUM
 """Every JSON text that a turn carries."""
 
 
-def turn(tracer: Tracer) -> None:
-    """An ``invoke_agent`` span with three ``chat`` spans and two ``execute_tool`` spans below it."""
+def turn(tracer: Tracer) -> float:
+    """An ``invoke_agent`` span with three ``chat`` spans and two ``execute_tool`` spans below it; seconds that its ``end()`` took."""
     with tracer.start_as_current_span(
-        "invoke_agent travel", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "travel", "gen_ai.provider.name": "openai"}
+        "invoke_agent travel",
+        attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "travel", "gen_ai.provider.name": "openai"},
+        end_on_exit=False,
     ) as root:
         root.set_attributes({
             "gen_ai.conversation.id": "conversation-1", "gen_ai.system_instructions": INSTRUCTIONS, "gen_ai.tool.definitions": DEFINITIONS,
@@ -135,6 +138,9 @@ def turn(tracer: Tracer) -> None:
                     attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": TOOLS[i], "gen_ai.tool.call.id": f"call_{i}"},
                 ) as tool:
                     tool.set_attributes({"gen_ai.tool.call.arguments": json.dumps(ARGUMENTS[i]), "gen_ai.tool.call.result": RESULTS[i]})
+    start = time.perf_counter()
+    root.end()
+    return time.perf_counter() - start
 
 
 def application_trace(tracer: Tracer) -> None:

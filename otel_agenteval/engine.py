@@ -9,6 +9,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 import uuid
 import weakref
 from collections import Counter
@@ -96,12 +97,14 @@ class Engine:
         self.pipeline = Pipeline(
             select_metrics(config), self._outlets(logger_provider, meter_provider), self.telemetry, self.span_events, config.inline.budget
         )
+        self.pipeline.warm_up()
         self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes)
         self.spans_received = 0
         self.failures: Counter[str] = Counter()
         self._watch()
         self._closed = False
         self._exit_registered = False
+        self._exit_until: float | None = None
         this = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _in_child(this))
 
@@ -166,7 +169,9 @@ class Engine:
         if self._exit_registered:
             atexit.unregister(self._at_exit)
         self._close_open("shutdown")
-        if not self.worker.stop(self.config.exit_timeout):
+        at_exit = self._exit_until is not None  # then providers may be gone already, and a part of the time is
+        timeout = self.config.exit_timeout if self._exit_until is None else max(0.0, self._exit_until - time.monotonic())
+        if not self.worker.stop(timeout, outlets=not at_exit) and not at_exit:
             _log.warning("not all scores were handed over within %g s", self.config.exit_timeout)
         self.pipeline.close()
 
@@ -180,6 +185,7 @@ class Engine:
     def exit(self) -> None:
         """At interpreter exit: starts no thread, and takes no longer than ``exit_timeout``."""
         self.worker.may_start = False
+        self._exit_until = time.monotonic() + self.config.exit_timeout
         self._close_open("exit")
         if not self.worker.drain(self.config.exit_timeout):
             _log.warning("not all scores were handed over within %g s at exit", self.config.exit_timeout)
@@ -194,6 +200,9 @@ class Engine:
         self.lock = threading.Lock()
         self.assembler.forget()
         self.telemetry.after_fork_in_child()
+        self.spans_received = 0
+        for counted in (self.failures, self.span_events.outcomes, self.pipeline.spans_left_out, self.pipeline.emit_errors):
+            counted.clear()
         self.worker.after_fork_in_child()
         self.instance_id = str(uuid.uuid4())
         for outlet in self.pipeline.outlets:

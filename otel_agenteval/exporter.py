@@ -31,13 +31,14 @@ class AgentEvalSpanExporter(SpanExporter):
         self, config: Config | Mapping[str, Any] | str | None = None, *, logger_provider: Any = None, meter_provider: Any = None
     ) -> None:
         self.engine = Engine(load_config(config), logger_provider=logger_provider, meter_provider=meter_provider)
-        if self.engine.enabled:
+        self._passive = not self.engine.enabled
+        if not self._passive:
             self.engine.register_exit()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Take a batch. Always succeeds: an evaluation must never make the SDK retry or drop."""
         engine = self.engine
-        if not engine.enabled:
+        if self._passive:
             return SpanExportResult.SUCCESS
         for span in spans:
             try:
@@ -61,7 +62,12 @@ class AgentEvalSpanExporter(SpanExporter):
 
     def shutdown(self) -> None:
         """Evaluate what is waiting and release what is held."""
+        self._passive = True
         self.engine.shutdown()
+
+    def stand_down(self) -> None:
+        """Do nothing from now on: a span processor of ours sees the same spans, and no turn must be scored twice."""
+        self._passive = True
 
 
 class SafeExporter(SpanExporter):
@@ -87,3 +93,8 @@ class SafeExporter(SpanExporter):
         """See :meth:`AgentEvalSpanExporter.shutdown`."""
         if self._exporter is not None:
             self._exporter.shutdown()
+
+    def stand_down(self) -> None:
+        """See :meth:`AgentEvalSpanExporter.stand_down`."""
+        if self._exporter is not None:
+            self._exporter.stand_down()

@@ -25,6 +25,7 @@ from .names import METRIC_DURATION, SCOPE
 from .registry import BoundMetric
 from .score import Score
 from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values
+from .spans.sdk import from_sdk
 from .telemetry import Telemetry
 from .turns.assembler import Closed
 from .turns.build import build_turn
@@ -36,6 +37,13 @@ INLINE_MAX_BYTES = 1024 * 1024
 """A turn that holds more is evaluated on the worker: reading its content would keep the agent waiting."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _RING = 1_000
+_WARM_UP = {
+    "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111.",
+    "system": "You are an assistant that answers in one sentence and never more than that.",
+    "tool_calls": [{"name": "t", "arguments": {"q": "x"}, "result": "17"}] * 3,
+    "tool_definitions": [{"name": "t", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}],
+    "llm_calls": [{"model": "m", "finish_reason": "stop"}], "usage": {"input_tokens": 1, "output_tokens": 1}, "cost_usd": 0.1,
+}  # fmt: skip
 
 
 class _Work:
@@ -74,6 +82,12 @@ class Pipeline:
         self._recent: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()
         self.kept: deque[ScoredTurn] | None = None
         """For callers that want the turns themselves (the demo, tests): what was scored lately."""
+
+    def warm_up(self) -> None:
+        """Evaluate a made-up turn, so that the first real one does not pay for imports and first compilations."""
+        turn = Turn.from_dict(_WARM_UP)
+        for metric in self.metrics:
+            metric.evaluate(turn)
 
     # --- on the agent's thread, while the root is ending
 
@@ -169,7 +183,7 @@ class Pipeline:
 
     def groups(self, closed: Closed) -> list[Group]:
         """The turns in what was closed."""
-        records = [span if span.__class__ is SpanRecord else from_span(span) for span in closed.spans]
+        records = [span if span.__class__ is SpanRecord else from_sdk(span) for span in closed.spans]
         records = [record for record in records if record.scope != SCOPE]  # spans of ours that began inside a turn
         if closed.size > MAX_VALUE_CHARS:
             for record in records:
@@ -180,7 +194,7 @@ class Pipeline:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
             if root is None:  # closed before its root ended
-                root = from_span(closed.root)
+                root = from_sdk(closed.root)
                 records.append(root)
             groups = [Group(root, records)]
         else:
@@ -211,28 +225,24 @@ class Pipeline:
         keys = self._keys
         revision = b"%d" % turn.revision
         clock = time.perf_counter
-        start = clock()
+        start, start_cpu = clock(), time.thread_time()
         deadline = start + budget if budget is not None else float("inf")
         for index, metric in enumerate(metrics):
             score = metric.evaluate(turn)
             if score.status != "skipped":
-                score.belongs_to(turn_id, keys[metric] + revision)
+                score.identity = (turn_id, keys[metric] + revision)
             scores.append(score)
-            if clock() > deadline:
-                return scores, metrics[index + 1 :], clock() - start
+            if budget is not None and clock() > deadline:
+                spent = time.thread_time() - start_cpu
+                if spent > budget:
+                    return scores, metrics[index + 1 :], clock() - start
+                deadline = clock() + budget - spent  # the thread was waiting for its turn, not working
         return scores, (), clock() - start
 
     def _remember(self, scored: ScoredTurn) -> None:
         self._recent[scored.turn.turn_id] = tuple((score.metric, _outcome(score)) for score in scored.scores)
         if len(self._recent) > _RING:
             self._recent.popitem(last=False)
-
-
-def from_span(span: Any) -> SpanRecord:
-    """The record of an SDK span (imported late: replay has no SDK spans)."""
-    from .spans.sdk import from_sdk
-
-    return from_sdk(span)
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) -> None:

@@ -17,6 +17,7 @@ from .config import Config, load_config
 from .dialects.reader import ROLE_KEYS, is_genai_scope
 from .engine import Engine
 from .expect import current_references, expect
+from .exporter import AgentEvalSpanExporter, SafeExporter
 from .pipeline import INLINE_MAX_BYTES
 from .spans.sdk import end_of, start_of
 from .turns.roots import root_role
@@ -137,6 +138,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     def shutdown(self) -> None:
         """Evaluate open turns, hand everything over within ``exit_timeout``, and release ports and files."""
+        self._passive = True
+        self._active = False
         self.engine.shutdown()
 
     def _may_be_genai(self, scope: str, attributes: Mapping[str, Any]) -> bool:
@@ -156,6 +159,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._passive = True
             _log.warning("this provider has two AgentEvalSpanProcessors; the second one does nothing")
             return False
+        for exporter in [getattr(sibling, "span_exporter", None) for sibling in siblings]:
+            if isinstance(exporter, (AgentEvalSpanExporter, SafeExporter)):
+                exporter.stand_down()
         self.engine.register_exit()
         self._active = True
         return True

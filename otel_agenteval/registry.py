@@ -335,7 +335,7 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 class BoundMetric:
     """A metric with its parameters: ``evaluate(turn)`` gives a Score and never raises."""
 
-    __slots__ = ("_call", "_facts", "_fn", "_inverse", "_missing", "_needs", "metric", "name", "params", "policy", "signature_hash", "threshold")
+    __slots__ = ("_call", "_facts", "_fn", "_inverse", "_missing", "_needs", "_when_true", "metric", "name", "params", "policy", "signature_hash", "threshold")
 
     def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend") -> None:
         self.metric = metric
@@ -358,6 +358,10 @@ class BoundMetric:
         self._facts = Facts(
             metric.name, metric.kind, metric.unit, metric.direction, self.threshold, metric.type, metric.version, policy
         )  # fmt: skip
+        self._when_true: tuple[Any, ...] | None = None
+        if metric.type == "boolean":  # most boolean metrics find nothing wrong: all that is to be said then is said here
+            ordinary = self._from(Result(True))
+            self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self._needs = tuple(
             (need, operator.attrgetter(_FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
@@ -376,7 +380,8 @@ class BoundMetric:
                 known = read(turn)
                 if known is None or not (known or present_when_empty):
                     return self._skipped({"reason": f"missing:{need}"})
-            return self._from(self._fn(turn, **self._call))
+            found = self._fn(turn, **self._call)
+            return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)
         except Exception as error:  # a metric's fault must never reach the agent
             return self._failed(error)
 

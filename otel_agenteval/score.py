@@ -66,10 +66,12 @@ class Score:
         result_id: the same in every outlet; empty until the score belongs to a turn in a pipeline.
     """
 
-    __slots__ = ("_identity", "_result_id", "also", "detail", "error_type", "explanation", "facts", "label", "passed", "status", "value")
+    __slots__ = ("_result_id", "also", "detail", "error_type", "explanation", "facts", "identity", "label", "passed", "status", "value")
 
     facts: Facts
     """The fields below, which do not differ between two scores of one metric."""
+    identity: tuple[str, bytes] | None
+    """Id of the turn that the score is about, and what tells it from that turn's other scores; None outside of a pipeline."""
     metric: str = property(attrgetter("facts.metric"))  # type: ignore[assignment]
     kind: Kind = property(attrgetter("facts.kind"))  # type: ignore[assignment]
     unit: str = property(attrgetter("facts.unit"))  # type: ignore[assignment]
@@ -109,7 +111,7 @@ class Score:
         self.also = {} if also is None else also
         self.error_type = error_type
         self._result_id = result_id
-        self._identity: tuple[str, bytes] | None = None
+        self.identity = None
 
     @classmethod
     def of(
@@ -136,18 +138,14 @@ class Score:
         score.also = {} if also is None else also
         score.error_type = error_type
         score._result_id = ""
-        score._identity = None
+        score.identity = None
         return score
-
-    def belongs_to(self, turn_id: str, metric_and_revision: bytes) -> None:
-        """Say which turn the score is about, and what tells it from that turn's other scores: this is its identity."""
-        self._identity = (turn_id, metric_and_revision)
 
     @property
     def result_id(self) -> str:
         """32 hex digits. Computed when an outlet first asks, so that the agent's thread does not pay for the hash."""
-        if not self._result_id and self._identity is not None:
-            turn_id, rest = self._identity
+        if not self._result_id and self.identity is not None:
+            turn_id, rest = self.identity
             self._result_id = hashlib.sha256(turn_id.encode() + rest).hexdigest()[:32]
         return self._result_id
 

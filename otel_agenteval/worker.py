@@ -106,10 +106,10 @@ class Worker:
             return False
         return request.ok
 
-    def stop(self, timeout: float) -> bool:
-        """Take no more, flush, and let the thread end. Starts no thread; safe to call twice."""
+    def stop(self, timeout: float, *, outlets: bool = True) -> bool:
+        """Handle what is queued, flush the ``outlets`` too if wanted, and let the thread end. Starts no thread; safe to call twice."""
         deadline = time.monotonic() + timeout
-        ok = self.flush(timeout)
+        ok = self._ask(timeout, outlets=outlets)
         self._stopping = True
         self._wake.set()
         thread = self._thread

@@ -55,9 +55,13 @@ def read(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     role = step.role
     if step.agent is None:
-        step.agent = as_text(get("gen_ai.agent.name"))
+        agent = get("gen_ai.agent.name")
+        if agent is not None:
+            step.agent = as_text(agent)
     if step.conversation_id is None:
-        step.conversation_id = as_text(get("gen_ai.conversation.id"))
+        conversation = get("gen_ai.conversation.id")
+        if conversation is not None:
+            step.conversation_id = as_text(conversation)
     if role in (LLM, EMBEDDING):
         _read_inference(get, step)
     elif role == TOOL:
@@ -75,35 +79,55 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_inference(get: Any, step: Step) -> None:
+    # Most spans leave most of this unsaid, and this runs while an agent waits: nothing is called for what is not there.
     if step.model is None:
-        step.model = as_text(get("gen_ai.response.model")) or as_text(get("gen_ai.request.model"))
+        model = get("gen_ai.response.model")
+        step.model = model if model.__class__ is str and model else as_text(get("gen_ai.request.model"))
     if step.provider is None:
-        step.provider = as_text(get("gen_ai.provider.name")) or as_text(get("gen_ai.system"))
+        provider = get("gen_ai.provider.name")
+        step.provider = provider if provider.__class__ is str and provider else as_text(get("gen_ai.system"))
     if step.input_tokens is None:
         tokens = get("gen_ai.usage.input_tokens")
-        step.input_tokens = as_int(get("gen_ai.usage.prompt_tokens") if tokens is None else tokens)
+        if tokens is None:
+            tokens = get("gen_ai.usage.prompt_tokens")
+        if tokens is not None:
+            step.input_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
     if step.output_tokens is None:
         tokens = get("gen_ai.usage.output_tokens")
-        step.output_tokens = as_int(get("gen_ai.usage.completion_tokens") if tokens is None else tokens)
+        if tokens is None:
+            tokens = get("gen_ai.usage.completion_tokens")
+        if tokens is not None:
+            step.output_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
     if step.cached_tokens is None:
-        cached = get("gen_ai.usage.cache_read.input_tokens")
-        step.cached_tokens = as_int(get("gen_ai.usage.cache_read_input_tokens") if cached is None else cached)
+        tokens = get("gen_ai.usage.cache_read.input_tokens")
+        if tokens is None:
+            tokens = get("gen_ai.usage.cache_read_input_tokens")
+        if tokens is not None:
+            step.cached_tokens = as_int(tokens)
     if step.reasoning_tokens is None:
-        reasoning = get("gen_ai.usage.reasoning.output_tokens")
-        step.reasoning_tokens = as_int(get("gen_ai.usage.reasoning_tokens") if reasoning is None else reasoning)
+        tokens = get("gen_ai.usage.reasoning.output_tokens")
+        if tokens is None:
+            tokens = get("gen_ai.usage.reasoning_tokens")
+        if tokens is not None:
+            step.reasoning_tokens = as_int(tokens)
     if step.response_id is None:
         step.response_id = as_text(get("gen_ai.response.id"))
     if step.finish_reason is None:
         step.finish_reason = first_text(get("gen_ai.response.finish_reasons")) or as_text(get("gen_ai.response.finish_reason"))
     if step.time_to_first_token_s is None:
-        first = get("gen_ai.response.time_to_first_chunk")
-        step.time_to_first_token_s = as_float(get("gen_ai.server.time_to_first_token") if first is None else first)
+        seconds = get("gen_ai.response.time_to_first_chunk")
+        if seconds is None:
+            seconds = get("gen_ai.server.time_to_first_token")
+        if seconds is not None:
+            step.time_to_first_token_s = as_float(seconds)
     if step.cost_usd is None:
-        for key in ("gen_ai.usage.cost", "operation.cost", "gen_ai.usage.total_cost"):
-            cost = get(key)
-            if cost is not None:
-                step.cost_usd = as_float(cost)
-                break
+        cost = get("gen_ai.usage.cost")
+        if cost is None:
+            cost = get("operation.cost")
+            if cost is None:
+                cost = get("gen_ai.usage.total_cost")
+        if cost is not None:
+            step.cost_usd = as_float(cost)
 
 
 def _read_tool(get: Any, step: Step) -> None:

@@ -59,6 +59,9 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     return None
 
 
+_WHO = frozenset(("session.id", "user.id", "enduser.id"))
+
+
 def read(record: SpanRecord) -> Step:
     """Everything that a span says, in any dialect. A span without a role is an application's own."""
     step = Step(record)
@@ -75,11 +78,13 @@ def read(record: SpanRecord) -> Step:
             pydantic_ai.read(record, step)
         if step.tool_name is None and role == TOOL:
             step.tool_name = record.name.removeprefix("execute_tool ") or None
-    if step.conversation_id is None:
-        step.conversation_id = as_text(attributes.get("session.id"))
-    if step.user_id is None:
-        step.user_id = as_text(attributes.get("user.id")) or as_text(attributes.get("enduser.id"))
-    step.error = _error(record, step)
+    if not _WHO.isdisjoint(attributes):
+        if step.conversation_id is None:
+            step.conversation_id = as_text(attributes.get("session.id"))
+        if step.user_id is None:
+            step.user_id = as_text(attributes.get("user.id")) or as_text(attributes.get("enduser.id"))
+    if record.status == ERROR or step.tool_failed or "error.type" in attributes:
+        step.error = _error(record, step)
     return step
 
 

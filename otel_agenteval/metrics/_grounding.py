@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -191,12 +191,13 @@ class Number(NamedTuple):
     text: str
     readings: tuple[tuple[float, float], ...]
     """``(value, half)``: half a unit of the last digit shown, so that a rounded number is held by the exact one."""
+    is_small: bool
+    """Whether it is a whole number up to 10 and nothing else, which anybody may say."""
 
-    @property
-    def is_small(self) -> bool:
-        """Whether it is a whole number up to 10 and nothing else, which anybody may say."""
-        value, half = self.readings[0]
-        return value <= _SMALL and half == 0.5 and len(self.readings) == 1
+
+def _number(token: str, readings: tuple[tuple[float, float], ...]) -> Number:
+    value, half = readings[0]
+    return Number(token, readings, value <= _SMALL and half == 0.5 and len(readings) == 1)
 
 
 _TOKEN = re.compile(r"[0-9]+(?:[.,'’\u00a0\u202f][0-9]+)*")
@@ -257,12 +258,12 @@ def _is_left_out(text: str, at: int, end: int) -> bool:
     before = text[at - 1 : at] or " "
     if before not in " \n\t($€£":
         head = text[max(0, at - _LONGEST_WORD) : at]
-        prefix = "" if before.isspace() else head.split()[-1]
+        prefix = "" if before.isspace() else head.rsplit(None, 1)[-1]
         if "://" in prefix or "@" in prefix or prefix.startswith("www.") or _ends_in_name(prefix):
             return True
         if before == "[" and _FOOTNOTE.match(text, at):
             return True
-    if text.startswith("24/7", at):
+    if text[at] == "2" and text.startswith("24/7", at):
         return True
     if not _LIST_MARKER.match(text, at):
         return False
@@ -287,22 +288,27 @@ def _numbers_of_word(text: str, at: int, end: int) -> list[Number]:
     return found
 
 
-def _read(text: str, token: str, end: int) -> list[Number]:
+def _read(text: str, token: str, end: int) -> Sequence[Number]:
     """The number that a run of digits ending at ``end`` of the text writes (several for a date)."""
-    numbers = [Number(token, readings) for readings in _readings(token)]
+    numbers = _numbers(token)
+    if text[end : end + 1] not in _BEFORE_SCALE:
+        return numbers
     scale = _scale_after(text, end)
     if scale == 1.0:
         return numbers
     return [
-        Number(token, readings + tuple((value * scale, half * scale) for value, half in readings))
-        for _, readings in numbers
+        _number(token, readings + tuple((value * scale, half * scale) for value, half in readings))
+        for readings in _readings(token)
         if scale != 0.01 or readings[0][0] != 100.0
     ]
 
 
+@lru_cache(maxsize=1024)
+def _numbers(token: str) -> tuple[Number, ...]:
+    return tuple(_number(token, readings) for readings in _readings(token))
+
+
 def _scale_after(text: str, at: int) -> float:
-    if text[at : at + 1] not in _BEFORE_SCALE:
-        return 1.0
     found = _SCALE.match(text, at)
     return _SCALES[found.group().lstrip()[0].lower()] if found is not None else 1.0
 
@@ -369,9 +375,9 @@ def _stands_in(token: str, text: str) -> bool:
         if at < 0:
             return False
         end = at + len(token)
-        before, after = text[max(0, at - 2) : at], text[end : end + 2]
-        if before[-1:] not in _NUMERIC and after[:1] not in _NUMERIC:
+        if text[at - 1 : at] not in _NUMERIC and text[end : end + 1] not in _NUMERIC:
             return True
+        before, after = text[max(0, at - 2) : at], text[end : end + 2]
         if not (_continues(before[::-1]) or _continues(after)):
             return True
         at = text.find(token, end)

@@ -111,7 +111,7 @@ class Rule:
 
 _CARD_SHAPE = re.compile(rb"0000-?0000")
 _SSN_DETECTOR = Detector("ssn", 0.98, re.compile(rb"000-00-0000"), _matches(_SSN))
-_NUMBER_MARKS = (b"000-0", b"000000", b"+0")
+_NUMBER_MARKS = (b"000-000", b"000000", b"000-00-0", b"+0")  # not the shape of a price, 000-00
 
 EMAILS = Rule((b"@",), (Detector("email", 0.95, re.compile(b"@"), _emails),))
 NUMBERS = Rule(

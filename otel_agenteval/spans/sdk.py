@@ -41,7 +41,7 @@ def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
             context, parent, scope, attributes = span._context, span._parent, span._instrumentation_scope, span._attributes._dict
             if attributes.__class__ is dict:
                 parent_id = 0 if parent is None or parent[2] else parent[1]
-                return context[0], context[1], parent_id, "" if scope is None else scope.name, attributes
+                return context[0], context[1], parent_id, "" if scope is None else scope._name, attributes
         except (AttributeError, TypeError):
             pass
     context, parent = span.context, span.parent
@@ -70,40 +70,65 @@ def scope_of(span: Any) -> str:
 
 def from_sdk(span: Any) -> SpanRecord:
     """The record of a span of this process. Works on an ended span and on one that is ending."""
-    record = SpanRecord.__new__(SpanRecord)
-    try:
-        context, parent, status, events = span._context, span._parent, span._status, span._events
-        attributes = span._attributes
-        record.name = span._name
-        record.start_ns = span._start_time or 0
-        record.end_ns = span._end_time or time.time_ns()
-        record.resource = span._resource
-        record.truncated = attributes.dropped > 0
-    except AttributeError:
-        context, parent, status, events = span.context, span.parent, span.status, span.events
-        record.name = span.name
-        record.start_ns = span.start_time or 0
-        record.end_ns = span.end_time or time.time_ns()
-        record.resource = span.resource
-        record.truncated = span.dropped_attributes > 0
-    record.attributes = attributes_of(span)
-    record.scope = scope_of(span)
+    if _BY_POSITION:
+        try:
+            return _from_fields(span)
+        except (AttributeError, TypeError):
+            pass
+    context, parent, status = span.context, span.parent, span.status
+    record = SpanRecord(
+        span.name,
+        context.trace_id,
+        context.span_id,
+        parent.span_id if parent is not None else 0,
+        remote_parent=parent is not None and parent.is_remote,
+        start_ns=span.start_time or 0,
+        end_ns=span.end_time or time.time_ns(),
+        status=ERROR if status.status_code is _ERROR else UNSET,
+        status_message=status.description if status.status_code is _ERROR else None,
+        attributes=attributes_of(span),
+        events=_events(span.events),
+        scope=scope_of(span),
+        resource=span.resource,
+        truncated=span.dropped_attributes > 0,
+    )
     record.context = context
-    record.trace_id = context.trace_id
-    record.span_id = context.span_id
+    return record
+
+
+def _from_fields(span: Any) -> SpanRecord:
+    """As :func:`from_sdk` without one property call: six of these are made while an agent waits."""
+    record = SpanRecord.__new__(SpanRecord)
+    record.context = context = span._context
+    record.trace_id = context[0]
+    record.span_id = context[1]
+    parent = span._parent
     if parent is None:
         record.parent_id = 0
         record.remote_parent = False
     else:
-        record.parent_id = parent.span_id
-        record.remote_parent = parent.is_remote
-    if status.status_code is _ERROR:
+        record.parent_id = parent[1]
+        record.remote_parent = parent[2]
+    scope = span._instrumentation_scope
+    record.scope = "" if scope is None else scope._name
+    attributes = span._attributes
+    record.attributes = attributes._dict
+    record.truncated = attributes.dropped > 0
+    status = span._status
+    record.status = UNSET
+    record.status_message = None
+    if status._status_code is _ERROR:
         record.status = ERROR
         record.status_message = status.description
-    else:
-        record.status = UNSET
-        record.status_message = None
-    record.events = [SpanEvent(event.name, attributes_of(event), event.timestamp) for event in events] if len(events) else ()
+    record.name = span._name
+    record.start_ns = span._start_time or 0
+    record.end_ns = span._end_time or time.time_ns()
+    record.resource = span._resource
+    record.events = _events(span._events) if span._events._dq else ()
     record.logs = ()
     record.references = None
     return record
+
+
+def _events(events: Any) -> list[SpanEvent]:
+    return [SpanEvent(event.name, attributes_of(event), event.timestamp) for event in events]

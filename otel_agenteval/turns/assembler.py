@@ -327,13 +327,15 @@ class Assembler:
         return closed
 
     def forget(self) -> None:
-        """Drop everything unevaluated: in a forked child, the parent owns it."""
+        """Drop everything unevaluated: in a forked child, the parent owns it, and scores it when it ends."""
+        for trace_id in self._traces:
+            self._remember(trace_id)
         self._traces.clear()
         self._tops.clear()
         self._heap.clear()
-        self._recent.clear()
-        self._recent_plain.clear()
         self._size = 0
+        self.late_spans = self.orphan_parents = self.pruned_spans = 0
+        self.late_ages.clear()
 
     @property
     def open_turns(self) -> int:

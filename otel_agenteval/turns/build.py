@@ -18,7 +18,7 @@ import datetime
 from collections.abc import Container, Iterable
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import jsonio
 from ..dialects.content import REDACTED, Decoded, arguments_of, decode, unwrap_result
@@ -63,7 +63,7 @@ def build_turn(
 class _Builder:
     """The spans of one turn, understood, and what was read from them so far. Keeps no reference to the turn: no cycle."""
 
-    FIELDS = frozenset((
+    FIELDS: ClassVar[frozenset[str]] = frozenset((
         "start", "user_id", "framework", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
         "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
     ))  # fmt: skip
@@ -213,15 +213,23 @@ class _Builder:
         ]  # fmt: skip
 
     def usage(self) -> Usage | None:
-        given = _sum([step.input_tokens for step in self.llm])
-        answered = _sum([step.output_tokens for step in self.llm])
+        given = answered = cached = reasoning = None
+        for step in self.llm:
+            if step.input_tokens is not None:
+                given = step.input_tokens + (given or 0)
+            if step.output_tokens is not None:
+                answered = step.output_tokens + (answered or 0)
+            if step.cached_tokens is not None:
+                cached = step.cached_tokens + (cached or 0)
+            if step.reasoning_tokens is not None:
+                reasoning = step.reasoning_tokens + (reasoning or 0)
         if given is None and answered is None:
             return None
-        cached, reasoning = _sum([step.cached_tokens for step in self.llm]), _sum([step.reasoning_tokens for step in self.llm])
         return Usage(given, answered, (given or 0) + (answered or 0), cached, reasoning)
 
     def cost_usd(self) -> float | None:
-        return _sum([step.cost_usd for step in self.llm])
+        costs = [step.cost_usd for step in self.llm if step.cost_usd is not None]
+        return sum(costs) if costs else None
 
     # --- what was said
 
@@ -275,9 +283,12 @@ class _Builder:
         return jsonio.text_of(raw)
 
     def _answering_call(self) -> Step | None:
-        """The model call that ended last: the one whose words went back to the user."""
-        calls = [step for step in self.llm if step.error is None] or self.llm
-        return max(calls, key=lambda step: step.record.end_ns) if calls else None
+        """The model call that ended last: the one whose words went back to the user. One that failed only if all did."""
+        found: Step | None = None
+        for step in self.llm:
+            if found is None or (found.error is not None, step.record.end_ns) > (step.error is not None, found.record.end_ns):
+                found = step
+        return found
 
     def _answer_text(self, step: Step) -> str | None:
         found = self._decode(step, "output_messages", "assistant")
@@ -533,12 +544,6 @@ def _definitions(raw: Any) -> list[tuple[str, dict[str, Any]]]:
             if isinstance(name, str):
                 found.append((name, {key: value for key, value in flat.items() if key != "function"}))
     return found
-
-
-def _sum(numbers: list[Any]) -> Any:
-    """The sum of what is known, None when nothing is."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
 
 
 def _fill(target: Step, source: Step, names: Iterable[str]) -> None:

@@ -82,7 +82,7 @@ def test_it_joins_log_records_of_the_given_logger_provider(provider):
 
 
 def test_a_bad_configuration_is_an_error_of_the_caller(provider):
-    with pytest.raises(oa.ConfigError, match="outlets.span_events"):
+    with pytest.raises(oa.ConfigError, match=r"outlets\.span_events"):
         oa.instrument(tracer_provider=provider, config={"outlets": {"span_events": "some"}})
     assert ours(provider) == []
 
@@ -111,7 +111,13 @@ def test_without_an_sdk_provider_it_warns_once_with_the_fix(monkeypatch, caplog)
 def test_a_handle_that_is_off_answers_everything(monkeypatch):
     monkeypatch.setenv("OTEL_AGENTEVAL_ENABLED", "false")
     handle = oa.instrument(tracer_provider=TracerProvider(shutdown_on_exit=False))
-    assert (handle.enabled, handle.processor, handle.flush(0), handle.drain(timeout=0), handle.why("x")) == (False, None, True, True, None)
+    assert (handle.enabled, handle.processor, handle.flush(0), handle.drain(timeout=0), handle.why("x")) == (
+        False,
+        None,
+        True,
+        True,
+        None,
+    )
     handle.shutdown()
 
 
@@ -169,7 +175,9 @@ def test_it_attaches_to_the_provider_that_is_set():
 # --- switched off
 
 OFF = pytest.mark.parametrize(
-    "variable", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_AGENTEVAL_ENABLED": "false"}], ids=["by OTEL_SDK_DISABLED", "by OTEL_AGENTEVAL_ENABLED"]
+    "variable",
+    [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_AGENTEVAL_ENABLED": "false"}],
+    ids=["by OTEL_SDK_DISABLED", "by OTEL_AGENTEVAL_ENABLED"],
 )
 SWITCHED_OFF = """
 import psutil

@@ -81,7 +81,9 @@ def test_a_score_that_passed_has_no_explanation_on_the_span():
 def test_span_event_and_log_event_share_the_result_id():
     with Rig() as rig:
         rig.run()
-        logged = {record.attributes["gen_ai.evaluation.name"]: record.attributes["agenteval.result.id"] for record in rig.log_events()}
+        logged = {
+            record.attributes["gen_ai.evaluation.name"]: record.attributes["agenteval.result.id"] for record in rig.log_events()
+        }
         assert {name: event["agenteval.result.id"] for name, event in rig.score_events(ROOT).items()} == logged
 
 
@@ -145,7 +147,9 @@ def spec_sdk(monkeypatch):
 @pytest.mark.usefixtures("spec_sdk")
 def test_a_span_that_is_still_recording_gets_its_events_through_the_public_method(monkeypatch):
     added = []
-    monkeypatch.setattr(SpecSpan, "add_event", lambda self, name, attributes=None, timestamp=None: added.append((name, attributes)))
+    monkeypatch.setattr(
+        SpecSpan, "add_event", lambda self, name, attributes=None, timestamp=None: added.append((name, attributes))
+    )
     with Rig() as rig:
         rig.run()
         assert len(added) == len(rig.log_events())
@@ -213,7 +217,9 @@ def test_without_the_hook_the_turn_is_the_same():
 
 
 def test_without_the_hook_the_applications_events_are_not_evicted():
-    provider = TracerProvider(active_span_processor=OldMultiProcessor(), shutdown_on_exit=False, span_limits=SpanLimits(max_events=3))
+    provider = TracerProvider(
+        active_span_processor=OldMultiProcessor(), shutdown_on_exit=False, span_limits=SpanLimits(max_events=3)
+    )
     with Rig(provider=provider) as rig:
         with rig.agent() as root:
             root.add_event("app.a")
@@ -285,6 +291,8 @@ def test_a_budget_of_nothing_leaves_the_other_metrics_to_the_worker():
 
 def test_events_on_a_lone_model_call_are_on_its_own_span():
     with Rig() as rig:
-        span = rig.tracer.start_span("chat m-1", context=trace.set_span_in_context(trace.INVALID_SPAN), attributes=chat_attributes("hi", "Hi."))
+        span = rig.tracer.start_span(
+            "chat m-1", context=trace.set_span_in_context(trace.INVALID_SPAN), attributes=chat_attributes("hi", "Hi.")
+        )
         span.end()
         assert rig.score_events("chat m-1")

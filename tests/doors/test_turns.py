@@ -322,7 +322,9 @@ def test_a_span_that_starts_after_the_turn_closed_is_late_and_its_age_is_counted
         with rig.agent() as root:
             rig.chat("hello", "Hi.")
         clock.advance(7)
-        rig.tracer.start_span("execute_tool late", context=trace.set_span_in_context(root), attributes={"gen_ai.tool.name": "late"}).end()
+        rig.tracer.start_span(
+            "execute_tool late", context=trace.set_span_in_context(root), attributes={"gen_ai.tool.name": "late"}
+        ).end()
         assert rig.count("agenteval.late_spans") == {(): 1}
         assert rig.turns()
         age = rig.engine.telemetry.read("agenteval.late_span.age").distributions[()]
@@ -368,7 +370,12 @@ def test_a_turn_with_too_many_bytes_is_evaluated_with_the_reason():
 
 def test_past_the_number_of_open_turns_the_oldest_is_evaluated():
     with Rig({"turn": {"max_open": 2}}) as rig:
-        spans = [rig.tracer.start_span(f"invoke_agent {i}", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": f"agent-{i}"}) for i in range(3)]
+        spans = [
+            rig.tracer.start_span(
+                f"invoke_agent {i}", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": f"agent-{i}"}
+            )
+            for i in range(3)
+        ]
         turn = rig.turn()
         assert (turn.agent, turn.close_reason, turn.complete) == ("agent-0", "evicted", False)
         for span in spans:
@@ -379,10 +386,12 @@ def test_past_the_total_of_bytes_the_oldest_is_evaluated():
     with Rig({"turn": {"total_bytes": "64kB"}}) as rig:
         roots = []
         for i in range(4):
-            root = rig.tracer.start_span(f"invoke_agent {i}", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": f"agent-{i}"})
+            root = rig.tracer.start_span(
+                f"invoke_agent {i}", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": f"agent-{i}"}
+            )
             rig.chat("x" * 25_000, context=trace.set_span_in_context(root))
             roots.append(root)
-        assert [(turn.agent, turn.close_reason) for turn in rig.turns()][0] == ("agent-0", "evicted")
+        assert next((turn.agent, turn.close_reason) for turn in rig.turns()) == ("agent-0", "evicted")
         assert rig.engine.assembler.size < 64_000
         for root in roots:
             root.end()
@@ -403,7 +412,9 @@ def test_attributes_that_the_sdk_evicted_make_a_truncated_turn():
     with Rig(span_limits=SpanLimits(max_span_attributes=128)) as rig:
         with rig.agent() as root:
             rig.chat("hello", "Hi.")
-            root.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot", **{f"app.key.{i}": i for i in range(200)}})
+            root.set_attributes(
+                {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot", **{f"app.key.{i}": i for i in range(200)}}
+            )
         assert rig.turn().truncated
 
 
@@ -413,4 +424,3 @@ def test_a_turn_whose_root_lost_its_role_to_the_limit_is_still_a_turn():
             rig.chat("hello", "Hi.")
             root.set_attributes({f"app.key.{i}": i for i in range(20)})
         assert (rig.turn().output, rig.turn().truncated) == ("Hi.", True)
-

@@ -51,7 +51,12 @@ def run(
         subprocess.TimeoutExpired: it did not end in time.
     """
     return subprocess.run(
-        [*command, "-c", textwrap.dedent(script), *args], env=environment(env), capture_output=True, text=True, timeout=timeout, check=False
+        [*command, "-c", textwrap.dedent(script), *args],
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
 
 

@@ -7,22 +7,19 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opentelemetry import trace
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from typing_extensions import Self
 
 from otel_agenteval import AgentEvalLogProcessor, AgentEvalSpanProcessor
 from otel_agenteval.clock import SYSTEM_CLOCK
 from otel_agenteval.emit.base import ScoredTurn
 from otel_agenteval.model import Turn
 from otel_agenteval.names import EVENT
-
-ROOT_CONTEXT = trace.set_span_in_context(trace.INVALID_SPAN)
-"""A context without a current span: what starts in it begins a trace."""
 
 
 class Rig:
@@ -70,7 +67,7 @@ class Rig:
         self.provider.add_span_processor(self.processor)
         self.provider.add_span_processor(SimpleSpanProcessor(self._spans))
 
-    def __enter__(self) -> Rig:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -125,11 +122,21 @@ class Rig:
         known = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name, **(attributes or {})}
         return self.tracer.start_as_current_span(f"invoke_agent {name}", attributes=known, **more)
 
-    def chat(self, user: str | None = None, says: str | None = None, *, calls: Sequence[dict[str, Any]] = (), **more: Any) -> None:
+    def chat(
+        self, user: str | None = None, says: str | None = None, *, calls: Sequence[dict[str, Any]] = (), **more: Any
+    ) -> None:
         """A model call that is over at once."""
         self.start_chat(user, says, calls=calls, **more).end()
 
-    def start_chat(self, user: str | None = None, says: str | None = None, *, calls: Sequence[dict[str, Any]] = (), attributes: Mapping[str, Any] | None = None, **more: Any) -> Any:
+    def start_chat(
+        self,
+        user: str | None = None,
+        says: str | None = None,
+        *,
+        calls: Sequence[dict[str, Any]] = (),
+        attributes: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Any:
         """A model call that is still open; not the current span."""
         return self.tracer.start_span("chat m-1", attributes={**chat_attributes(user, says, calls), **(attributes or {})}, **more)
 

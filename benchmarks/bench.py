@@ -1,0 +1,385 @@
+"""What collecting and scoring adds to an agent's own time.
+
+    python benchmarks/bench.py            one run, the table on the terminal
+    python benchmarks/bench.py --write    the table also into benchmarks/README.md
+    python benchmarks/bench.py --check    exit status 1 when a bound is missed by more than a quarter
+
+Everything is a ratio within one run: F is the CPU time that the agent's thread spends on one turn under the OpenTelemetry SDK
+alone, and what we add is a multiple of it. How each row is measured stands in README.md beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import logging
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import scenario
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
+from opentelemetry.sdk.trace import Event, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import Tracer
+
+from otel_agenteval.processor import AgentEvalSpanProcessor
+
+ROUNDS = 7
+TURNS_PER_BLOCK = 250
+TRACES_PER_BLOCK = 60
+NOISE = 1.25
+"""How far over its bound a row may be before ``--check`` calls it missed."""
+README = Path(__file__).with_name("README.md")
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+
+
+# --- what is compared ----------------------------------------------------------------------------------------------
+
+
+class NullExporter(SpanExporter):
+    """Takes spans and does nothing."""
+
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        pass
+
+
+class EncodingExporter(NullExporter):
+    """Makes the bytes that OTLP would send, and sends them nowhere."""
+
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:
+        encode_spans(spans).SerializeToString()
+        return SpanExportResult.SUCCESS
+
+
+class EncodingLogExporter(LogRecordExporter):
+    """The same for log records."""
+
+    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
+        encode_logs(batch).SerializeToString()
+        return LogRecordExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        pass
+
+    def force_flush(self, timeout_millis: int = 10_000) -> bool:
+        return True
+
+
+class DeadLogExporter(EncodingLogExporter):
+    """Hangs for a while, then fails."""
+
+    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
+        time.sleep(0.05)
+        raise ConnectionError("nobody there")
+
+
+class NoopProcessor(SpanProcessor):
+    """What a second span processor costs before it does anything."""
+
+
+class Setup:
+    """A tracer provider with its processors, set up one way."""
+
+    def __init__(self, kind: str, spans: Callable[[], SpanExporter] = NullExporter) -> None:
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(BatchSpanProcessor(spans(), max_queue_size=1 << 16))
+        self.ours: AgentEvalSpanProcessor | None = None
+        self._cleanup = contextlib.ExitStack()
+        logs = None
+        if kind == "noop":
+            self.provider.add_span_processor(NoopProcessor())
+        elif kind != "without":
+            config: dict[str, Any] = {}
+            if kind == "collect":
+                config["inline"] = {"metrics": []}
+            elif kind == "no span events":
+                config["outlets"] = {"span_events": "off"}
+            elif kind == "dead outlets":
+                config["outlets"] = {"jsonl": self._unwritable_path(), "prometheus": {"port": self._taken_port()}}
+                logs = self._logs(DeadLogExporter())
+            elif kind == "log events":
+                logs = self._logs(EncodingLogExporter())
+            self.ours = AgentEvalSpanProcessor(config, logger_provider=logs)
+            self.provider.add_span_processor(self.ours)
+        self.tracer: Tracer = self.provider.get_tracer("benchmark")
+
+    def _logs(self, exporter: LogRecordExporter) -> LoggerProvider:
+        provider = LoggerProvider()
+        provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
+        self._cleanup.callback(provider.shutdown)
+        self.log_provider = provider
+        return provider
+
+    def _unwritable_path(self) -> str:
+        folder = self._cleanup.enter_context(tempfile.TemporaryDirectory())
+        return str(Path(folder, "missing", "scores.jsonl"))
+
+    def _taken_port(self) -> int:
+        taken = self._cleanup.enter_context(socket.socket())
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        return int(taken.getsockname()[1])
+
+    def settle(self) -> None:
+        """Let everything that waits be handed over, so that no block pays for the one before it."""
+        if self.ours is not None:
+            self.ours.force_flush()
+        self.provider.force_flush()
+
+    def close(self) -> None:
+        """Stop all threads."""
+        self.provider.shutdown()
+        self._cleanup.close()
+
+
+# --- measuring -----------------------------------------------------------------------------------------------------
+
+
+def best_of_alternating(
+    setups: dict[str, Setup], work: Callable[[Tracer], object], repeat: int, clock: Callable[[], float], settle_inside: bool = False
+) -> dict[str, float]:
+    """Microseconds of one ``work`` under each setup: blocks alternate between the setups, and each one's best block counts."""
+    best = dict.fromkeys(setups, float("inf"))
+    for setup in setups.values():
+        for _ in range(repeat):
+            work(setup.tracer)
+        setup.settle()
+    for _ in range(ROUNDS):
+        for name, setup in setups.items():
+            tracer = setup.tracer
+            gc.collect()
+            start = clock()
+            for _ in range(repeat):
+                work(tracer)
+            if settle_inside:
+                setup.settle()
+            best[name] = min(best[name], (clock() - start) / repeat * 1e6)
+            setup.settle()
+    return best
+
+
+@contextlib.contextmanager
+def setups(*kinds: str, spans: Callable[[], SpanExporter] = NullExporter) -> Iterator[dict[str, Setup]]:
+    """One setup of each kind, closed afterwards."""
+    made = {kind: Setup(kind, spans) for kind in kinds}
+    try:
+        yield made
+    finally:
+        for setup in made.values():
+            setup.close()
+
+
+def microseconds(work: Callable[[], object], repeat: int = 2_000) -> float:
+    """CPU time of one call: the best of seven blocks."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        start = time.thread_time()
+        for _ in range(repeat):
+            work()
+        best = min(best, time.thread_time() - start)
+    return best / repeat * 1e6
+
+
+def p99_of_root_end(setup: Setup, turns: int = 3_000) -> float:
+    """Milliseconds of wall-clock time that the slowest hundredth of ``root.end()`` calls reach."""
+    taken = []
+    for count in range(turns):
+        taken.append(scenario.turn(setup.tracer))
+        if count % TURNS_PER_BLOCK == 0:
+            setup.settle()
+    return sorted(taken)[int(turns * 0.99)] * 1e3
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is in RAM."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def memory_growth(kind: str) -> float:
+    """MB that 20,000 turns add after 2,000, in a process of its own."""
+    found = subprocess.run([sys.executable, __file__, "--memory-of", kind], check=True, capture_output=True, text=True)
+    return float(found.stdout)
+
+
+def print_memory_growth(kind: str) -> None:
+    """The child's side of :func:`memory_growth`."""
+    setup = Setup(kind)
+    sizes = []
+    for turns in (2_000, 20_000):
+        for count in range(turns):
+            scenario.turn(setup.tracer)
+            if count % 500 == 0:
+                setup.settle()
+        setup.settle()
+        gc.collect()
+        sizes.append(resident_bytes())
+    print((sizes[1] - sizes[0]) / 1e6)
+    sys.stdout.flush()
+    os._exit(0)  # a dead outlet may not let go
+
+
+def scores_of_a_turn() -> int:
+    """Scores of one turn in the default pack that say something."""
+    with setups("default") as made:
+        setup = made["default"]
+        assert setup.ours is not None
+        kept = setup.ours.engine.pipeline.kept = deque()
+        scenario.turn(setup.tracer)
+        setup.settle()
+        return sum(score.status == "ok" for score in kept[0].scores)
+
+
+# --- floors: what nobody could go below ----------------------------------------------------------------------------
+
+
+def insert_and_pop() -> None:
+    """A dictionary entry for each of a turn's spans."""
+    spans: dict[int, int] = {}
+    for span_id in range(6):
+        spans[span_id] = span_id
+    for span_id in range(6):
+        spans.pop(span_id)
+
+
+def parse_contents() -> None:
+    """Every JSON text of a turn."""
+    for text in scenario.CONTENTS:
+        orjson.loads(text)
+
+
+def make_events() -> None:
+    """As many events as a turn has scores."""
+    for _ in range(20):
+        Event("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "code_x", "gen_ai.evaluation.score.value": 1.0}, 1)
+
+
+# --- the table -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Row:
+    """One line of the table."""
+
+    what: str
+    value: str
+    ratio: str = ""
+    bound: str = ""
+    over: float | None = None
+    """Measured by bound: 1.0 is exactly at the bound. None: there is no bound."""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the bound holds."""
+        return "" if self.over is None else "holds" if self.over <= 1 else "MISSED"
+
+
+def _added(what: str, us: float, unit: float, bound: float | None = None, unit_name: str = "F", note: str = "") -> Row:
+    ratio = us / unit
+    limit = "" if bound is None else f"≤ {bound:g} {unit_name}{note}"
+    return Row(what, f"{us:+.0f} µs", f"{ratio:.2f} {unit_name}", limit, None if bound is None else ratio / bound)
+
+
+def measure() -> list[Row]:
+    """The whole table."""
+    rows = []
+    with setups("without", "noop", "collect", "default", "no span events", "dead outlets") as made:
+        found = best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.thread_time)
+        f = found["without"]
+        tail = p99_of_root_end(made["default"])
+    rows.append(Row("F: one turn under the SDK, a batch processor and an exporter that does nothing", f"{f:.0f} µs", "1.00 F"))
+    rows.append(_added("collection alone (`inline: {metrics: []}`)", found["collect"] - f, f, 0.15))
+    rows.append(_added("default pack with its span events", found["default"] - f, f, 0.6, note=" (stretch 0.35)"))
+    rows.append(_added("default pack, span events off", found["no span events"] - f, f))
+    over_default = (found["dead outlets"] - f) / (found["default"] - f)
+    rows.append(Row("default pack, every other outlet dead", f"{found['dead outlets'] - f:+.0f} µs", f"{over_default:.2f} × default", "≤ 1.15 × default", over_default / 1.15))  # fmt: skip
+    rows.append(Row("99th percentile of the root's `end()`, wall clock", f"{tail:.2f} ms", "", "≤ 1 ms", tail))
+
+    with setups("without", "noop", "default") as made:
+        plain = best_of_alternating(made, scenario.application_trace, TRACES_PER_BLOCK, time.thread_time)
+    t = plain["without"]
+    rows.append(Row("T: a trace of 50 spans without GenAI", f"{t:.0f} µs", "1.00 T"))
+    rows.append(_added("the same trace with us", plain["default"] - t, t, 0.15, "T"))
+
+    with setups("without", "default", "log events", spans=EncodingExporter) as made:
+        everything = best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.process_time, settle_inside=True)
+    a = everything["without"]
+    rows.append(Row("A: one turn, all threads, spans encoded as OTLP", f"{a:.0f} µs", "1.00 A"))
+    for what, kind, bound in (("the same with us: span events, Prometheus", "default", 1.5), ("the same with log events too, encoded as OTLP", "log events", None)):
+        ratio = everything[kind] / a
+        rows.append(Row(what, f"{everything[kind]:.0f} µs", f"{ratio:.2f} A", f"≤ {bound:g} A" if bound else "", ratio / bound if bound else None))
+
+    scores = scores_of_a_turn()
+    rows.append(Row("scores of the turn", str(scores), "", "≥ 18", 18 / scores if scores else 99.0))
+    for what, kind in (("memory: 20,000 turns more after 2,000", "default"), ("the same, every other outlet dead", "dead outlets")):
+        grown = memory_growth(kind)
+        rows.append(Row(what, f"{grown:+.1f} MB", "", "≤ 5 MB", grown / 5))
+    rows.append(Row("memory of the SDK alone, likewise", f"{memory_growth('without'):+.1f} MB"))
+
+    rows.append(_added("floor: a span processor that does nothing", found["noop"] - f, f))
+    for what, work in (
+        ("floor: a dictionary entry per span", insert_and_pop),
+        ("floor: parsing every JSON text of the turn once", parse_contents),
+        ("floor: 20 span events", make_events),
+    ):
+        rows.append(_added(what, microseconds(work), f))
+    rows.append(_added("floor: a span processor that does nothing, on the trace without GenAI", plain["noop"] - t, t, unit_name="T"))
+    return rows
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table."""
+    cells = [("", "measured", "relative", "bound", ""), *((row.what, row.value, row.ratio, row.bound, row.verdict) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(5)]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in cells]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(lines)
+
+
+def write(text: str) -> None:
+    """Put the table between the marks of README.md."""
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    README.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+
+
+def main() -> int:
+    """Measure, print, and say by the exit status whether the bounds hold."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 when a bound is missed by more than a quarter")
+    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    logging.disable(logging.CRITICAL)  # dead outlets say so
+    threading.excepthook = lambda _: None
+    if args.memory_of:
+        print_memory_growth(args.memory_of)
+    rows = measure()
+    text = table(rows)
+    print(text)
+    if args.write:
+        write(text)
+    return int(args.check and any(row.over is not None and row.over > NOISE for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

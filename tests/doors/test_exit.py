@@ -1,0 +1,218 @@
+"""The end of a process: scores leave before the providers go, whichever was created first, and nothing waits for long."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.process import PRELUDE, environment, output_of, run
+
+_NEEDS = "import grpc, numpy, opentelemetry.sdk, opentelemetry.exporter.otlp.proto.http, orjson, prometheus_client, pydantic, sys; assert sys.version_info[:2] == (3, 12)"
+
+
+def python_3_12():
+    """A Python 3.12 that has the core's packages: ``AGENTEVAL_TEST_PYTHON312``, else ``python3.12``; None without one."""
+    if sys.version_info[:2] == (3, 12):
+        return None
+    found = os.environ.get("AGENTEVAL_TEST_PYTHON312") or shutil.which("python3.12")
+    if found is None or subprocess.run([found, "-c", _NEEDS], env=environment(), capture_output=True, check=False).returncode:
+        return None
+    return found
+
+
+@pytest.fixture(scope="module", params=["this Python", "Python 3.12"])
+def python(request):
+    if request.param == "this Python":
+        return sys.executable
+    return python_3_12() or pytest.skip(
+        "no other python3.12 with the package's dependencies (AGENTEVAL_TEST_PYTHON312 can name one)"
+    )
+
+
+FILE_EXPORTER = """
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
+
+class FileExporter(LogRecordExporter):
+    def __init__(self, path):
+        self.path = path
+    def export(self, batch):
+        with open(self.path, "a") as file:
+            for item in batch:
+                file.write(json.dumps(dict(item.log_record.attributes)) + "\\n")
+        return LogRecordExportResult.SUCCESS
+    def shutdown(self):
+        pass
+    def force_flush(self, timeout_millis=30000):
+        return True
+
+def make_logger_provider():
+    provider = LoggerProvider()
+    provider.add_log_record_processor(BatchLogRecordProcessor(FileExporter(sys.argv[1] + "/logs"), schedule_delay_millis=3_600_000))
+    _logs.set_logger_provider(provider)
+
+def make_tracer_provider():
+    trace.set_tracer_provider(TracerProvider())
+
+for name in sys.argv[2].split(","):
+    {"tracer": make_tracer_provider, "logger": make_logger_provider}[name]()
+
+config = {"outlets": {"prometheus": None, "jsonl": sys.argv[1] + "/scores"}}
+"""
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module", params=["tracer,logger", "logger,tracer"], ids=["tracer provider first", "logger provider first"])
+def ended(request, python, tmp_path_factory):
+    """What a process left that ended with one turn closed and one open; ``(scores in the file, scores at the log exporter)``."""
+    folder = tmp_path_factory.mktemp("exit")
+    output_of(
+        FILE_EXPORTER + """
+oa.instrument(config=config)
+tracer = trace.get_tracer("app")
+turn(tracer, "closed")
+opened = agent(tracer, "opened")
+opened.__enter__()
+chat(tracer)
+""",
+        str(folder), request.param, command=[python],
+    )  # fmt: skip
+    return lines(folder / "scores"), lines(folder / "logs")
+
+
+def test_at_exit_closed_turns_are_in_the_file(ended):
+    assert {score["close_reason"] for score in ended[0] if score["agent"] == "closed"} == {"root_ended"}
+
+
+def test_at_exit_an_open_turn_is_evaluated_and_says_so(ended):
+    assert {(score["close_reason"], score["complete"]) for score in ended[0] if score["agent"] == "opened"} == {("exit", False)}
+
+
+def test_at_exit_all_scores_reach_the_log_exporter(ended):
+    assert {record["agenteval.result.id"] for record in ended[1]} == {score["result_id"] for score in ended[0]}
+
+
+def test_at_exit_the_log_exporter_gets_the_open_turn_too(ended):
+    assert {record["agenteval.turn.close_reason"] for record in ended[1]} == {"root_ended", "exit"}
+
+
+def test_at_exit_each_score_is_there_once(ended):
+    assert len({score["result_id"] for score in ended[0]}) == len(ended[0]) == len(ended[1])
+
+
+def test_a_turn_that_was_never_handed_over_leaves_at_exit_without_a_worker(python, tmp_path):
+    output_of(
+        FILE_EXPORTER + """
+handle = oa.instrument(config=config)
+handle.processor.engine.worker.may_start = False  # as if the first turn ended while the interpreter goes down
+turn(trace.get_tracer("app"))
+""",
+        str(tmp_path), "logger,tracer", command=[python],
+    )  # fmt: skip
+    assert lines(tmp_path / "scores")
+    assert len(lines(tmp_path / "logs")) == len(lines(tmp_path / "scores"))
+
+
+def test_at_exit_no_thread_is_started(python, tmp_path):
+    printed = output_of(
+        """
+import atexit
+started = []
+begin = threading.Thread.start
+def start(thread):
+    started.append(thread.name)
+    begin(thread)
+atexit.register(lambda: print(started))        # the first to register is the last to run
+provider = TracerProvider()
+config = {"outlets": {"prometheus": None, "jsonl": sys.argv[1] + "/scores"}}
+oa.instrument(tracer_provider=provider, config=config)
+tracer = provider.get_tracer("app")
+opened = agent(tracer)
+opened.__enter__()
+chat(tracer)
+atexit.register(lambda: setattr(threading.Thread, "start", start))   # the last to register is the first to run
+""",
+        str(tmp_path), command=[python],
+    )  # fmt: skip
+    assert printed == "[]\n"
+    assert lines(tmp_path / "scores")
+
+
+def test_a_turn_that_ends_in_an_exit_handler_is_evaluated(python, tmp_path):
+    output_of(
+        """
+import atexit
+provider = TracerProvider()
+oa.instrument(tracer_provider=provider, config={"outlets": {"prometheus": None, "jsonl": sys.argv[1] + "/scores"}})
+tracer = provider.get_tracer("app")
+chat(tracer)
+atexit.register(lambda: turn(tracer, "last words"))
+""",
+        str(tmp_path), command=[python],
+    )  # fmt: skip
+    assert "last words" in {score.get("agent") for score in lines(tmp_path / "scores")}
+
+
+HANGING = """
+import atexit
+from opentelemetry.sdk._logs import LogRecordProcessor
+
+class Hanging(LogRecordProcessor):
+    def on_emit(self, log_record):
+        threading.Event().wait()
+    def shutdown(self):
+        pass
+    def force_flush(self, timeout_millis=30000):
+        return True
+
+logger_provider = LoggerProvider(shutdown_on_exit=False)
+logger_provider.add_log_record_processor(Hanging())
+atexit.register(lambda: print(time.monotonic() - ended < 1.9))
+provider = TracerProvider()
+oa.instrument(tracer_provider=provider, logger_provider=logger_provider, config={"exit_timeout": "1s", "outlets": {"prometheus": None}})
+turn(provider.get_tracer("app"))
+opened = agent(provider.get_tracer("app"))
+opened.__enter__()
+ended = time.monotonic()
+"""
+
+
+def test_an_outlet_that_hangs_delays_the_exit_by_no_more_than_the_timeout(python):
+    done = run(PRELUDE + HANGING, command=[python])
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    assert "not all scores were handed over" in done.stderr
+
+
+def test_an_exit_after_shutdown_evaluates_nothing_again(tmp_path):
+    output_of(
+        """
+provider = TracerProvider()
+handle = oa.instrument(tracer_provider=provider, config={"outlets": {"prometheus": None, "jsonl": sys.argv[1] + "/scores"}})
+turn(provider.get_tracer("app"))
+handle.shutdown()
+""",
+        str(tmp_path),
+    )
+    found = lines(tmp_path / "scores")
+    assert len({score["result_id"] for score in found}) == len(found)
+
+
+def test_the_exporter_evaluates_what_waits_at_exit(tmp_path):
+    output_of(
+        """
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+provider = TracerProvider()
+config = {"outlets": {"prometheus": None, "jsonl": sys.argv[1] + "/scores"}}
+provider.add_span_processor(BatchSpanProcessor(oa.AgentEvalSpanExporter(config), schedule_delay_millis=3_600_000))
+turn(provider.get_tracer("app"))
+""",
+        str(tmp_path),
+    )
+    assert {(score["agent"], score["close_reason"]) for score in lines(tmp_path / "scores")} == {("bot", "shutdown")}

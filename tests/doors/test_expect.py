@@ -1,0 +1,214 @@
+"""References said in code: which turns get them, and what never leaves the process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from opentelemetry import baggage, context
+
+import otel_agenteval as oa
+from tests.support.rig import Rig
+
+
+@pytest.fixture
+def rig():
+    with Rig() as rig:
+        yield rig
+
+
+def references(rig):
+    return {turn.agent: dict(turn.references) for turn in rig.turns()}
+
+
+def test_a_turn_that_starts_inside_has_the_references(rig):
+    with oa.expect(ground_truth="Paris", expected_tools=["search"]):
+        rig.run("inside")
+    turn = rig.turn()
+    assert (turn.ground_truth, turn.references["expected_tools"]) == ("Paris", ["search"])
+
+
+def test_a_turn_that_starts_after_has_none(rig):
+    with oa.expect(ground_truth="Paris"):
+        rig.run("inside")
+    rig.run("after")
+    assert references(rig) == {"inside": {"ground_truth": "Paris"}, "after": {}}
+
+
+def test_metrics_compare_with_them():
+    with Rig({"metrics": ["code_tool_selection"]}) as rig, oa.expect(expected_tools=["search", "book"]):
+        rig.run()
+        score = next(score for score in rig.scored()[0].scores if score.metric == "code_tool_selection")
+        assert (score.status, score.passed) == ("ok", False)
+
+
+def test_inner_references_win_name_by_name(rig):
+    with oa.expect(ground_truth="outer", expected_tools=["search"]):
+        with oa.expect(ground_truth="inner"):
+            rig.run("inner")
+        rig.run("outer")
+    assert references(rig) == {
+        "inner": {"ground_truth": "inner", "expected_tools": ["search"]},
+        "outer": {"ground_truth": "outer", "expected_tools": ["search"]},
+    }
+
+
+def test_an_agent_below_an_application_span_gets_them(rig):
+    with oa.expect(ground_truth="Paris"), rig.tracer.start_as_current_span("POST /chat"):
+        rig.run()
+    assert rig.turn().ground_truth == "Paris"
+
+
+def test_a_turn_without_an_agent_span_gets_them(rig):
+    with rig.tracer.start_as_current_span("handle"), oa.expect(ground_truth="Paris"):
+        rig.chat("capital?", "Paris.")
+    assert rig.turn().ground_truth == "Paris"
+
+
+def test_two_turns_in_a_trace_have_their_own(rig):
+    with rig.tracer.start_as_current_span("POST /chat"):
+        with oa.expect(ground_truth="one"):
+            rig.run("first")
+        with oa.expect(ground_truth="two"):
+            rig.run("second")
+    assert references(rig) == {"first": {"ground_truth": "one"}, "second": {"ground_truth": "two"}}
+
+
+def test_an_explicit_context_brings_its_own(rig):
+    with oa.expect(ground_truth="explicit"):
+        kept = context.get_current()
+    rig.run(context=kept)
+    assert rig.turn().ground_truth == "explicit"
+
+
+def test_a_decorated_function_s_turns_have_them(rig):
+    @oa.expect(ground_truth="Paris")
+    def ask(name, *, says):
+        """Ask."""
+        rig.run(name, says=says)
+        return says
+
+    assert ask("bot", says="Paris.") == "Paris."
+    assert rig.turn().ground_truth == "Paris"
+    assert (ask.__name__, ask.__doc__) == ("ask", "Ask.")
+
+
+def test_a_decorated_coroutine_s_turns_have_them(rig):
+    @oa.expect(ground_truth="Paris")
+    async def ask(name):
+        await asyncio.sleep(0)
+        rig.run(name)
+        return name
+
+    assert asyncio.run(ask("bot")) == "bot"
+    assert rig.turn().ground_truth == "Paris"
+
+
+def test_a_decorated_function_can_call_itself(rig):
+    @oa.expect(ground_truth="Paris")
+    def ask(depth):
+        if depth:
+            ask(depth - 1)
+        rig.run(f"depth-{depth}")
+
+    ask(2)
+    rig.run("outside")
+    assert references(rig) == {**{f"depth-{i}": {"ground_truth": "Paris"} for i in range(3)}, "outside": {}}
+
+
+def test_overlapping_calls_of_a_decorated_coroutine_keep_apart_from_the_rest(rig):
+    @oa.expect(ground_truth="Paris")
+    async def ask(i):
+        for _ in range(3):
+            await asyncio.sleep(0)
+        rig.run(f"inside-{i}")
+
+    async def other(i):
+        for _ in range(2):
+            await asyncio.sleep(0)
+        rig.run(f"outside-{i}")
+
+    async def both():
+        await asyncio.gather(*(ask(i) for i in range(5)), *(other(i) for i in range(5)))
+
+    asyncio.run(both())
+    assert {agent: found for agent, found in references(rig).items() if found} == {
+        f"inside-{i}": {"ground_truth": "Paris"} for i in range(5)
+    }
+
+
+def test_the_references_end_with_an_exception(rig):
+    with pytest.raises(RuntimeError), oa.expect(ground_truth="Paris"):
+        raise RuntimeError
+    rig.run()
+    assert rig.turn().ground_truth is None
+
+
+def test_tasks_inherit_them(rig):
+    async def work():
+        with oa.expect(ground_truth="Paris"):
+            task = asyncio.create_task(started_inside())
+        await task
+
+    async def started_inside():
+        await asyncio.sleep(0)
+        rig.run()
+
+    asyncio.run(work())
+    assert rig.turn().ground_truth == "Paris"
+
+
+def test_to_thread_inherits_them(rig):
+    async def work():
+        with oa.expect(ground_truth="Paris"):
+            await asyncio.to_thread(rig.run, "thread")
+
+    asyncio.run(work())
+    assert rig.turn().ground_truth == "Paris"
+
+
+def test_a_plain_thread_does_not_inherit_them(rig):
+    with oa.expect(ground_truth="Paris"):
+        thread = threading.Thread(target=rig.run)
+        thread.start()
+        thread.join()
+    assert rig.turn().ground_truth is None
+
+
+def test_nothing_is_put_into_baggage():
+    with oa.expect(ground_truth="Paris", case_id="case-1"):
+        assert baggage.get_all() == {}
+
+
+def test_propagate_puts_the_case_id_into_baggage_and_nothing_else():
+    with oa.expect(ground_truth="Paris", case_id="case-1", propagate=True):
+        assert dict(baggage.get_all()) == {"agenteval.case.id": "case-1"}
+    assert baggage.get_all() == {}
+
+
+def test_a_decorator_propagates_the_case_id_too():
+    @oa.expect(case_id="case-1", propagate=True)
+    def ask():
+        return dict(baggage.get_all())
+
+    assert ask() == {"agenteval.case.id": "case-1"}
+
+
+def test_the_case_id_is_a_reference_here(rig):
+    with oa.expect(case_id="case-1"):
+        rig.run()
+    assert rig.turn().references == {"case_id": "case-1"}
+
+
+def test_references_are_not_exported(rig):
+    with oa.expect(ground_truth="the-secret-truth"):
+        rig.run()
+    assert "the-secret-truth" not in rig.exported("invoke_agent bot").to_json()
+    assert not any("the-secret-truth" in str(record.attributes) for record in rig.log_events())
+
+
+def test_what_is_expected_of_a_turn_stands_when_it_starts(rig):
+    with oa.expect(ground_truth="outer"), rig.agent("outer"), oa.expect(ground_truth="inner"):
+        rig.run("inner")
+    assert references(rig) == {"outer": {"ground_truth": "outer"}}

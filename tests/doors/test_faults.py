@@ -1,0 +1,232 @@
+"""Whatever breaks, the agent goes on: no exception of ours, of a metric or of an outlet reaches it."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval import AgentEvalLogProcessor, AgentEvalSpanExporter
+from tests.support.rig import Rig
+
+
+class BrokenOutlet:
+    name = "broken"
+
+    def emit(self, batch):
+        raise OSError("disk full of SECRETS")
+
+    def flush(self, timeout):
+        raise OSError("disk full")
+
+    def close(self):
+        raise OSError("disk full")
+
+
+class Hostile:
+    """Raises whatever is asked of it."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+BROKEN_SPANS = pytest.mark.parametrize(
+    "span",
+    [
+        None, object(), Hostile(),
+        SimpleNamespace(context=None, parent=None, attributes=None, name=None, instrumentation_scope=None),
+        SimpleNamespace(context=SimpleNamespace(trace_id="x", span_id=[]), parent=None, attributes=7, name=3, instrumentation_scope=None),
+    ],
+    ids=["None", "an object", "one that raises", "one without ids", "one with ids of the wrong type"],
+)  # fmt: skip
+
+
+# --- metrics
+
+
+@pytest.fixture
+def failing_metric():
+    @oa.metric(unit="1")
+    def code_raises(turn: oa.Turn) -> float | None:
+        """Fails on every turn."""
+        raise ValueError(f"cannot read {turn.output}")
+
+    return "code_raises"
+
+
+def test_a_metric_that_raises_is_an_error_and_no_score(failing_metric):
+    with Rig({"inline": {"metrics": [failing_metric, "code_empty_answer"]}}) as rig:
+        rig.run()
+        first, second = rig.scored()[0].scores
+        assert (first.status, first.value, first.error_type) == ("error", None, "ValueError")
+        assert second.status == "ok"
+
+
+def test_an_error_leaves_with_its_type_and_without_a_score(failing_metric):
+    with Rig({"inline": {"metrics": [failing_metric]}}) as rig:
+        rig.run()
+        event = rig.score_events("invoke_agent bot")[failing_metric]
+        assert event["error.type"] == "ValueError"
+        assert not any(key.startswith("gen_ai.evaluation.score") for key in event)
+        (record,) = rig.log_events()
+        assert record.attributes["error.type"] == "ValueError"
+        assert "gen_ai.evaluation.score.value" not in record.attributes
+
+
+def test_an_error_is_counted_as_one(failing_metric):
+    with Rig({"inline": {"metrics": [failing_metric]}}) as rig:
+        rig.run()
+        assert rig.turn()
+        assert rig.count("agenteval.results") == {(failing_metric, "bot", "error"): 1}
+
+
+def test_why_tells_what_became_of_each_metric(failing_metric):
+    with Rig({"inline": {"metrics": [failing_metric, "code_empty_answer", "code_cost"]}}) as rig:
+        rig.run()
+        why = rig.engine.pipeline.why(rig.turn().turn_id)
+        assert why[failing_metric] == "error: ValueError"
+        assert why["code_empty_answer"] == "scored"
+        assert why["code_cost"].startswith("skipped: ")
+
+
+# --- outlets
+
+
+def test_an_outlet_that_fails_is_counted_and_the_others_still_run():
+    with Rig() as rig:
+        rig.engine.pipeline.outlets.insert(0, BrokenOutlet())
+        rig.run()
+        rig.processor.force_flush()
+        assert rig.kept
+        assert rig.engine.telemetry.read("agenteval.emit.errors").values[("broken", "OSError")] >= 1
+        assert rig.exported_names() == ["execute_tool search", "chat m-1", "invoke_agent bot"]
+
+
+def test_a_flush_is_false_when_an_outlet_fails_to_flush():
+    with Rig() as rig:
+        rig.engine.pipeline.outlets.append(BrokenOutlet())
+        rig.run()
+        assert rig.processor.force_flush() is False
+
+
+def test_an_outlet_that_fails_is_logged_once_and_without_content(caplog):
+    with Rig() as rig, caplog.at_level(logging.DEBUG, "otel_agenteval"):
+        rig.engine.pipeline.outlets.append(BrokenOutlet())
+        for _ in range(5):
+            rig.run()
+            rig.processor.force_flush()
+        messages = [record.getMessage() for record in caplog.records if "broken" in record.getMessage()]
+        assert messages == ["outlet broken failed: OSError (counted from now on)"]
+        assert "SECRETS" not in caplog.text
+
+
+def test_an_outlet_that_fails_to_close_does_not_stop_the_shutdown():
+    with Rig() as rig:
+        rig.engine.pipeline.outlets.insert(0, BrokenOutlet())
+        rig.run()
+        rig.processor.shutdown()
+        assert rig.engine.telemetry.read("agenteval.emit.errors").values[("broken", "OSError")] >= 1
+
+
+def test_a_file_that_cannot_be_written_costs_its_lines_only(tmp_path):
+    with Rig({"outlets": {"jsonl": str(tmp_path / "missing" / "scores")}}) as rig:
+        rig.run()
+        assert rig.log_events()
+        assert rig.count("agenteval.emit.errors") == {("jsonl", "FileNotFoundError"): 1}
+
+
+# --- broken spans and records
+
+
+@BROKEN_SPANS
+def test_a_broken_span_does_not_reach_the_host(span):
+    with Rig() as rig:
+        rig.processor.on_start(span)
+        rig.processor._on_ending(span)
+        rig.processor.on_end(span)
+        rig.run()
+        assert rig.turn()
+
+
+def test_a_broken_span_is_counted_and_logged_once_without_content(caplog):
+    with Rig() as rig, caplog.at_level(logging.WARNING, "otel_agenteval"):
+        rig.run()
+        for _ in range(5):
+            rig.processor.on_start(Hostile())
+        assert len(caplog.records) == 1
+        assert rig.engine.failures["on_start"] == 5
+        assert rig.count("agenteval.spans.dropped")[("error",)] == 5
+
+
+@BROKEN_SPANS
+def test_a_broken_span_does_not_fail_an_export(span):
+    exporter = AgentEvalSpanExporter({"outlets": {"prometheus": None, "log_events": False}})
+    assert exporter.export([span]).name == "SUCCESS"
+    exporter.shutdown()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None, object(), Hostile(), SimpleNamespace(log_record=Hostile()),
+        SimpleNamespace(log_record=SimpleNamespace(event_name=7, attributes={}, body=None, span_id=1, trace_id=1, timestamp=0)),
+        SimpleNamespace(log_record=SimpleNamespace(event_name="gen_ai.choice", attributes=7, body=None, span_id=1, trace_id=1, timestamp=0)),
+    ],
+    ids=["None", "an object", "one that raises", "one whose record raises", "a name that is a number", "attributes that are a number"],
+)  # fmt: skip
+def test_a_broken_log_record_does_not_reach_the_host(record):
+    with Rig() as rig:
+        AgentEvalLogProcessor(rig.processor).on_emit(record)
+        rig.run()
+        assert rig.turn()
+
+
+@pytest.mark.parametrize("value", [None, 7, "", "{", [1, 2], b"\xff", float("nan"), True, "x" * 100_000], ids=repr)
+@pytest.mark.parametrize(
+    "key",
+    [
+        "gen_ai.operation.name", "gen_ai.agent.name", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.usage.input_tokens",
+        "gen_ai.tool.definitions", "gen_ai.system_instructions", "gen_ai.response.finish_reasons", "gen_ai.conversation.id",
+    ],
+)  # fmt: skip
+def test_attributes_of_any_value_do_not_reach_the_host(key, value, caplog):
+    with Rig() as rig:
+        with rig.agent() as root:
+            span = rig.start_chat("hello", "Hi.")
+            for target in (root, span):
+                target.set_attribute(key, value)
+            span.end()
+        assert len(rig.turns()) <= 1
+        assert (rig.engine.failures, rig.engine.assembler.open_turns) == ({}, 0)
+        assert not [record for record in caplog.records if record.name.startswith("otel_agenteval")]
+
+
+def test_the_log_processor_outlives_its_span_processor():
+    with Rig(attach=False) as rig:
+        processor = AgentEvalLogProcessor(oa.AgentEvalSpanProcessor({"outlets": {"prometheus": None}}))
+        processor.on_emit(Hostile())
+        rig.logger_provider.add_log_record_processor(processor)
+        rig.logger_provider.get_logger("app").emit(event_name="gen_ai.choice", body="x")
+        assert processor.force_flush()
+
+
+# --- after the end
+
+
+def test_after_shutdown_the_processor_does_nothing_more():
+    with Rig() as rig:
+        rig.run("before")
+        rig.processor.shutdown()
+        rig.run("after")
+        assert [scored.turn.agent for scored in rig.kept] == ["before"]
+        assert rig.score_events("invoke_agent after") == {}
+        assert rig.engine.assembler.open_turns == 0
+
+
+def test_after_shutdown_a_flush_has_nothing_to_do():
+    with Rig() as rig:
+        rig.run()
+        rig.processor.shutdown()
+        assert rig.processor.force_flush(1_000)
