@@ -54,17 +54,17 @@ BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 class NullExporter(SpanExporter):
     """Takes spans and does nothing."""
 
-    def export(self, spans: Sequence[Any]) -> SpanExportResult:
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:  # noqa: D102
         return SpanExportResult.SUCCESS
 
-    def shutdown(self) -> None:
+    def shutdown(self) -> None:  # noqa: D102
         pass
 
 
 class EncodingExporter(NullExporter):
     """Makes the bytes that OTLP would send, and sends them nowhere."""
 
-    def export(self, spans: Sequence[Any]) -> SpanExportResult:
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:  # noqa: D102
         encode_spans(spans).SerializeToString()
         return SpanExportResult.SUCCESS
 
@@ -72,21 +72,21 @@ class EncodingExporter(NullExporter):
 class EncodingLogExporter(LogRecordExporter):
     """The same for log records."""
 
-    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
+    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:  # noqa: D102
         encode_logs(batch).SerializeToString()
         return LogRecordExportResult.SUCCESS
 
-    def shutdown(self) -> None:
+    def shutdown(self) -> None:  # noqa: D102
         pass
 
-    def force_flush(self, timeout_millis: int = 10_000) -> bool:
+    def force_flush(self, timeout_millis: int = 10_000) -> bool:  # noqa: D102
         return True
 
 
 class DeadLogExporter(EncodingLogExporter):
     """Hangs for a while, then fails."""
 
-    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
+    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:  # noqa: D102
         time.sleep(0.05)
         raise ConnectionError("nobody there")
 
@@ -154,7 +154,11 @@ class Setup:
 
 
 def best_of_alternating(
-    setups: dict[str, Setup], work: Callable[[Tracer], object], repeat: int, clock: Callable[[], float], settle_inside: bool = False
+    setups: dict[str, Setup],
+    work: Callable[[Tracer], object],
+    repeat: int,
+    clock: Callable[[], float],
+    settle_inside: bool = False,
 ) -> dict[str, float]:
     """Microseconds of one ``work`` under each setup: blocks alternate between the setups, and each one's best block counts."""
     best = dict.fromkeys(setups, float("inf"))
@@ -256,7 +260,7 @@ def insert_and_pop() -> None:
     """A dictionary entry for each of a turn's spans."""
     spans: dict[int, int] = {}
     for span_id in range(6):
-        spans[span_id] = span_id
+        spans.setdefault(span_id, span_id)
     for span_id in range(6):
         spans.pop(span_id)
 
@@ -324,13 +328,27 @@ def measure() -> list[Row]:
         everything = best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.process_time, settle_inside=True)
     a = everything["without"]
     rows.append(Row("A: one turn, all threads, spans encoded as OTLP", f"{a:.0f} µs", "1.00 A"))
-    for what, kind, bound in (("the same with us: span events, Prometheus", "default", 1.5), ("the same with log events too, encoded as OTLP", "log events", None)):
+    for what, kind, bound in (
+        ("the same with us: span events, Prometheus", "default", 1.5),
+        ("the same with log events too, encoded as OTLP", "log events", None),
+    ):
         ratio = everything[kind] / a
-        rows.append(Row(what, f"{everything[kind]:.0f} µs", f"{ratio:.2f} A", f"≤ {bound:g} A" if bound else "", ratio / bound if bound else None))
+        rows.append(
+            Row(
+                what,
+                f"{everything[kind]:.0f} µs",
+                f"{ratio:.2f} A",
+                f"≤ {bound:g} A" if bound else "",
+                ratio / bound if bound else None,
+            )
+        )
 
     scores = scores_of_a_turn()
     rows.append(Row("scores of the turn", str(scores), "", "≥ 18", 18 / scores if scores else 99.0))
-    for what, kind in (("memory: 20,000 turns more after 2,000", "default"), ("the same, every other outlet dead", "dead outlets")):
+    for what, kind in (
+        ("memory: 20,000 turns more after 2,000", "default"),
+        ("the same, every other outlet dead", "dead outlets"),
+    ):
         grown = memory_growth(kind)
         rows.append(Row(what, f"{grown:+.1f} MB", "", "≤ 5 MB", grown / 5))
     rows.append(Row("memory of the SDK alone, likewise", f"{memory_growth('without'):+.1f} MB"))
@@ -342,13 +360,18 @@ def measure() -> list[Row]:
         ("floor: 20 span events", make_events),
     ):
         rows.append(_added(what, microseconds(work), f))
-    rows.append(_added("floor: a span processor that does nothing, on the trace without GenAI", plain["noop"] - t, t, unit_name="T"))
+    rows.append(
+        _added("floor: a span processor that does nothing, on the trace without GenAI", plain["noop"] - t, t, unit_name="T")
+    )
     return rows
 
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as a Markdown table."""
-    cells = [("", "measured", "relative", "bound", ""), *((row.what, row.value, row.ratio, row.bound, row.verdict) for row in rows)]
+    cells = [
+        ("", "measured", "relative", "bound", ""),
+        *((row.what, row.value, row.ratio, row.bound, row.verdict) for row in rows),
+    ]
     widths = [max(len(line[column]) for line in cells) for column in range(5)]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in cells]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")

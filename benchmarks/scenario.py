@@ -123,7 +123,12 @@ def turn(tracer: Tracer) -> float:
         for i in range(3):
             with tracer.start_as_current_span(
                 "chat gpt-4o",
-                attributes={"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.provider.name": "openai", "server.address": "llm.test"},
+                attributes={
+                    "gen_ai.operation.name": "chat",
+                    "gen_ai.request.model": "gpt-4o",
+                    "gen_ai.provider.name": "openai",
+                    "server.address": "llm.test",
+                },
             ) as chat:
                 chat.set_attributes({
                     "gen_ai.input.messages": INPUTS[i], "gen_ai.output.messages": OUTPUTS[i],
@@ -135,9 +140,15 @@ def turn(tracer: Tracer) -> float:
             if i < 2:
                 with tracer.start_as_current_span(
                     f"execute_tool {TOOLS[i]}",
-                    attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": TOOLS[i], "gen_ai.tool.call.id": f"call_{i}"},
+                    attributes={
+                        "gen_ai.operation.name": "execute_tool",
+                        "gen_ai.tool.name": TOOLS[i],
+                        "gen_ai.tool.call.id": f"call_{i}",
+                    },
                 ) as tool:
-                    tool.set_attributes({"gen_ai.tool.call.arguments": json.dumps(ARGUMENTS[i]), "gen_ai.tool.call.result": RESULTS[i]})
+                    tool.set_attributes(
+                        {"gen_ai.tool.call.arguments": json.dumps(ARGUMENTS[i]), "gen_ai.tool.call.result": RESULTS[i]}
+                    )
     start = time.perf_counter()
     root.end()
     return time.perf_counter() - start
@@ -145,7 +156,9 @@ def turn(tracer: Tracer) -> float:
 
 def application_trace(tracer: Tracer) -> None:
     """Fifty spans of an application, three attributes each, none of them about GenAI."""
-    with tracer.start_as_current_span("POST /orders", attributes={"http.request.method": "POST", "url.path": "/orders", "server.port": 443}):
+    with tracer.start_as_current_span(
+        "POST /orders", attributes={"http.request.method": "POST", "url.path": "/orders", "server.port": 443}
+    ):
         for _ in range(49):
             with tracer.start_as_current_span(
                 "SELECT orders", attributes={"db.system.name": "postgresql", "db.query.text": "select 1", "server.port": 5432}

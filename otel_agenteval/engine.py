@@ -75,7 +75,13 @@ class Engine:
     """
 
     def __init__(
-        self, config: Config, *, decision_delay: float = 2.0, logger_provider: Any = None, meter_provider: Any = None, clock: Clock = SYSTEM_CLOCK
+        self,
+        config: Config,
+        *,
+        decision_delay: float = 2.0,
+        logger_provider: Any = None,
+        meter_provider: Any = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.config = config
         self.enabled = switched_on()
@@ -95,7 +101,11 @@ class Engine:
         )  # fmt: skip
         self.span_events = SpanEventOutlet(config.outlets.span_events)
         self.pipeline = Pipeline(
-            select_metrics(config), self._outlets(logger_provider, meter_provider), self.telemetry, self.span_events, config.inline.budget
+            select_metrics(config),
+            self._outlets(logger_provider, meter_provider),
+            self.telemetry,
+            self.span_events,
+            config.inline.budget,
         )
         self.pipeline.warm_up()
         self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes)
@@ -153,7 +163,9 @@ class Engine:
         """A fault of ours, kept away from the agent: counted, and logged the first time, without content."""
         self.failures[where] += 1
         if self.failures[where] == 1:
-            _log.warning("%s failed: %s (counted from now on)", where, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG))
+            _log.warning(
+                "%s failed: %s (counted from now on)", where, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG)
+            )
 
     # --- end of life
 

@@ -60,6 +60,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         context.detach(self._tokens.pop())
 
     def __call__(self, fn: _F) -> _F:
+        """As a decorator: each call of the function has the references."""
         if inspect.iscoroutinefunction(fn):
 
             @functools.wraps(fn)

@@ -43,7 +43,12 @@ def loads(text: str | bytes) -> Any:
 
 
 def _worth_second_look(text: str | bytes) -> bool:
-    return isinstance(text, str) and len(text) < 1_000_000 and ("\\ud" in text or "\\uD" in text or not text.isprintable()) and text.count("[") + text.count("{") < 5_000
+    return (
+        isinstance(text, str)
+        and len(text) < 1_000_000
+        and ("\\ud" in text or "\\uD" in text or not text.isprintable())
+        and text.count("[") + text.count("{") < 5_000
+    )
 
 
 def loads_lenient(text: str | bytes) -> Any:

@@ -377,7 +377,11 @@ def _plain_fields(value: Any) -> dict[str, Any]:
     out = {}
     for item in fields(value):
         inner = getattr(value, item.name)
-        if inner is None or inner is False or (not inner and isinstance(inner, (list, tuple, Mapping)) and item.name != "arguments"):
+        if (
+            inner is None
+            or inner is False
+            or (not inner and isinstance(inner, (list, tuple, Mapping)) and item.name != "arguments")
+        ):
             continue
         out[item.name.rstrip("_")] = _plain(inner)
     return out

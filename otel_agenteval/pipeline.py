@@ -68,14 +68,18 @@ class Pipeline:
     """
 
     def __init__(
-        self, metrics: Sequence[BoundMetric], outlets: Sequence[Outlet], telemetry: Telemetry, span_events: SpanEventOutlet, budget: float
+        self,
+        metrics: Sequence[BoundMetric],
+        outlets: Sequence[Outlet],
+        telemetry: Telemetry,
+        span_events: SpanEventOutlet,
+        budget: float,
     ) -> None:
         self.metrics = list(metrics)
         self.outlets = list(outlets)
         self.span_events = span_events
         self._telemetry = telemetry
         self._budget = budget
-        self._keys = {metric: f"\n{metric.name}\n{metric.signature_hash}\n{metric.metric.version}\n".encode() for metric in metrics}
         self.spans_left_out: Counter[str] = Counter()
         """Spans and turns that no score came of, by reason."""
         self.emit_errors: Counter[tuple[str, str]] = Counter()
@@ -200,7 +204,9 @@ class Pipeline:
         else:
             groups = split(records)
             if closed.leftover:
-                groups = [group for group in groups if root_role(group.root.attributes, group.root.scope, group.root.name) is not None]
+                groups = [
+                    group for group in groups if root_role(group.root.attributes, group.root.scope, group.root.name) is not None
+                ]
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references
         scored = sum(len(group.members) for group in groups)
@@ -221,16 +227,14 @@ class Pipeline:
     ) -> tuple[list[Score], Sequence[BoundMetric], float]:
         """The scores, the metrics that the budget left over, and the seconds it took."""
         scores: list[Score] = []
-        turn_id = turn.turn_id
-        keys = self._keys
-        revision = b"%d" % turn.revision
+        about = (turn.turn_id, b"%d" % turn.revision)
         clock = time.perf_counter
         start, start_cpu = clock(), time.thread_time()
         deadline = start + budget if budget is not None else float("inf")
         for index, metric in enumerate(metrics):
             score = metric.evaluate(turn)
             if score.status != "skipped":
-                score.identity = (turn_id, keys[metric] + revision)
+                score.about = about
             scores.append(score)
             if budget is not None and clock() > deadline:
                 spent = time.thread_time() - start_cpu

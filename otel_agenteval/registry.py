@@ -335,7 +335,21 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 class BoundMetric:
     """A metric with its parameters: ``evaluate(turn)`` gives a Score and never raises."""
 
-    __slots__ = ("_call", "_facts", "_fn", "_inverse", "_missing", "_needs", "_when_true", "metric", "name", "params", "policy", "signature_hash", "threshold")
+    __slots__ = (
+        "_call",
+        "_facts",
+        "_fn",
+        "_inverse",
+        "_missing",
+        "_needs",
+        "_when_true",
+        "metric",
+        "name",
+        "params",
+        "policy",
+        "signature_hash",
+        "threshold",
+    )
 
     def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend") -> None:
         self.metric = metric
@@ -355,8 +369,14 @@ class BoundMetric:
             if generic not in accepts:
                 call.pop(generic, None)
         self._call = call
+        try:
+            text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
+        except RecursionError:
+            raise ConfigError(f"{metric.name}: a parameter is nested too deep") from None
+        self.signature_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
         self._facts = Facts(
-            metric.name, metric.kind, metric.unit, metric.direction, self.threshold, metric.type, metric.version, policy
+            metric.name, metric.kind, metric.unit, metric.direction, self.threshold, metric.type, metric.version, policy,
+            f"\n{metric.name}\n{self.signature_hash}\n{metric.version}\n".encode(),
         )  # fmt: skip
         self._when_true: tuple[Any, ...] | None = None
         if metric.type == "boolean":  # most boolean metrics find nothing wrong: all that is to be said then is said here
@@ -365,11 +385,6 @@ class BoundMetric:
         self._needs = tuple(
             (need, operator.attrgetter(_FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
-        try:
-            text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
-        except RecursionError:
-            raise ConfigError(f"{metric.name}: a parameter is nested too deep") from None
-        self.signature_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Score one turn. A metric that fails is a score with ``status="error"``, one that does not apply ``skipped``."""

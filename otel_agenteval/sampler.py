@@ -33,7 +33,9 @@ class RecordAllSampler(Sampler):
     ) -> SamplingResult:
         """The wrapped sampler's answer, with DROP turned to RECORD_ONLY for GenAI spans and what runs below them."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
-        if found.decision is Decision.DROP and (_is_genai(name, attributes) or trace.get_current_span(parent_context).is_recording()):
+        if found.decision is Decision.DROP and (
+            _is_genai(name, attributes) or trace.get_current_span(parent_context).is_recording()
+        ):
             return SamplingResult(Decision.RECORD_ONLY, attributes, found.trace_state)
         return found
 

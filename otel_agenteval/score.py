@@ -34,6 +34,8 @@ class Facts(NamedTuple):
     type: ScoreType = "numeric"
     version: str = "1"
     policy: Policy = "trend"
+    identity: bytes = b""
+    """What tells the metric and its parameters from all others, in a ``result_id``."""
 
 
 FIELDS = (
@@ -66,12 +68,24 @@ class Score:
         result_id: the same in every outlet; empty until the score belongs to a turn in a pipeline.
     """
 
-    __slots__ = ("_result_id", "also", "detail", "error_type", "explanation", "facts", "identity", "label", "passed", "status", "value")
+    __slots__ = (
+        "_also",
+        "_detail",
+        "_result_id",
+        "about",
+        "error_type",
+        "explanation",
+        "facts",
+        "label",
+        "passed",
+        "status",
+        "value",
+    )
 
     facts: Facts
     """The fields below, which do not differ between two scores of one metric."""
-    identity: tuple[str, bytes] | None
-    """Id of the turn that the score is about, and what tells it from that turn's other scores; None outside of a pipeline."""
+    about: tuple[str, bytes] | None
+    """Id and revision of the turn that the score is about; None outside of a pipeline."""
     metric: str = property(attrgetter("facts.metric"))  # type: ignore[assignment]
     kind: Kind = property(attrgetter("facts.kind"))  # type: ignore[assignment]
     unit: str = property(attrgetter("facts.unit"))  # type: ignore[assignment]
@@ -107,11 +121,11 @@ class Score:
         self.status = status
         self.label = label
         self.explanation = explanation
-        self.detail = {} if detail is None else detail
-        self.also = {} if also is None else also
+        self._detail = detail
+        self._also = also
         self.error_type = error_type
         self._result_id = result_id
-        self.identity = None
+        self.about = None
 
     @classmethod
     def of(
@@ -134,19 +148,35 @@ class Score:
         score.status = status
         score.label = label
         score.explanation = explanation
-        score.detail = {} if detail is None else detail
-        score.also = {} if also is None else also
+        score._detail = detail
+        score._also = also
         score.error_type = error_type
         score._result_id = ""
-        score.identity = None
+        score.about = None
         return score
+
+    # Most scores have neither: an empty dictionary is made when somebody looks, not twice for every score of every turn.
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """Facts behind the value."""
+        if self._detail is None:
+            self._detail = {}
+        return self._detail
+
+    @property
+    def also(self) -> dict[str, Score]:
+        """Companion results by name."""
+        if self._also is None:
+            self._also = {}
+        return self._also
 
     @property
     def result_id(self) -> str:
         """32 hex digits. Computed when an outlet first asks, so that the agent's thread does not pay for the hash."""
-        if not self._result_id and self.identity is not None:
-            turn_id, rest = self.identity
-            self._result_id = hashlib.sha256(turn_id.encode() + rest).hexdigest()[:32]
+        if not self._result_id and self.about is not None:
+            turn_id, revision = self.about
+            self._result_id = hashlib.sha256(turn_id.encode() + self.facts.identity + revision).hexdigest()[:32]
         return self._result_id
 
     @property

@@ -18,6 +18,11 @@ _log = logging.getLogger("otel_agenteval")
 
 POLL = 0.25
 """Seconds between two looks at the queue and at open turns."""
+_COURTEOUS_BATCH = 8
+_BREATH = 0.0005
+"""An agent's thread cannot run while we do: half a millisecond of work, then a pause in which it gets its turn."""
+_BACKLOG = 2_000
+"""Items from which the queue is emptied without pauses."""
 _QUIET_POLLS = 8
 """Looks without work after which the thread sleeps until it is woken."""
 
@@ -32,7 +37,9 @@ class Worker:
         max_bytes: bound of the queue; an item that does not fit is refused.
     """
 
-    def __init__(self, handle: Callable[[list[Any]], None], tick: Callable[[], bool], flush: Callable[[float], bool], max_bytes: int) -> None:
+    def __init__(
+        self, handle: Callable[[list[Any]], None], tick: Callable[[], bool], flush: Callable[[float], bool], max_bytes: int
+    ) -> None:
         self._handle = handle
         self._tick = tick
         self._flush = flush
@@ -146,7 +153,7 @@ class Worker:
         while self._requests:
             request = self._requests.popleft()
             with self._working:
-                self._work()
+                self._work(hurry=True)
             request.ok = self._flush_all(request.deadline) if request.outlets else not self._queue
             request.done.set()
         return due
@@ -155,7 +162,7 @@ class Worker:
         if not self._working.acquire(timeout=max(0.0, deadline - time.monotonic())):
             return False
         try:
-            self._work()
+            self._work(hurry=True)
         finally:
             self._working.release()
         return self._flush_all(deadline) if outlets else not self._queue
@@ -167,16 +174,18 @@ class Worker:
             _log.warning("flushing scores failed: %s", type(error).__name__)
             return False
 
-    def _work(self) -> bool:
+    def _work(self, hurry: bool = False) -> bool:
+        """Do what is due and empty the queue; in a ``hurry`` when somebody waits for it."""
         try:
             due = self._tick()
         except Exception as error:
             _log.warning("closing turns failed: %s", type(error).__name__)
             due = True
         while self._queue:
+            hurry = hurry or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
             batch: list[Any] = []
             size = 0
-            while self._queue and len(batch) < 256:
+            while self._queue and len(batch) < (256 if hurry else _COURTEOUS_BATCH):
                 item, bytes_ = self._queue.popleft()
                 batch.append(item)
                 size += bytes_
@@ -186,6 +195,8 @@ class Worker:
                 _log.warning("rendering scores failed: %s", type(error).__name__)
             with self._lock:
                 self._bytes -= size
+            if not hurry and self._queue:
+                time.sleep(_BREATH)
         return due
 
 

@@ -76,7 +76,10 @@ def test_tool_calls_are_taken_as_instrumentations_write_them(call, expected):
     ("given", "message"),
     [
         ({"inptu": "x"}, r"turn\.inptu: unknown key; did you mean 'input'"),
-        ({"tool_calls": [{"name": "t", "argumens": {}}]}, r"turn\.tool_calls\[0\]\.argumens: unknown key; did you mean 'arguments'"),
+        (
+            {"tool_calls": [{"name": "t", "argumens": {}}]},
+            r"turn\.tool_calls\[0\]\.argumens: unknown key; did you mean 'arguments'",
+        ),
         ({"tool_calls": [{}]}, r"turn\.tool_calls\[0\]\.name: a name is required"),
         ({"tool_calls": {}}, r"turn\.tool_calls: .* a list is"),
         ({"duration_s": "fast"}, r"turn\.duration_s: 'fast' is not allowed; a finite number is"),

@@ -38,12 +38,16 @@ TEXT = st.one_of(WORDS, st.text(max_size=40))
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXT)
 PART_KEYS = st.sampled_from(["role", "parts", "type", "content", "text", "name", "id", "arguments", "response", "result", "tool_calls", "function",
                              "data", "lc", "kwargs", "message", "parameters", "properties", "required", "score", "metadata"])  # fmt: skip
-NESTED = st.recursive(SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(PART_KEYS, inner, max_size=4)), max_leaves=12)
+NESTED = st.recursive(
+    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(PART_KEYS, inner, max_size=4)), max_leaves=12
+)
 JSON_TEXT = NESTED.map(lambda value: json.dumps(value, default=str))
 CUT = st.tuples(JSON_TEXT, st.integers(0, 60)).map(lambda pair: pair[0][: pair[1]])
 VALUES = st.one_of(SCALARS, NESTED, JSON_TEXT, CUT)
 ATTRIBUTES = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=10)
-SCOPES = st.sampled_from(["acme.app", "pydantic-ai", "openinference.instrumentation.langchain", "opentelemetry.instrumentation.openai.v1"])
+SCOPES = st.sampled_from(
+    ["acme.app", "pydantic-ai", "openinference.instrumentation.langchain", "opentelemetry.instrumentation.openai.v1"]
+)
 EVENTS = st.lists(st.tuples(st.sampled_from(["exception", "gen_ai.choice", "gen_ai.user.message", "gen_ai.client.inference.operation.details"]), ATTRIBUTES), max_size=2)  # fmt: skip
 
 slow = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -56,7 +60,19 @@ def traces(draw):
         events = [SpanEvent(name, attributes) for name, attributes in draw(EVENTS)]
         logs = [LogPart(name, attributes, draw(VALUES)) for name, attributes in draw(EVENTS)]
         parent = draw(st.integers(0, i))
-        records.append(span(i, parent, draw(TEXT), draw(ATTRIBUTES), scope=draw(SCOPES), events=events, logs=logs, error=draw(st.none() | TEXT), at=i))
+        records.append(
+            span(
+                i,
+                parent,
+                draw(TEXT),
+                draw(ATTRIBUTES),
+                scope=draw(SCOPES),
+                events=events,
+                logs=logs,
+                error=draw(st.none() | TEXT),
+                at=i,
+            )
+        )
     return records
 
 
@@ -76,7 +92,11 @@ def test_any_attributes_give_scores_and_never_an_unexpected_error(records):
     for turn in turns_of(*records):
         for metric in metrics:
             score = metric.evaluate(turn)
-            assert score.status != "error" or score.error_type == "missing_parameter", (metric.name, score.error_type, score.explanation)
+            assert score.status != "error" or score.error_type == "missing_parameter", (
+                metric.name,
+                score.error_type,
+                score.explanation,
+            )
             assert score.value is None or math.isfinite(score.value)
             json.loads(dumps(score.to_dict()))
 

@@ -39,7 +39,10 @@ def test_an_unknown_parameter_is_refused_with_the_nearest():
         oa.get_metric("code_latency", treshold=3)
 
 
-@pytest.mark.parametrize(("name", "params"), [("code_recall_at_k", {"k": 0}), ("code_latency", {"threshold": "fast"}), ("code_max_tokens", {"max_tokens": None})])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("code_recall_at_k", {"k": 0}), ("code_latency", {"threshold": "fast"}), ("code_max_tokens", {"max_tokens": None})],
+)
 def test_a_value_that_is_not_allowed_is_refused(name, params):
     (parameter,) = params
     with pytest.raises(oa.ConfigError, match=rf"^{name}\.{parameter}.*is not allowed"):
@@ -100,7 +103,9 @@ def test_whatever_a_metric_does_becomes_a_score(new_metric, body, status, value,
     assert "secret content" not in (score.explanation or "")
 
 
-@pytest.mark.parametrize(("direction", "value", "passed"), [("up", 0.7, True), ("up", 0.69, False), ("down", 0.7, True), ("down", 0.71, False)])
+@pytest.mark.parametrize(
+    ("direction", "value", "passed"), [("up", 0.7, True), ("up", 0.69, False), ("down", 0.7, True), ("down", 0.71, False)]
+)
 def test_the_threshold_is_inclusive_in_the_metric_s_direction(new_metric, direction, value, passed):
     new_metric(f"return {value}", direction=direction, threshold=0.7)
     assert oa.get_metric("code_mine").evaluate(oa.Turn()).passed is passed

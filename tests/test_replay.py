@@ -78,13 +78,19 @@ def test_a_parent_that_never_came_leaves_the_turn_incomplete(tmp_path):
 
 
 def test_a_value_of_ten_megabytes_is_cut_and_said_to_be(tmp_path):
-    attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}, {"key": "gen_ai.input.messages", "value": {"stringValue": "x" * 10_000_000}}]
+    attributes = [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+        {"key": "gen_ai.input.messages", "value": {"stringValue": "x" * 10_000_000}},
+    ]
     (turn,), _, _ = load(tmp_path, line(attributes=attributes))
     assert turn.truncated
 
 
 def test_not_a_number_is_no_number(tmp_path):
-    attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}, {"key": "operation.cost", "value": {"doubleValue": float("nan")}}]
+    attributes = [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+        {"key": "operation.cost", "value": {"doubleValue": float("nan")}},
+    ]
     (turn,), said, _ = load(tmp_path, line(attributes=attributes))
     assert (turn.cost_usd, said) == (None, [])
 
@@ -137,5 +143,15 @@ def test_protobuf_and_json_say_the_same(tmp_path):
 
         span[key] = base64.b64encode(bytes.fromhex(span[key])).decode()
     (from_message,) = from_proto(json_format.ParseDict(data, ExportTraceServiceRequest()))
-    for name in ("trace_id", "span_id", "parent_id", "remote_parent", "start_ns", "end_ns", "status", "status_message", "attributes"):
+    for name in (
+        "trace_id",
+        "span_id",
+        "parent_id",
+        "remote_parent",
+        "start_ns",
+        "end_ns",
+        "status",
+        "status_message",
+        "attributes",
+    ):
         assert getattr(from_text, name) == getattr(from_message, name), name

@@ -76,7 +76,18 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         if _looks_like_message(raw):
             out.messages.append(_message(raw, role, out))
             return
-        for key in ("messages", "input_messages", "output_messages", "choices", "content", "prompt", "input", "query", "question", "text"):
+        for key in (
+            "messages",
+            "input_messages",
+            "output_messages",
+            "choices",
+            "content",
+            "prompt",
+            "input",
+            "query",
+            "question",
+            "text",
+        ):
             if raw.get(key) not in (None, ""):
                 _add(raw[key], role, out, depth + 1)
                 return
@@ -145,7 +156,9 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         _read_tool_calls(value, message)
         if message.role == "tool" and not message.tool_results:
             call_id = value.get("tool_call_id") or value.get("id")
-            message.tool_results = [ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)]
+            message.tool_results = [
+                ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
+            ]
     if texts:
         message.content = "\n".join(texts) if len(texts) > 1 else texts[0]
     name = value.get("name")
@@ -345,7 +358,11 @@ def unwrap_result(raw: Any) -> Any:
             value = jsonio.loads(raw)
         except ValueError:
             return raw
-    if isinstance(value, list) and value and all(isinstance(item, Mapping) and ("text" in item or item.get("type") == "text") for item in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(item, Mapping) and ("text" in item or item.get("type") == "text") for item in value)
+    ):
         texts = [str(item.get("text", item.get("content", ""))) for item in value]
         return "\n".join(texts)
     if isinstance(value, Mapping):

@@ -11,7 +11,20 @@ from ..spans.record import SpanRecord
 from .content import REDACTED
 from .otel_genai import document, documents
 from .step import (
-    AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN, Step, as_float, as_int, as_text,
+    AGENT,
+    CHAIN,
+    EMBEDDING,
+    GUARDRAIL,
+    HANDOFF,
+    LLM,
+    RERANK,
+    RETRIEVAL,
+    TOOL,
+    UNKNOWN,
+    Step,
+    as_float,
+    as_int,
+    as_text,
 )  # fmt: skip
 
 KINDS = {
@@ -41,7 +54,11 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.user_id is None:
         step.user_id = as_text(get("user.id"))
     if step.agent is None:
-        step.agent = as_text(get("agent.name")) or as_text(get("gen_ai.agent.name")) or (_agent_name(get, record.name) if role == AGENT else None)
+        step.agent = (
+            as_text(get("agent.name"))
+            or as_text(get("gen_ai.agent.name"))
+            or (_agent_name(get, record.name) if role == AGENT else None)
+        )
     if step.input_value is None:
         step.input_value = get("input.value")
     if step.output_value is None:
@@ -71,7 +88,14 @@ def _agent_name(get: Any, span_name: str) -> str | None:
 def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     get = attributes.get
     if step.model is None:
-        step.model = next((text for key in ("llm.response.model_name", "llm.model_name", "llm.request.model_name") if (text := as_text(get(key)))), None)
+        step.model = next(
+            (
+                text
+                for key in ("llm.response.model_name", "llm.model_name", "llm.request.model_name")
+                if (text := as_text(get(key)))
+            ),
+            None,
+        )
     if step.provider is None:
         step.provider = as_text(get("llm.provider")) or as_text(get("llm.system"))
     for field, key in _COUNTS:
@@ -90,7 +114,11 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     if step.tool_definitions is None:
         tools = unflatten(attributes, "llm.tools.")
         if isinstance(tools, list):
-            step.tool_definitions = [item["tool"]["json_schema"] for item in tools if isinstance(item, dict) and isinstance(item.get("tool"), dict) and "json_schema" in item["tool"]]
+            step.tool_definitions = [
+                item["tool"]["json_schema"]
+                for item in tools
+                if isinstance(item, dict) and isinstance(item.get("tool"), dict) and "json_schema" in item["tool"]
+            ]
 
 
 _COUNTS = (
@@ -137,12 +165,18 @@ def _message(flat: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {key: flat[key] for key in ("role", "name", "tool_call_id", "finish_reason") if key in flat}
     parts = flat.get("contents")
     if isinstance(parts, list):
-        out["content"] = [_part(item["message_content"]) for item in parts if isinstance(item, dict) and isinstance(item.get("message_content"), dict)]
+        out["content"] = [
+            _part(item["message_content"])
+            for item in parts
+            if isinstance(item, dict) and isinstance(item.get("message_content"), dict)
+        ]
     else:
         out["content"] = flat.get("content")
     calls = flat.get("tool_calls")
     if isinstance(calls, list):
-        out["tool_calls"] = [item["tool_call"] for item in calls if isinstance(item, dict) and isinstance(item.get("tool_call"), dict)]
+        out["tool_calls"] = [
+            item["tool_call"] for item in calls if isinstance(item, dict) and isinstance(item.get("tool_call"), dict)
+        ]
     elif "function_call_name" in flat:
         out["tool_calls"] = [{"name": flat["function_call_name"], "arguments": flat.get("function_call_arguments_json")}]
     return out
@@ -153,7 +187,11 @@ def _part(flat: dict[str, Any]) -> dict[str, Any]:
     if isinstance(image, dict):
         inner = image.get("image")
         return {"type": "image", "uri": inner.get("url") if isinstance(inner, dict) else None}
-    return {"type": flat.get("type", "text"), "text": flat.get("text"), **{k: v for k, v in flat.items() if k not in ("type", "text")}}
+    return {
+        "type": flat.get("type", "text"),
+        "text": flat.get("text"),
+        **{k: v for k, v in flat.items() if k not in ("type", "text")},
+    }
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:

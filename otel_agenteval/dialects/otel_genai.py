@@ -13,7 +13,21 @@ from .. import jsonio
 from ..model import Document
 from ..spans.record import SpanRecord
 from .step import (
-    AGENT, CHAIN, EMBEDDING, HANDOFF, LLM, MEMORY, RETRIEVAL, SETUP, TOOL, WORKFLOW, Step, as_float, as_int, as_text, first_text,
+    AGENT,
+    CHAIN,
+    EMBEDDING,
+    HANDOFF,
+    LLM,
+    MEMORY,
+    RETRIEVAL,
+    SETUP,
+    TOOL,
+    WORKFLOW,
+    Step,
+    as_float,
+    as_int,
+    as_text,
+    first_text,
 )  # fmt: skip
 
 OPERATIONS = {
@@ -240,7 +254,10 @@ def document(item: Mapping[str, Any]) -> Document:
     if isinstance(metadata, str):
         metadata, _ = jsonio.loads_or_text(metadata)
     more = metadata if isinstance(metadata, Mapping) else {}
-    identity = next((value for value in (item.get("id"), more.get("id"), more.get("doc_id"), more.get("doc_uri")) if value not in (None, "")), None)
+    identity = next(
+        (value for value in (item.get("id"), more.get("id"), more.get("doc_id"), more.get("doc_uri")) if value not in (None, "")),
+        None,
+    )
     content = next((item[key] for key in ("content", "page_content", "text") if item.get(key) is not None), None)
     score = item.get("score")
     return Document(

@@ -21,18 +21,27 @@ from ..score import Score
 
 Mode = Literal["all", "notable", "off"]
 
-ENDING, LATE_ORDER, NO_ROOM, ROOT_ALREADY_ENDED, UNSUPPORTED = "ending", "late_order", "no_room", "root_already_ended", "unsupported"
+ENDING, LATE_ORDER, NO_ROOM, ROOT_ALREADY_ENDED, UNSUPPORTED = (
+    "ending",
+    "late_order",
+    "no_room",
+    "root_already_ended",
+    "unsupported",
+)
 
 
 class ScoreEvent(Event):
     """A score as a span event. Whoever reads its attributes first makes them: an exporter, on a thread that is not the agent's."""
 
+    _limit: int | None = None
+    _made: dict[str, Any] | None = None
+
     def __init__(self, score: Score, time_ns: int, limit: int | None = None) -> None:
         # The base class's fields stay unset: everything that it reads from them is answered below.
         self._score = score
         self._time_ns = time_ns
-        self._limit = limit
-        self._made: dict[str, Any] | None = None
+        if limit is not None:
+            self._limit = limit
 
     @property
     def name(self) -> str:
@@ -130,13 +139,19 @@ class SpanEventOutlet:
 
 
 def _notable(score: Score) -> bool:
-    return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or (score.passed is False and score.direction != "neutral")))
+    return score.status == "error" or (
+        score.status == "ok" and (score.policy == "gate" or (score.passed is False and score.direction != "neutral"))
+    )
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
     """The event's attributes: lean, because every one costs encoding and storage."""
     if score.status == "error":
-        return {names.EVALUATION_NAME: score.metric, names.ERROR_TYPE: score.error_type or "error", names.RESULT_ID: score.result_id}
+        return {
+            names.EVALUATION_NAME: score.metric,
+            names.ERROR_TYPE: score.error_type or "error",
+            names.RESULT_ID: score.result_id,
+        }
     out: dict[str, Any] = {names.EVALUATION_NAME: score.metric, names.SCORE_VALUE: score.value}
     if score.label is not None:
         out[names.SCORE_LABEL] = score.label

@@ -1,4 +1,4 @@
-"""Regular expressions that come from configuration: RE2 only, whose time is linear in the text.
+r"""Regular expressions that come from configuration: RE2 only, whose time is linear in the text.
 
 The standard library's engine can run for hours on a short text; RE2 has no look-around and no back-references, and its
 ``\\b``, ``\\d`` and ``\\w`` mean ASCII.

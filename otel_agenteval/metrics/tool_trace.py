@@ -195,7 +195,11 @@ def code_tool_success(turn: Turn, *, empty_value: Share | None = 1.0, count_deni
     ]
     total = len(calls)
     successful = total - len(failed)
-    why = f"{len(failed)} of {total} calls failed: {', '.join(dict.fromkeys(str(call['name']) for call in failed))}" if failed else None
+    why = (
+        f"{len(failed)} of {total} calls failed: {', '.join(dict.fromkeys(str(call['name']) for call in failed))}"
+        if failed
+        else None
+    )
     return Result(successful / total, explanation=why, detail={"total": total, "successful": successful, "failed": failed})
 
 

@@ -53,10 +53,14 @@ def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
         spans = "pans" in key
         for group in _objects(message[key]):
             resource = _attributes(_object(group.get("resource")).get("attributes"))
-            scopes = group.get("scopeSpans", group.get("scope_spans")) if spans else group.get("scopeLogs", group.get("scope_logs"))
+            scopes = (
+                group.get("scopeSpans", group.get("scope_spans")) if spans else group.get("scopeLogs", group.get("scope_logs"))
+            )
             for scope_group in _objects(scopes):
                 scope = str(_object(scope_group.get("scope")).get("name") or "")
-                for item in _objects(scope_group.get("spans") if spans else scope_group.get("logRecords", scope_group.get("log_records"))):
+                for item in _objects(
+                    scope_group.get("spans") if spans else scope_group.get("logRecords", scope_group.get("log_records"))
+                ):
                     try:
                         yield _span_from_json(item, scope, resource) if spans else _log_from_json(item)
                     except NotASpan as problem:
@@ -93,7 +97,9 @@ def _log_from_json(item: Mapping[str, Any]) -> OtlpLog:
     name = item.get("eventName", item.get("event_name")) or attributes.get("event.name") or ""
     part = LogPart(str(name), attributes, _value(item.get("body"), 0), _integer(item.get("timeUnixNano")))
     return OtlpLog(
-        _id(item.get("traceId", item.get("trace_id")), 16, "trace id"), _id(item.get("spanId", item.get("span_id")), 8, "span id"), part
+        _id(item.get("traceId", item.get("trace_id")), 16, "trace id"),
+        _id(item.get("spanId", item.get("span_id")), 8, "span id"),
+        part,
     )
 
 

@@ -173,7 +173,9 @@ class Assembler:
         nodes[span_id] = owner
         return True
 
-    def start(self, trace_id: int, span_id: int, parent_id: int, role: str | None, span: Any, references: dict[str, Any] | None = None) -> None:
+    def start(
+        self, trace_id: int, span_id: int, parent_id: int, role: str | None, span: Any, references: dict[str, Any] | None = None
+    ) -> None:
         """A span started. ``parent_id`` is 0 for a span without a parent, or with one in another process."""
         trace = self._traces.get(trace_id)
         parent = trace.nodes.get(parent_id) if trace is not None and parent_id else None
@@ -202,7 +204,9 @@ class Assembler:
         if references is not None and owner.references is None:
             owner.references = references
 
-    def end(self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False) -> Sequence[Closed]:
+    def end(
+        self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False
+    ) -> Sequence[Closed]:
         """A span ended, or is ending. Returns what it closed: mostly nothing. ``local_root`` as in :meth:`add`."""
         trace = self._traces.get(trace_id)
         owner = trace.nodes.get(span_id) if trace is not None else None
@@ -228,6 +232,8 @@ class Assembler:
             owner.members.append(span)
         elif len(owner.members) < _PLAIN_KEPT:
             owner.members.append(span)
+            if owner.open and not own:  # the usual end in a trace that is none of ours
+                return ()
         else:
             self.pruned_spans += 1
             if not own:
@@ -365,7 +371,10 @@ class Assembler:
         if trace is None:
             return None
         running = {owner for owner in trace.nodes.values() if not owner.closed}
-        for found in ([owner for owner in running if owner.role in _TURN_ROLES], [owner for owner in running if owner.up is None]):
+        for found in (
+            [owner for owner in running if owner.role in _TURN_ROLES],
+            [owner for owner in running if owner.up is None],
+        ):
             if len(found) == 1:
                 return found[0]
         return None
@@ -373,7 +382,9 @@ class Assembler:
     def _await_loose(self, trace: Trace, now: float) -> None:
         """Set when the trace's spans without a known start are closed: soon after their local root, else when it is idle."""
         limits = self._limits
-        wanted = min(now + (limits.decision_delay if trace.root_seen else limits.idle_timeout), trace.first_seen + limits.max_duration)
+        wanted = min(
+            now + (limits.decision_delay if trace.root_seen else limits.idle_timeout), trace.first_seen + limits.max_duration
+        )
         # Only the idle deadline may move later, and it does so lazily, when the heap hands it out.
         if trace.deadline == 0.0 or wanted < trace.deadline:
             trace.deadline = wanted
@@ -561,5 +572,8 @@ class Assembler:
         if trace.owners == 0:
             self._drop_trace(trace)
         self._remember(trace.trace_id)
-        return [Closed(trace.trace_id, spans, reason, trace.root_seen and reason in ("delay", "root_ended"), logs=trace.logs, size=size)]
-
+        return [
+            Closed(
+                trace.trace_id, spans, reason, trace.root_seen and reason in ("delay", "root_ended"), logs=trace.logs, size=size
+            )
+        ]

@@ -25,7 +25,19 @@ from ..dialects.content import REDACTED, Decoded, arguments_of, decode, unwrap_r
 from ..dialects.reader import read
 from ..dialects.step import AGENT, HANDOFF, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
 from ..model import (
-    AgentRun, CloseReason, Document, ErrorInfo, Handoff, LlmCall, Message, Retrieval, SpanInfo, ToolCall, ToolRequest, Turn, Usage,
+    AgentRun,
+    CloseReason,
+    Document,
+    ErrorInfo,
+    Handoff,
+    LlmCall,
+    Message,
+    Retrieval,
+    SpanInfo,
+    ToolCall,
+    ToolRequest,
+    Turn,
+    Usage,
 )  # fmt: skip
 from ..spans.record import SpanRecord
 
@@ -389,7 +401,11 @@ class _Builder:
             if _is_handoff(step.tool_name) or step.tool_name in _OUTPUT_TOOLS:
                 continue
             outer = self._nearest(step, _TOOL_OR_CALLER)
-            if outer is not None and outer.role == TOOL and (outer.tool_name == step.tool_name or (step.tool_call_id and outer.tool_call_id == step.tool_call_id)):
+            if (
+                outer is not None
+                and outer.role == TOOL
+                and (outer.tool_name == step.tool_name or (step.tool_call_id and outer.tool_call_id == step.tool_call_id))
+            ):
                 _fill(outer, step, _TOOL_MERGED)
                 outer.error = outer.error or step.error
                 continue
@@ -421,7 +437,9 @@ class _Builder:
                 if self.root.role == LLM:
                     continue  # a model call alone: whoever executes the request does it outside of this turn
                 error = self.root.error  # the loop went on to the tool, and what ended it there ended the turn
-            calls.append(ToolCall(request.name, arguments_of(request.arguments), result, error, call_id=request.call_id, agent=step.agent))
+            calls.append(
+                ToolCall(request.name, arguments_of(request.arguments), result, error, call_id=request.call_id, agent=step.agent)
+            )
         return calls
 
     # --- retrieval
@@ -456,7 +474,15 @@ class _Builder:
             parent = next((a for a in self._ancestors(step) if a.role == AGENT), None)
             if parent is not None and parent.agent == step.agent:
                 continue  # the same run, seen by two layers
-            runs.append(AgentRun(step.agent, f"{step.record.span_id:016x}", parent.agent if parent else None, step.record.duration_s, step.error))
+            runs.append(
+                AgentRun(
+                    step.agent,
+                    f"{step.record.span_id:016x}",
+                    parent.agent if parent else None,
+                    step.record.duration_s,
+                    step.error,
+                )
+            )
         return runs
 
     def handoffs(self) -> list[Handoff]:
@@ -536,10 +562,9 @@ _definitions_in_text = lru_cache(maxsize=32)(_read_definitions)
 def _definitions(raw: Any) -> list[tuple[str, dict[str, Any]]]:
     found = []
     for item in raw if isinstance(raw, (list, tuple)) else ():
-        if isinstance(item, str):
-            item, _ = jsonio.loads_or_text(item)
-        if isinstance(item, dict):
-            flat = {**item, **item["function"]} if isinstance(item.get("function"), dict) else item
+        tool = jsonio.loads_or_text(item)[0] if isinstance(item, str) else item
+        if isinstance(tool, dict):
+            flat = {**tool, **tool["function"]} if isinstance(tool.get("function"), dict) else tool
             name = flat.get("name")
             if isinstance(name, str):
                 found.append((name, {key: value for key, value in flat.items() if key != "function"}))
@@ -587,7 +612,11 @@ def _request_of(step: Step, arguments: dict[str, Any] | None, requests: list[Too
         if request.name == step.tool_name:
             wanted = arguments_of(request.arguments)
             bare = step.tool_arguments
-            if wanted == arguments or (arguments is None and wanted is not None and (bare is None or any(jsonio.text_of(v) == jsonio.text_of(bare) for v in wanted.values()))):
+            if wanted == arguments or (
+                arguments is None
+                and wanted is not None
+                and (bare is None or any(jsonio.text_of(v) == jsonio.text_of(bare) for v in wanted.values()))
+            ):
                 requests.remove(request)
                 return request
     return None

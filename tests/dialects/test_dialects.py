@@ -23,7 +23,12 @@ CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
         ({"gen_ai.operation.name": "execute_tool"}, "acme", "x", "tool"),
         ({"gen_ai.operation.name": "retrieval"}, "acme", "x", "retrieval"),
         ({"gen_ai.operation.name": "brand_new"}, "acme", "x", "chain"),
-        ({"gen_ai.operation.name": "brand_new", "gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 1}, "acme", "x", "llm"),
+        (
+            {"gen_ai.operation.name": "brand_new", "gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 1},
+            "acme",
+            "x",
+            "llm",
+        ),
         ({"gen_ai.operation.name": ["chat"]}, "acme", "x", "chain"),
         ({"gen_ai.request.model": "m"}, "acme", "x", "llm"),
         ({"openinference.span.kind": "LLM"}, "acme", "x", "llm"),
@@ -90,7 +95,14 @@ def test_a_fact_in_each_spelling(attributes, field, value):
 
 
 def test_two_dialects_on_one_span_fill_each_other_s_gaps_and_count_once():
-    both = {"openinference.span.kind": "LLM", "llm.model_name": "m", "llm.token_count.prompt": 5, **CHAT, "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 7}
+    both = {
+        "openinference.span.kind": "LLM",
+        "llm.model_name": "m",
+        "llm.token_count.prompt": 5,
+        **CHAT,
+        "gen_ai.usage.input_tokens": 5,
+        "gen_ai.usage.output_tokens": 7,
+    }
     turn = turn_of(agent(1), span(2, 1, attributes=both))
     assert (turn.usage.input_tokens, turn.usage.output_tokens, len(turn.llm_calls)) == (5, 7, 1)
 
@@ -103,15 +115,29 @@ def text(*parts, role="assistant"):
     ("raw", "messages"),
     [
         pytest.param("hello", [("user", "hello")], id="bare text"),
-        pytest.param('[{"role":"user","parts":[{"type":"text","content":"a"},{"type":"text","content":"b"}]}]', [("user", "a\nb")], id="the convention"),
+        pytest.param(
+            '[{"role":"user","parts":[{"type":"text","content":"a"},{"type":"text","content":"b"}]}]',
+            [("user", "a\nb")],
+            id="the convention",
+        ),
         pytest.param([{"role": "human", "content": "a"}], [("user", "a")], id="chat completions"),
         pytest.param([{"role": "user", "content": [{"type": "text", "text": "a"}]}], [("user", "a")], id="content parts"),
         pytest.param({"messages": [{"type": "ai", "data": {"content": "a"}}]}, [("assistant", "a")], id="LangChain dump"),
-        pytest.param({"messages": [[{"lc": 1, "id": ["langchain", "HumanMessage"], "kwargs": {"content": "a"}}]]}, [("user", "a")], id="LangChain constructor"),
-        pytest.param([{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}], [("assistant", "a")], id="Responses item"),
+        pytest.param(
+            {"messages": [[{"lc": 1, "id": ["langchain", "HumanMessage"], "kwargs": {"content": "a"}}]]},
+            [("user", "a")],
+            id="LangChain constructor",
+        ),
+        pytest.param(
+            [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}],
+            [("assistant", "a")],
+            id="Responses item",
+        ),
         pytest.param([{"text": "a"}], [("user", "a")], id="Bedrock blocks"),
         pytest.param([json.dumps({"role": "user", "content": "a"})], [("user", "a")], id="JSON texts in a list"),
-        pytest.param('[{"role":"user","content":"{\\"q\\": 1}"}]', [("user", '{"q": 1}')], id="JSON that the user wrote stays text"),
+        pytest.param(
+            '[{"role":"user","content":"{\\"q\\": 1}"}]', [("user", '{"q": 1}')], id="JSON that the user wrote stays text"
+        ),
         pytest.param({"question": "a"}, [("user", "a")], id="a chain's input"),
         pytest.param(5, [("user", "5")], id="a number"),
         pytest.param(None, [], id="nothing"),
@@ -126,7 +152,10 @@ def test_messages_in_each_shape(raw, messages):
     [
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "f", "arguments": {"a": 1}}]},
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "f", "arguments": '{"a": 1}'}]},
-        {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}],
+        },
         {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}]},
         {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": {"a": 1}}}]},
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": 1}'},

@@ -289,6 +289,22 @@ def test_a_span_in_the_middle_that_is_dropped_does_not_break_the_turn():
         assert (turn.agent, turn.output, [call.name for call in turn.tool_calls]) == ("bot", "Hi.", ["below"])
 
 
+def test_spans_below_a_dropped_one_belong_to_the_agent_that_runs_below_the_request():
+    with Rig(sampler=Dropping("middle", Decision.DROP)) as rig:
+        with rig.tracer.start_as_current_span("POST /chat"), rig.agent(), rig.tracer.start_as_current_span("middle"):
+            rig.chat("hello", "Hi.")
+        assert (rig.turn().agent, rig.turn().output) == ("bot", "Hi.")
+
+
+def test_a_turn_waits_for_an_open_span_below_a_dropped_one():
+    with Rig(sampler=Dropping("middle", Decision.DROP)) as rig:
+        with rig.agent(), rig.tracer.start_as_current_span("middle"):
+            stream = rig.start_chat("hello", "Hi.")
+        assert rig.turns() == []
+        stream.end()
+        assert (rig.turn().output, rig.turn().complete) == ("Hi.", True)
+
+
 def test_spans_below_a_dropped_one_are_counted_as_orphans():
     with Rig(sampler=Dropping("middle", Decision.DROP)) as rig:
         with rig.agent(), rig.tracer.start_as_current_span("middle"):

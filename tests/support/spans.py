@@ -47,7 +47,16 @@ def agent(span_id: int, parent_id: int = 0, name: str = "bot", **more: Any) -> S
     return span(span_id, parent_id, f"invoke_agent {name}", attributes, **{"ms": 100.0, **more})
 
 
-def chat(span_id: int, parent_id: int = 0, *, user: str | None = None, says: str | None = None, calls: list[dict[str, Any]] | None = None, messages: list[dict[str, Any]] | None = None, **more: Any) -> SpanRecord:
+def chat(
+    span_id: int,
+    parent_id: int = 0,
+    *,
+    user: str | None = None,
+    says: str | None = None,
+    calls: list[dict[str, Any]] | None = None,
+    messages: list[dict[str, Any]] | None = None,
+    **more: Any,
+) -> SpanRecord:
     """A model call: what the user said, and what the model answered or which tools it wants."""
     attributes: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", **more.pop("attributes", {})}
     if user is not None:
@@ -68,7 +77,9 @@ def tool(span_id: int, parent_id: int = 0, name: str = "search", **more: Any) ->
 
 def turns_of(*records: SpanRecord) -> list[Turn]:
     """The turns in these spans of one trace."""
-    return [build_turn(group.root, group.members, close_reason="recorded_file", complete=group.root_seen) for group in split(records)]
+    return [
+        build_turn(group.root, group.members, close_reason="recorded_file", complete=group.root_seen) for group in split(records)
+    ]
 
 
 def turn_of(*records: SpanRecord) -> Turn:

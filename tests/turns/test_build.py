@@ -43,7 +43,12 @@ def test_the_output_is_the_text_of_the_call_that_ended_last():
 
 
 def test_the_root_s_own_output_wins():
-    root = agent(1, attributes={"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "final"}]}])})
+    root = agent(
+        1,
+        attributes={
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "final"}]}])
+        },
+    )
     assert turn_of(root, chat(2, 1, says="draft")).output == "final"
 
 
@@ -68,7 +73,9 @@ def test_a_turn_that_ends_on_a_tool_request_has_no_answer():
 
 
 def test_content_that_was_cut_is_marked():
-    turn = turn_of(agent(1), chat(2, 1, attributes={"gen_ai.output.messages": '[{"role":"assistant","parts":[{"type":"text","content":"Par'}))
+    turn = turn_of(
+        agent(1), chat(2, 1, attributes={"gen_ai.output.messages": '[{"role":"assistant","parts":[{"type":"text","content":"Par'})
+    )
     assert turn.truncated
 
 
@@ -92,7 +99,9 @@ def test_the_system_instructions_are_found_beside_and_among_the_messages():
 
 
 def test_tokens_are_summed_over_leaf_calls_and_never_over_the_agent():
-    turn = turn_of(agent(1, attributes=usage(300, 30)), chat(2, 1, attributes=usage(100, 10)), chat(3, 1, attributes=usage(200, 20), at=50))
+    turn = turn_of(
+        agent(1, attributes=usage(300, 30)), chat(2, 1, attributes=usage(100, 10)), chat(3, 1, attributes=usage(200, 20), at=50)
+    )
     assert (turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.total_tokens) == (300, 30, 330)
 
 
@@ -126,7 +135,13 @@ def test_a_tool_span_is_a_call_with_its_arguments_and_result():
         "gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": '{"q":"Paris"}', "gen_ai.tool.call.result": "18 degrees",
     }))  # fmt: skip
     (call,) = turn.tool_calls
-    assert (call.name, call.call_id, call.arguments, call.result, call.agent) == ("search", "c1", {"q": "Paris"}, "18 degrees", "bot")
+    assert (call.name, call.call_id, call.arguments, call.result, call.agent) == (
+        "search",
+        "c1",
+        {"q": "Paris"},
+        "18 degrees",
+        "bot",
+    )
 
 
 def test_arguments_that_a_span_lost_come_from_the_model_s_request():
@@ -136,7 +151,9 @@ def test_arguments_that_a_span_lost_come_from_the_model_s_request():
 
 
 def test_calls_of_a_hand_written_loop_stand_only_in_messages():
-    turn = turn_of(span(1, ms=100), chat(2, 1, user="Weather?", calls=[CALL]), chat(3, 1, messages=[USER, ASKED, ANSWERED], says="18", at=50))
+    turn = turn_of(
+        span(1, ms=100), chat(2, 1, user="Weather?", calls=[CALL]), chat(3, 1, messages=[USER, ASKED, ANSWERED], says="18", at=50)
+    )
     assert [(c.name, c.arguments, c.result) for c in turn.tool_calls] == [("search", {"q": "Paris"}, "18 degrees")]
 
 
@@ -161,7 +178,11 @@ def test_a_failed_tool_is_not_a_failed_turn():
 
 def test_tool_definitions_are_read_once_and_named():
     definitions = json.dumps([{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}])
-    turn = turn_of(agent(1), chat(2, 1, attributes={"gen_ai.tool.definitions": definitions}), chat(3, 1, attributes={"gen_ai.tool.definitions": definitions}))
+    turn = turn_of(
+        agent(1),
+        chat(2, 1, attributes={"gen_ai.tool.definitions": definitions}),
+        chat(3, 1, attributes={"gen_ai.tool.definitions": definitions}),
+    )
     assert turn.tool_definitions == [{"type": "function", "name": "search", "parameters": {"type": "object"}}]
 
 
@@ -183,7 +204,10 @@ def test_a_model_call_that_failed_and_was_repeated_is_no_failure():
 
 
 def test_a_stream_that_nobody_read_to_its_end_is_no_failure():
-    assert turn_of(agent(1, error="GeneratorExit()", events=[SpanEvent("exception", {"exception.type": "GeneratorExit"})])).error is None
+    assert (
+        turn_of(agent(1, error="GeneratorExit()", events=[SpanEvent("exception", {"exception.type": "GeneratorExit"})])).error
+        is None
+    )
 
 
 # --- content beside the span
