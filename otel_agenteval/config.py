@@ -177,7 +177,7 @@ class InlineOptions(_Section):
     metrics: Annotated[Literal["default"] | tuple[str, ...], BeforeValidator(_names)] = "default"
     """``default`` (every reference-free metric that means something on any answer) or a list of metric names."""
     budget: Annotated[float, BeforeValidator(seconds)] = 0.005
-    """Seconds of the agent's thread that one turn may take; the metrics left over run on the worker."""
+    """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the metrics left over run on the worker."""
 
 
 class MetricEntry(_Section):

@@ -5,13 +5,14 @@
     scores = [metric.evaluate(turn)]     # registry.py, metrics/*: what it is worth
     outlet.emit(turn, scores)            # emit/*: span event here, everything else on the worker
 
-The first three run on the agent's thread when the turn closes with its root, so that the span event stands on the span
-that is exported. Everything else, and every turn that closes in another way, is the worker's.
+On the agent's thread only the first runs: an ending root gets a list of events that knows its turn, and the turn is the
+worker's. If an exporter reads the root's events before the worker came, that thread evaluates; in any case once.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
@@ -37,6 +38,8 @@ INLINE_MAX_BYTES = 1024 * 1024
 """A turn that holds more is evaluated on the worker: reading its content would keep the agent waiting."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _RING = 1_000
+_PATIENCE = 5.0
+"""Seconds that a reader of events waits for another thread that is evaluating."""
 _WARM_UP = {
     "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111.",
     "system": "You are an assistant that answers in one sentence and never more than that.",
@@ -54,6 +57,51 @@ class _Work:
     def __init__(self, scored: ScoredTurn, pending: Sequence[BoundMetric]) -> None:
         self.scored = scored
         self.pending = pending
+
+
+class PendingTurn:
+    """What the end of a root closed, not evaluated yet: by the worker, or by who reads the root's events before it."""
+
+    __slots__ = ("_closed", "_done", "_evaluating_in", "_events", "_lock", "_pipeline", "_scored", "_span", "size")
+
+    def __init__(self, pipeline: Pipeline, closed: Closed, span: Any) -> None:
+        self._pipeline = pipeline
+        self._closed: Closed | None = closed
+        self._span = span
+        self._events: Sequence[Any] = ()
+        self._scored: list[ScoredTurn] = []
+        self._done = False
+        self._evaluating_in: int | None = None
+        self._lock = threading.Lock()
+        self.size = closed.size
+
+    def events(self) -> Sequence[Any] | None:
+        """The events of the root, or None while they cannot be had. Never raises into the exporter that asks."""
+        if self._evaluating_in != threading.get_ident():  # else the evaluation itself reads the span's own events
+            self._evaluate()
+        return self._events if self._done else None
+
+    def take(self) -> list[ScoredTurn]:
+        """The scored turns, for the worker: once."""
+        self._evaluate()
+        scored, self._scored = self._scored, []
+        return scored
+
+    def _evaluate(self) -> None:
+        # A forked child can inherit a lock that nobody will release: it goes on without these scores.
+        if self._done or not self._lock.acquire(timeout=_PATIENCE):
+            return
+        try:
+            if self._closed is not None:
+                self._evaluating_in = threading.get_ident()
+                closed, self._closed = self._closed, None
+                self._scored, self._events = self._pipeline.score_deferred(closed, self._span)
+        except Exception as error:
+            self._pipeline.count_emit_error("span_events", type(error).__name__)
+        finally:
+            self._span = self._evaluating_in = None
+            self._done = True
+            self._lock.release()
 
 
 class Pipeline:
@@ -95,6 +143,24 @@ class Pipeline:
 
     # --- on the agent's thread, while the root is ending
 
+    def defer(self, closed: Closed, span: Any) -> PendingTurn | None:
+        """Promise the scores of what this ending root closed; None where they must be made at once."""
+        pending = PendingTurn(self, closed, span)
+        return pending if self.span_events.defer(span, pending.events) else None
+
+    def score_deferred(self, closed: Closed, span: Any) -> tuple[list[ScoredTurn], Sequence[Any]]:
+        """Keep the promise of :meth:`defer`: the scored turns, and the events of the root."""
+        done: list[ScoredTurn] = []
+        events: Sequence[Any] = ()
+        for group in self.groups(closed):
+            scored, _ = self._score(group, closed, None)
+            if group.root.span_id != span.context.span_id:
+                self.span_events.root_already_ended(scored.scores)
+            elif self.span_events.mode != "off":
+                events = self.span_events.events_of(span, scored.scores, group.root.end_ns)
+            done.append(scored)
+        return done, events
+
     def score_inline(self, closed: Closed, span: Any, still_ending: bool) -> list[_Work]:
         """Evaluate what the end of this root closed, and write the span events.
 
@@ -121,7 +187,9 @@ class Pipeline:
         """Evaluate what was closed elsewhere, finish what the budget cut, and render everything."""
         done: list[ScoredTurn] = []
         for item in batch:
-            if item.__class__ is _Work:
+            if item.__class__ is PendingTurn:
+                done.extend(item.take())
+            elif item.__class__ is _Work:
                 if item.pending:
                     more, _, seconds = self._evaluate(item.scored.turn, item.pending, None)
                     item.scored.scores = [*item.scored.scores, *more]

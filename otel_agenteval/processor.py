@@ -115,8 +115,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def _after(self, closed: Sequence[Closed], span: Any) -> None:
         for item in closed:
             if self._is_root(span, item) and item.complete and item.size <= INLINE_MAX_BYTES and self._pipeline.metrics:
+                pending = self._pipeline.defer(item, span) if self._ending_is_called else None
+                if pending is not None:
+                    self._hand_over(pending, pending.size)
+                    continue
                 for work in self._pipeline.score_inline(item, span, still_ending=self._ending_is_called):
-                    self._hand_over(work)
+                    self._hand_over(work, work.scored.size)
             else:
                 self.engine.take([item])
 
@@ -125,8 +129,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
             return item.root is span
         return item.root is not None and item.root.context == span.context  # ``on_end`` gets a copy of the span that started
 
-    def _hand_over(self, work: Any) -> None:
-        if not self.engine.worker.put(work, work.scored.size):
+    def _hand_over(self, work: Any, size: int) -> None:
+        if not self.engine.worker.put(work, size):
             self._pipeline.spans_left_out["queue_full"] += 1
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:

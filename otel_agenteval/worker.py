@@ -18,7 +18,7 @@ _log = logging.getLogger("otel_agenteval")
 
 POLL = 0.25
 """Seconds between two looks at the queue and at open turns."""
-_COURTEOUS_BATCH = 8
+_COURTEOUS_BATCH = 2
 _BREATH = 0.0005
 """An agent's thread cannot run while we do: half a millisecond of work, then a pause in which it gets its turn."""
 _BACKLOG = 2_000

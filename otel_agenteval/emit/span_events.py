@@ -1,9 +1,11 @@
-"""Scores as events on the span that they are about, while it is still ending.
+"""Scores as events on the span that they are about.
 
 The only module that knows the inside of the SDK. The specification says that a span is still mutable in ``OnEnding``; where
 the installed SDK agrees, its public ``add_event`` is used. The Python SDK freezes the span before it calls ``_on_ending``, but
-the ended span that exporters get shares the event list, so an event appended then reaches all of them in any order. Where
-neither works the event is left out and counted; the log event says the same.
+the ended span that exporters get shares the event list. Inside ``_on_ending`` that list is replaced by one that knows where
+its scores come from (:class:`DeferredEvents`): they are made by the worker, or by the first exporter that reads the list if it
+comes earlier, and so reach every exporter in any order, without costing the agent's thread. Where neither works the event is
+left out and counted; the log event says the same.
 
 The application's own events are never evicted: only the room that the span's limit leaves is used, failed and gate scores first.
 """
@@ -11,10 +13,11 @@ The application's own events are never evicted: only the room that the span's li
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.util import BoundedList
 
 from .. import names
 from ..score import Score
@@ -66,32 +69,80 @@ class ScoreEvent(Event):
         return 0
 
 
+class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its stub only
+    """A span's own events and its scores. Reading it makes the scores, if they are not made yet."""
+
+    def __init__(self, own: Any, make: Callable[[], Sequence[Event] | None]) -> None:
+        # The same queue and lock as the list that is replaced: what others still append to that one is here too.
+        self.dropped = own.dropped
+        self._dq: deque[Any] = own._dq
+        self._lock = own._lock
+        self._make: Callable[[], Sequence[Event] | None] | None = make
+
+    def _complete(self) -> None:
+        make = self._make
+        if make is not None:
+            events = make()
+            with self._lock:
+                if self._make is not None and events is not None:
+                    self._make = None
+                    self._dq.extend(events)
+
+    def __len__(self) -> int:
+        self._complete()
+        return super().__len__()
+
+    def __iter__(self) -> Iterator[Any]:
+        self._complete()
+        return super().__iter__()
+
+    def __getitem__(self, index: Any) -> Any:
+        self._complete()
+        return super().__getitem__(index)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return BoundedList.from_seq(self._dq.maxlen, list(self))
+
+
 class SpanEventOutlet:
-    """Appends score events to a turn's root. Runs on the agent's thread: no I/O, no lock but the span's own."""
+    """Puts score events on a turn's root. What runs on the agent's thread does no I/O and takes no lock but the span's own."""
 
     def __init__(self, mode: Mode = "all") -> None:
         self.mode = mode
         self.outcomes: Counter[str] = Counter()
         """Score events by what became of them."""
 
+    def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
+        """Inside the SDK's ``_on_ending(span)``: whoever reads the span's events first gets the scores too. False if it cannot be."""
+        if self.mode == "off":
+            return True
+        events = getattr(span, "_events", None)
+        if events.__class__ is not BoundedList or span.is_recording():
+            return False
+        span._events = DeferredEvents(events, make)
+        return True
+
+    def events_of(self, span: Any, scores: Sequence[Score], time_ns: int) -> list[ScoreEvent]:
+        """The events that :meth:`defer` promised, counted; as many as the span has room for."""
+        chosen = self._chosen(scores)
+        if not chosen:
+            return []
+        held = span._events._dq
+        if held.maxlen is not None:
+            chosen = self._that_fit(chosen, held.maxlen - len(held))
+        limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
+        self.outcomes[ENDING] += len(chosen)
+        return [ScoreEvent(score, time_ns, limit) for score in chosen]
+
     def while_ending(self, span: Any, scores: Sequence[Score], time_ns: int) -> None:
-        """Inside the SDK's ``_on_ending(span)``."""
+        """Inside the SDK's ``_on_ending(span)``, where :meth:`defer` cannot be."""
         chosen = self._chosen(scores)
         if not chosen:
             return
         if span.is_recording():  # an SDK that does as the specification says
             self._add_public(span, chosen, time_ns)
             return
-        events = getattr(span, "_events", None)
-        held = getattr(events, "_dq", None)
-        if events is None or held.__class__ is not deque:
-            self.outcomes[UNSUPPORTED] += len(chosen)
-            return
-        room = len(chosen) if held.maxlen is None else held.maxlen - len(held)
-        chosen = self._that_fit(chosen, room)
-        limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
-        events.extend([ScoreEvent(score, time_ns, limit) for score in chosen])
-        self.outcomes[ENDING] += len(chosen)
+        self.outcomes[UNSUPPORTED] += len(chosen)
 
     def after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
         """Inside ``on_end(span)``, where ``_on_ending`` was never called: exporters that come later see a longer copy."""

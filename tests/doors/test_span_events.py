@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from opentelemetry import trace
@@ -11,6 +14,8 @@ from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, SynchronousMultiS
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+import otel_agenteval as oa
+from otel_agenteval import AgentEvalSpanProcessor
 from otel_agenteval.names import EVENT
 from tests.support.rig import Rig, chat_attributes, events_of
 
@@ -282,6 +287,7 @@ def test_a_turn_larger_than_may_be_read_inline_has_log_events_only():
         assert rig.count("agenteval.span_events").keys() == {("root_already_ended",)}
 
 
+@pytest.mark.usefixtures("spec_sdk")
 def test_a_budget_of_nothing_leaves_the_other_metrics_to_the_worker():
     with Rig({"inline": {"budget": 0}}) as rig:
         rig.run()
@@ -296,3 +302,74 @@ def test_events_on_a_lone_model_call_are_on_its_own_span():
         )
         span.end()
         assert rig.score_events("chat m-1")
+
+
+# --- who evaluates, and when
+
+
+@pytest.fixture
+def evaluations():
+    """A metric that notes the thread of each of its evaluations."""
+    threads = []
+
+    @oa.metric()
+    def code_note_thread(turn):
+        """Notes the thread that evaluates it."""
+        threads.append(threading.get_ident())
+        return 1.0
+
+    return threads
+
+
+NOTED = {"inline": {"metrics": ["code_note_thread"]}}
+
+
+def test_the_agents_thread_does_not_evaluate(evaluations):
+    provider = TracerProvider(shutdown_on_exit=False)
+    processor = AgentEvalSpanProcessor({**NOTED, "outlets": {"prometheus": None}})
+    provider.add_span_processor(processor)
+    evaluations.clear()  # the warm-up
+    with provider.get_tracer("acme.app").start_as_current_span("a", attributes={"gen_ai.operation.name": "invoke_agent"}) as span:
+        pass
+    assert processor.force_flush()
+    assert len(evaluations) == 1
+    assert evaluations[0] != threading.get_ident()
+    assert [event.name for event in span.events] == [EVENT]
+    provider.shutdown()
+
+
+def test_an_exporter_that_is_faster_than_the_worker_gets_the_events_and_the_turn_is_evaluated_once(evaluations):
+    with Rig(NOTED) as rig:
+        evaluations.clear()
+        rig.run()
+        assert EVENT in [event.name for event in rig.exported(ROOT).events]
+        assert evaluations == [threading.get_ident()]
+        assert len(rig.log_events()) == 1
+        assert len(evaluations) == 1
+
+
+def test_two_threads_that_read_at_once_see_the_same_events(evaluations):
+    with Rig(NOTED, attach=False) as rig:
+        rig.provider.add_span_processor(rig.processor)
+        evaluations.clear()
+        with rig.agent() as root:
+            pass
+        with ThreadPoolExecutor(8) as pool:
+            seen = list(pool.map(lambda _: tuple(event.name for event in root.events), range(64)))
+        assert set(seen) == {(EVENT,)}
+        assert len(evaluations) == 1
+
+
+def test_a_copy_of_the_span_keeps_its_events():
+    with Rig() as rig:
+        rig.run()
+        span = rig.exported(ROOT)
+        assert [event.name for event in copy.deepcopy(span._events)] == [event.name for event in span.events]
+
+
+def test_a_metric_that_breaks_the_evaluation_leaves_the_exporter_alone(monkeypatch):
+    with Rig() as rig:
+        monkeypatch.setattr(rig.engine.pipeline, "_score", lambda *_: 1 / 0)
+        rig.run()
+        assert [event.name for event in rig.exported(ROOT).events] == []
+        assert rig.engine.pipeline.emit_errors == {("span_events", "ZeroDivisionError"): 1}
