@@ -130,9 +130,10 @@ def child():
     with trace.use_span(trace.INVALID_SPAN):
         turn(tracer, "child's")
     return handle.flush(10)
-engine.lock.acquire(); engine.worker._lock.acquire(); engine.worker._working.acquire(); engine.telemetry._lock.acquire()
+# in the order in which the worker takes them
+engine.worker._working.acquire(); engine.lock.acquire(); engine.worker._lock.acquire(); engine.telemetry._lock.acquire()
 found = fork(child)
-engine.telemetry._lock.release(); engine.worker._working.release(); engine.worker._lock.release(); engine.lock.release()
+engine.telemetry._lock.release(); engine.worker._lock.release(); engine.lock.release(); engine.worker._working.release()
 print(json.dumps(found))
 """
     assert run(script, tmp_path) is True
