@@ -1,9 +1,9 @@
 """The one chain: spans → turn → scores → outlets.
 
-    closed = assembler.ending(span)      # turns/assembler.py: is this the moment?
+    closed = assembler.end(span)         # turns/assembler.py: is this the moment?
     turn   = build_turn(spans)           # turns/build.py: what happened
     scores = [metric.evaluate(turn)]     # registry.py, metrics/*: what it is worth
-    outlet.emit(turn, scores)            # emit/*: span event here, everything else on the worker
+    outlet.emit(turn, scores)            # emit/*: where it is said
 
 On the agent's thread only the first runs: an ending root gets a list of events that knows its turn, and the turn is the
 worker's. If an exporter reads the root's events before the worker came, that thread evaluates; in any case once.
@@ -35,7 +35,7 @@ from .turns.roots import Group, root_role, split
 _log = logging.getLogger("otel_agenteval")
 
 INLINE_MAX_BYTES = 1024 * 1024
-"""A turn that holds more is evaluated on the worker: reading its content would keep the agent waiting."""
+"""A turn that holds more is the worker's alone, without span events: a synchronous exporter would keep the agent waiting for it."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _RING = 1_000
 _PATIENCE = 5.0
@@ -112,7 +112,7 @@ class Pipeline:
         outlets: where scores leave on the worker.
         telemetry: gets the counts and observations of turns and scores.
         span_events: the outlet that writes on the ending root.
-        budget: seconds of the agent's thread that one turn may take; past it the rest runs on the worker.
+        budget: seconds that one turn may take where it must be evaluated on the agent's thread; past it the rest runs on the worker.
     """
 
     def __init__(

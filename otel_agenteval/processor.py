@@ -1,7 +1,7 @@
 """The door for spans of this process: a SpanProcessor that can stand anywhere in a provider's list.
 
-On the agent's thread it collects, and when a turn's root ends with nothing open below it, evaluates and writes the span
-events. Nothing it does can raise into the agent, block it, or do I/O.
+On the agent's thread it collects, and when a turn's root ends with nothing open below it, promises the span its events and
+hands the turn to the worker. Nothing it does can raise into the agent, block it, or do I/O.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("on_start", error)
 
     def _on_ending(self, span: Span) -> None:
-        """A span is about to end. If that closes its turn, this is the moment to score it, and to write on the span."""
+        """A span is about to end. If that closes its turn, this is the last moment at which the span can get its scores."""
         self._ending_is_called = True
         self._end(span)
 

@@ -1,4 +1,4 @@
-"""One background thread for everything that may wait: rendering scores, deadlines, evaluating turns that closed late.
+"""One background thread for everything that may wait: evaluating turns, rendering scores, deadlines.
 
 The agent's threads only append to a queue that is bounded in bytes; they never wait for the worker. The thread starts with
 the first item, wakes at most a few times a second, and can be missing (before the first item, at exit, in a forked child):
