@@ -22,6 +22,7 @@ from opentelemetry.metrics import get_meter_provider
 from . import __version__, names
 from .clock import SYSTEM_CLOCK, Clock
 from .config import Config
+from .dialects.reader import role_of
 from .emit.base import LateOutlet, Outlet
 from .emit.jsonl import JsonLinesOutlet
 from .emit.log_events import LogEventOutlet, usable
@@ -34,7 +35,6 @@ from .spans.record import SpanRecord
 from .spans.sdk import attributes_of, scope_of
 from .telemetry import Telemetry
 from .turns.assembler import Assembler, Closed, Limits
-from .turns.roots import root_role
 from .worker import Worker
 
 _log = logging.getLogger("otel_agenteval")
@@ -58,9 +58,9 @@ def role_of_span(span: Any) -> str | None:
     if span is None:
         return None
     if span.__class__ is SpanRecord:
-        return root_role(span.attributes, span.scope, span.name)
+        return role_of(span.attributes, span.scope, span.name)
     scope = scope_of(span)
-    return None if scope == names.SCOPE else root_role(attributes_of(span), scope, span.name)
+    return None if scope == names.SCOPE else role_of(attributes_of(span), scope, span.name)
 
 
 class Engine:

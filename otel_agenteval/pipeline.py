@@ -18,6 +18,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .dialects.reader import role_of
 from .emit.accounting import account
 from .emit.base import Outlet, Root, ScoredTurn
 from .emit.span_events import SpanEventOutlet
@@ -30,7 +31,7 @@ from .spans.sdk import from_sdk
 from .telemetry import Telemetry
 from .turns.assembler import Closed
 from .turns.build import build_turn
-from .turns.roots import Group, root_role, split
+from .turns.roots import Group, split
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -273,7 +274,7 @@ class Pipeline:
             groups = split(records)
             if closed.leftover:
                 groups = [
-                    group for group in groups if root_role(group.root.attributes, group.root.scope, group.root.name) is not None
+                    group for group in groups if role_of(group.root.attributes, group.root.scope, group.root.name) is not None
                 ]
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references

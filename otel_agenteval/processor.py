@@ -14,13 +14,12 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from . import names
 from .clock import SYSTEM_CLOCK, Clock
 from .config import Config, load_config
-from .dialects.reader import ROLE_KEYS, is_genai_scope
+from .dialects.reader import ROLE_KEYS, is_genai_scope, role_of
 from .engine import Engine
 from .expect import current_references, expect
 from .exporter import AgentEvalSpanExporter, SafeExporter
 from .pipeline import INLINE_MAX_BYTES
 from .spans.sdk import end_of, start_of
-from .turns.roots import root_role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,7 +78,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if not plain and self._may_be_genai(scope, attributes):
                 if scope == names.SCOPE:
                     return
-                role = root_role(attributes, scope, span.name)
+                role = role_of(attributes, scope, span.name)
                 references = current_references(parent_context)
             with engine.lock:
                 self._assembler.start(trace_id, span_id, parent_id, role, span, references)

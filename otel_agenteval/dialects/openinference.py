@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,11 +32,13 @@ KINDS = {
     "AGENT": AGENT, "CHAIN": CHAIN, "LLM": LLM, "TOOL": TOOL, "RETRIEVER": RETRIEVAL, "EMBEDDING": EMBEDDING, "RERANKER": RERANK,
     "GUARDRAIL": GUARDRAIL, "EVALUATOR": GUARDRAIL, "PROMPT": CHAIN, "DECISION": CHAIN, "UNKNOWN": CHAIN,
 }  # fmt: skip
+MARKS = frozenset(("openinference.span.kind",))
+SCOPES = re.compile(r"openinference\b")
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 
 
-def role_of(attributes: Mapping[str, Any], name: str) -> str | None:
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """The role that the kind attribute says; None where there is none."""
     kind = attributes.get("openinference.span.kind")
     if kind is None:
@@ -49,6 +52,8 @@ def read(record: SpanRecord, step: Step) -> None:
     attributes = record.attributes
     get = attributes.get
     role = step.role
+    if "openinference.span.kind" in attributes:
+        step.framework = record.scope.removeprefix("openinference.instrumentation.") or None
     if step.conversation_id is None:
         step.conversation_id = as_text(get("session.id"))
     if step.user_id is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,18 +15,21 @@ KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL}
 REQUEST_TYPES = {"chat": LLM, "completion": LLM, "rerank": RERANK, "embedding": EMBEDDING}
 
 
-_MARKS = frozenset((
+MARKS = frozenset((
     "traceloop.span.kind", "traceloop.entity.name", "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role",
     "gen_ai.prompt.0.content", "gen_ai.completion.0.role", "gen_ai.completion.0.content", "traceloop.workflow.name",
 ))  # fmt: skip
 
 
-def speaks(attributes: Mapping[str, Any]) -> bool:
-    """Whether a span has any of this dialect's own attributes."""
-    return not _MARKS.isdisjoint(attributes)
+SCOPES = re.compile(
+    r"""traceloop|opentelemetry\.instrumentation\.(anthropic|langchain|llamaindex|crewai|bedrock|cohere|google_generativeai|mistralai|groq
+        |ollama|together|replicate|watsonx|alephalpha|haystack|mcp|agno|writer|transformers|sagemaker|weaviate|pinecone|chromadb|qdrant
+        |milvus|lancedb|marqo)""",
+    re.VERBOSE,
+)
 
 
-def role_of(attributes: Mapping[str, Any]) -> str | None:
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """The role that the entity kind or the request type says; None where there is neither."""
     kind = attributes.get("traceloop.span.kind")
     if kind is not None:

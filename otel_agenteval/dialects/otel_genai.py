@@ -6,6 +6,7 @@ siblings, ``gen_ai.choice``, ``gen_ai.client.inference.operation.details``) and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from .step import (
     CHAIN,
     EMBEDDING,
     HANDOFF,
+    INNER,
     LLM,
     MEMORY,
     RETRIEVAL,
@@ -34,13 +36,13 @@ OPERATIONS = {
     "chat": LLM, "generate_content": LLM, "text_completion": LLM, "completion": LLM, "embeddings": EMBEDDING, "embedding": EMBEDDING,
     "retrieval": RETRIEVAL, "vector_db_retrieve": RETRIEVAL, "execute_tool": TOOL, "invoke_agent": AGENT, "create_agent": SETUP,
     "invoke_workflow": WORKFLOW, "invoke_swarm": WORKFLOW, "invoke_graph": WORKFLOW, "agent_handoff": HANDOFF, "handoff": HANDOFF,
-    "plan": CHAIN, "execute_task": CHAIN, "execute_event_loop_cycle": CHAIN, "fetch_response": CHAIN,
+    **dict.fromkeys(("plan", "execute_task", "execute_event_loop_cycle", "fetch_response"), INNER),
     **dict.fromkeys(("create_memory_store", "delete_memory_store", "create_memory", "update_memory"), MEMORY),
     **dict.fromkeys(("upsert_memory", "search_memory", "delete_memory"), MEMORY),
 }  # fmt: skip
 
-INNER_OPERATIONS = frozenset(("plan", "execute_task", "execute_event_loop_cycle", "fetch_response"))
-"""Operations inside an agent's run: a span of theirs never stands for a whole turn."""
+MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model"))
+SCOPES = re.compile(r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai)\b)")
 
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
@@ -49,7 +51,7 @@ _MESSAGE_EVENTS = {
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
-def role_of(attributes: Mapping[str, Any]) -> str | None:
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """The role that the operation name says, or that a model and its usage imply; None without GenAI attributes."""
     operation = attributes.get("gen_ai.operation.name")
     if operation is not None:

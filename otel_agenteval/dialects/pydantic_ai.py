@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ..spans.record import SpanRecord
 from .step import AGENT, TOOL, Step, as_text
 
-SCOPES = ("pydantic-ai", "logfire.pydantic_ai", "pydantic_ai")
+MARKS = frozenset(("pydantic_ai.all_messages",))
+SCOPES = re.compile(r"(pydantic[-_]ai|logfire\.pydantic_ai)$")
 _NAMES = (("agent run", AGENT), ("running tool", TOOL))
 
 
-def role_of(attributes: Mapping[str, Any], name: str) -> str | None:
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """Versions 1 and 2 say the role only in the span's name."""
     if "model_name" in attributes and "agent_name" in attributes:
         return AGENT

@@ -6,57 +6,83 @@ dialect that is present fills the fields that those before it left open.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from ..model import ErrorInfo
 from ..spans.record import ERROR, SpanRecord
 from . import openinference, openllmetry, otel_genai, pydantic_ai
-from .step import TOOL, UNKNOWN, Step, as_text
+from .step import CHAIN, TOOL, UNKNOWN, Step, as_text
 
-_SCOPES = re.compile(
-    r"""^(openinference\b|pydantic[-_]ai$|logfire(\.|$)|strands|traceloop|langfuse|com\.anthropic\.|gcp\.vertex\.agent|google[._]adk
-        |mlflow|ai$|agent_framework|haystack|crewai|llama[-_]?index|smolagents|dspy|autogen|semantic_kernel
-        |opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|anthropic|langchain|llamaindex|crewai|bedrock|cohere
-        |google_generativeai|google_genai|vertexai|mistralai|groq|ollama|together|replicate|watsonx|alephalpha|haystack|mcp|agno|writer|transformers
-        |sagemaker|weaviate|pinecone|chromadb|qdrant|milvus|lancedb|marqo)))""",
-    re.VERBOSE,
-)
-_known_scopes: dict[str, bool] = {}
 
-ROLE_KEYS = frozenset((
-    "gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model", "openinference.span.kind",
-    "traceloop.span.kind", "llm.request.type",
-))  # fmt: skip
+class Dialect(Protocol):
+    """A module that reads one instrumentation's way of writing."""
+
+    MARKS: frozenset[str]
+    """Attribute keys of its own: a span that has one of them speaks it."""
+    SCOPES: Any
+    """A compiled pattern: a span of an instrumentation scope that matches from its start speaks it, whatever it carries."""
+
+    def role_of(self, attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+        """The role that a span has, as far as it says so by now; None where it does not say."""
+
+    def read(self, record: SpanRecord, step: Step) -> None:
+        """Fill what this dialect says and nobody said before."""
+
+
+DIALECTS: tuple[Dialect, ...] = (openinference, otel_genai, openllmetry, pydantic_ai)
+"""In the order in which they are asked: the first one's word counts."""
+
+ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
 """A span of an application's own scope that has none of these attributes is not GenAI (one C call: ``isdisjoint``)."""
+
+_MAX_KNOWN = 4_096
+_known_scopes: dict[str, bool] = {}
+_spoken: dict[tuple[str, frozenset[str]], tuple[Dialect, ...]] = {}
 
 
 def is_genai_scope(scope: str) -> bool:
     """Whether an instrumentation scope writes GenAI spans; some of them say a span's role only at its end."""
     known = _known_scopes.get(scope)
     if known is None:
-        if len(_known_scopes) > 1_000:
+        if len(_known_scopes) >= _MAX_KNOWN:
             _known_scopes.clear()
-        known = _known_scopes[scope] = _SCOPES.match(scope) is not None
+        known = _known_scopes[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
     return known
+
+
+def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
+    """The dialects that a span speaks, in the order in which they are asked."""
+    key = (scope, ROLE_KEYS.intersection(attributes))
+    found = _spoken.get(key)
+    if found is None:
+        if len(_spoken) >= _MAX_KNOWN:
+            _spoken.clear()
+        found = _spoken[key] = tuple(
+            dialect
+            for dialect in DIALECTS  # the convention's attributes turn up beside everybody else's
+            if dialect is otel_genai or not dialect.MARKS.isdisjoint(key[1]) or dialect.SCOPES.match(scope)
+        )
+    return found
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """A span's role from what it says so far: None is not GenAI, ``unknown`` is GenAI that has not said what."""
-    if attributes and not ROLE_KEYS.isdisjoint(attributes):
-        if "openinference.span.kind" in attributes:
-            return openinference.role_of(attributes, name)
-        role = otel_genai.role_of(attributes)
-        if "traceloop.span.kind" in attributes or "llm.request.type" in attributes:
-            told = openllmetry.role_of(attributes)
-            # both speak: the convention's operation is finer, except for what it has no word for
-            return told if role is None or (told is not None and role == "chain") else role
-        if role is not None:
-            return role
-    if scope and is_genai_scope(scope):
-        return (pydantic_ai.role_of(attributes, name) if scope in pydantic_ai.SCOPES else None) or UNKNOWN
-    return None
+    if ROLE_KEYS.isdisjoint(attributes) and not is_genai_scope(scope):
+        return None
+    return _role(spoken(attributes, scope), attributes, scope, name)
+
+
+def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The first word counts, except that any other says more than ``chain``."""
+    role = None
+    for dialect in dialects:
+        told = dialect.role_of(attributes, scope, name)
+        if told is not None and (role is None or role == CHAIN):
+            role = told
+            if role != CHAIN:
+                break
+    return UNKNOWN if role is None and is_genai_scope(scope) else role
 
 
 _WHO = frozenset(("session.id", "user.id", "enduser.id"))
@@ -66,16 +92,12 @@ def read(record: SpanRecord) -> Step:
     """Everything that a span says, in any dialect. A span without a role is an application's own."""
     step = Step(record)
     attributes = record.attributes
-    role = step.role = role_of(attributes, record.scope, record.name)
+    scope = record.scope
+    dialects = spoken(attributes, scope)
+    role = step.role = _role(dialects, attributes, scope, record.name)
     if role is not None:
-        if "openinference.span.kind" in attributes:
-            openinference.read(record, step)
-            step.framework = record.scope.removeprefix("openinference.instrumentation.") or None
-        otel_genai.read(record, step)
-        if openllmetry.speaks(attributes):
-            openllmetry.read(record, step)
-        if record.scope in pydantic_ai.SCOPES:
-            pydantic_ai.read(record, step)
+        for dialect in dialects:
+            dialect.read(record, step)
         if step.tool_name is None and role == TOOL:
             step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _WHO.isdisjoint(attributes):

@@ -9,6 +9,8 @@ from ..spans.record import SpanRecord
 
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"
 RERANK, GUARDRAIL, MEMORY, CHAIN, HANDOFF, SETUP = "rerank", "guardrail", "memory", "chain", "handoff", "setup"
+INNER = "inner"
+"""A step of an agent's own loop (a cycle, a plan, a task): it never stands for a whole turn."""
 UNKNOWN = "unknown"
 """A GenAI instrumentation's span that has not said yet what it is."""
 

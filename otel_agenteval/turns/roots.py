@@ -11,9 +11,7 @@ started, or to the trace's only turn; when it holds a model call or an agent of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from ..dialects.otel_genai import INNER_OPERATIONS
 from ..dialects.reader import role_of
 from ..dialects.step import AGENT, CHAIN, LLM, WORKFLOW
 from ..spans.record import SpanRecord
@@ -37,17 +35,8 @@ class _Node:
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
-        self.role = root_role(record.attributes, record.scope, record.name)
+        self.role = role_of(record.attributes, record.scope, record.name)
         self.children: list[_Node] = []
-
-
-def root_role(attributes: Any, scope: str, name: str) -> str | None:
-    """The role as far as roots are concerned: a chain inside an agent's loop is none."""
-    role = role_of(attributes, scope, name)
-    if role == CHAIN:
-        operation = attributes.get("gen_ai.operation.name")
-        return None if operation.__class__ is str and operation in INNER_OPERATIONS else role
-    return role
 
 
 def split(records: Iterable[SpanRecord]) -> list[Group]:
