@@ -42,7 +42,10 @@ OPERATIONS = {
 }  # fmt: skip
 
 MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model"))
-SCOPES = re.compile(r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai)\b)")
+SCOPES = re.compile(
+    r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai))|com\.anthropic\.|strands\b|logfire(\.|$)"
+)
+"""Instrumentations that write the convention's attributes and hardly anything else."""
 
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
