@@ -20,6 +20,7 @@ from .expect import current_references, expect
 from .exporter import AgentEvalSpanExporter, SafeExporter
 from .pipeline import INLINE_MAX_BYTES
 from .spans.sdk import end_of, start_of
+from .turns.assembler import PLAIN_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,30 +57,50 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine = Engine(load_config(config), logger_provider=logger_provider, meter_provider=meter_provider, clock=clock)
         self._assembler = self.engine.assembler
         self._pipeline = self.engine.pipeline
+        self._traces = self._assembler.traces
         self._active = False
         self._passive = not self.engine.enabled
         self._ending_is_called = False
         self._plain_scopes: dict[str, bool] = {}
         """Scopes that no GenAI instrumentation has: a span of theirs is GenAI only by its attributes."""
 
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+    def on_start(self, span: Any, parent_context: Context | None = None) -> None:
         """Note that a span is open."""
+        try:
+            # Nearly every span is below one that is known, and this is all there is to do: written out flat, because
+            # an agent waits for it. An SDK whose spans are made otherwise goes the long way.
+            parent = span._parent
+            trace = self._traces.get(parent[0]) if parent is not None else None
+            if trace is not None:
+                owner: Any = trace.nodes.get(parent[1])
+                if (owner.takes_all and not expect.in_use) or (
+                    self._plain_scopes.get(span._instrumentation_scope._name) and ROLE_KEYS.isdisjoint(span._attributes._dict)
+                ):
+                    with self.engine.lock:
+                        if owner.heir is None and not parent[2]:
+                            trace.nodes[span._context[1]] = owner
+                            owner.open += 1
+                            return
+        except Exception:  # noqa: S110 - the long way tells faults from other SDKs
+            pass
+        self._start(span, parent_context)
+
+    def _start(self, span: Span, parent_context: Context | None) -> None:
         try:
             if not self._active and not self._activate(span):
                 return
             trace_id, span_id, parent_id, scope, attributes = start_of(span)
-            plain = self._plain_scopes.get(scope, False) and ROLE_KEYS.isdisjoint(attributes)
-            engine = self.engine
-            if parent_id and (plain or not expect.in_use):  # nearly every span is below one that is known
-                with engine.lock:
-                    if self._assembler.join(trace_id, span_id, parent_id, plain):
-                        return
+            plain = self._plain_scopes.get(scope)
+            if plain is None:
+                plain = self._learn(scope)
             role = references = None
-            if not plain and self._may_be_genai(scope, attributes):
+            if not (plain and ROLE_KEYS.isdisjoint(attributes)):
                 if scope == names.SCOPE:
                     return
                 role = role_of(attributes, scope, span.name)
-                references = current_references(parent_context)
+                if expect.in_use and role is not None:
+                    references = current_references(parent_context)
+            engine = self.engine
             with engine.lock:
                 self._assembler.start(trace_id, span_id, parent_id, role, span, references)
             if engine.worker.idle:
@@ -87,9 +108,27 @@ class AgentEvalSpanProcessor(SpanProcessor):
         except Exception as error:
             self.engine.failed("on_start", error)
 
-    def _on_ending(self, span: Span) -> None:
+    def _on_ending(self, span: Any) -> None:
         """A span is about to end. If that closes its turn, this is the last moment at which the span can get its scores."""
         self._ending_is_called = True
+        try:
+            context = span._context
+            span_id = context[1]
+            owner: Any = self._traces[context[0]].nodes[span_id]
+            attributes = span._attributes._dict
+            engine = self.engine
+            with engine.lock:
+                if owner.open > 1 and not owner.closed and owner.span_id != span_id:
+                    if owner.genai:
+                        done = self._assembler.end_below(owner, span, attributes)
+                    elif done := len(owner.members) < PLAIN_KEPT and ROLE_KEYS.isdisjoint(attributes):
+                        owner.open -= 1
+                        owner.members.append(span)
+                    if done:
+                        engine.spans_received += 1
+                        return
+        except Exception:  # noqa: S110 - the long way tells faults from other SDKs
+            pass
         self._end(span)
 
     def on_end(self, span: ReadableSpan) -> None:
@@ -145,12 +184,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._active = False
         self.engine.shutdown()
 
-    def _may_be_genai(self, scope: str, attributes: Mapping[str, Any]) -> bool:
-        """Whether a span can have a role; learns which scopes say nothing about it."""
-        genai_scope = scope == names.SCOPE or is_genai_scope(scope)
-        if not genai_scope and len(self._plain_scopes) < _MAX_SCOPES:
-            self._plain_scopes[scope] = True
-        return genai_scope or not ROLE_KEYS.isdisjoint(attributes)
+    def _learn(self, scope: str) -> bool:
+        """Whether a scope is an application's own: most spans are asked about by scopes that were seen before."""
+        plain = scope != names.SCOPE and not is_genai_scope(scope)
+        if len(self._plain_scopes) < _MAX_SCOPES:
+            self._plain_scopes[scope] = plain
+        return plain
 
     def _activate(self, span: Span) -> bool:
         """The first span: whether this processor is the one of its kind that works here."""

@@ -28,7 +28,7 @@ from ..spans.record import LogPart
 
 _OWNER_ROLES = ROOT_ROLES | {UNKNOWN}
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
-_PLAIN_KEPT = 256
+PLAIN_KEPT = 256
 """Spans kept of a trace that has shown no GenAI span yet."""
 _RECENT = 4_096
 _PER_TICK = 3_000
@@ -77,6 +77,8 @@ class Owner:
     def __init__(self, span: Any, role: str | None, span_id: int, up: Owner | None) -> None:
         self.span = span
         self.role = role
+        self.takes_all = role in _OWNER_ROLES
+        """Whether whatever starts below it counts towards it, whatever it is."""
         self.span_id = span_id
         self.up = up
         """The application's span that this one counts towards as a whole."""
@@ -136,9 +138,10 @@ class Assembler:
         self._limits = limits
         self._max_spans = limits.max_spans
         self._max_bytes = limits.max_bytes
+        self._total_bytes = limits.total_bytes
         self._role = role
         self._now = now
-        self._traces: OrderedDict[int, Trace] = OrderedDict()
+        self.traces: OrderedDict[int, Trace] = OrderedDict()
         self._tops: dict[Owner, Trace] = {}
         """Open owners that count towards none, by age: the first is the next to reach ``max_duration``."""
         self._heap: list[tuple[float, int, Trace, Owner | None]] = []
@@ -156,28 +159,11 @@ class Assembler:
 
     # --- spans of this process
 
-    def join(self, trace_id: int, span_id: int, parent_id: int, plain: bool) -> bool:
-        """The usual start of a span: below one that may be a turn root, or ``plain`` (not GenAI) below any; else False."""
-        trace = self._traces.get(trace_id)
-        if trace is None:
-            return False
-        nodes = trace.nodes
-        owner = nodes.get(parent_id)
-        if owner is None:
-            return False
-        while owner.heir is not None:
-            owner = owner.heir
-        if not plain and owner.role not in _OWNER_ROLES:
-            return False
-        owner.open += 1
-        nodes[span_id] = owner
-        return True
-
     def start(
         self, trace_id: int, span_id: int, parent_id: int, role: str | None, span: Any, references: dict[str, Any] | None = None
     ) -> None:
         """A span started. ``parent_id`` is 0 for a span without a parent, or with one in another process."""
-        trace = self._traces.get(trace_id)
+        trace = self.traces.get(trace_id)
         parent = trace.nodes.get(parent_id) if trace is not None and parent_id else None
         if parent is None and parent_id:
             self._note_orphan(trace_id)
@@ -185,7 +171,7 @@ class Assembler:
         if trace is None or parent is None:
             now = self._now()
             if trace is None:
-                trace = self._traces[trace_id] = Trace(trace_id, now)
+                trace = self.traces[trace_id] = Trace(trace_id, now)
             owner = self._new_owner(trace, span, role, span_id, None)
             owner.started = now
             self._tops[owner] = trace
@@ -208,7 +194,7 @@ class Assembler:
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False
     ) -> Sequence[Closed]:
         """A span ended, or is ending. Returns what it closed: mostly nothing. ``local_root`` as in :meth:`add`."""
-        trace = self._traces.get(trace_id)
+        trace = self.traces.get(trace_id)
         owner = trace.nodes.get(span_id) if trace is not None else None
         if trace is None or owner is None:
             return () if self._role(span) is None else self.add(trace_id, span, size_of(attributes), local_root)
@@ -230,7 +216,7 @@ class Assembler:
             owner.size += size
             self._size += size
             owner.members.append(span)
-        elif len(owner.members) < _PLAIN_KEPT:
+        elif len(owner.members) < PLAIN_KEPT:
             owner.members.append(span)
             if owner.open and not own:  # the usual end in a trace that is none of ours
                 return ()
@@ -239,6 +225,9 @@ class Assembler:
             if not own:
                 del trace.nodes[span_id]
         if owner.open == 0:
+            if trace.owners == 1 and owner.role in _TURN_ROLES and not (owner.closed or trace.loose):  # what most turns are
+                self.traces.pop(trace_id, None)
+                return (self._close(trace, owner, "root_ended", complete=True),)
             return self._complete(trace, owner)
         if owner.closed:
             return ()
@@ -249,17 +238,32 @@ class Assembler:
             return self._enforce(trace, owner)
         return ()
 
+    def end_below(self, owner: Owner, span: Any, attributes: dict[str, Any]) -> bool:
+        """The usual end of a span of a turn in which more is open. False, with nothing done, when it needs :meth:`end`."""
+        members = owner.members
+        size = 512
+        for value in attributes.values():
+            if value.__class__ is str:
+                size += len(value)
+        if owner.size + size > self._max_bytes or len(members) >= self._max_spans or self._size + size > self._total_bytes:
+            return False
+        owner.size += size
+        self._size += size
+        owner.open -= 1
+        members.append(span)
+        return True
+
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
         """A span arrived without having announced its start. ``local_root``: it has no parent, or a remote one."""
-        if trace_id in self._recent and trace_id not in self._traces:
+        if trace_id in self._recent and trace_id not in self.traces:
             self._note_late(trace_id)
             return []
         now = self._now()
-        trace = self._traces.get(trace_id)
+        trace = self.traces.get(trace_id)
         if trace is None:
-            trace = self._traces[trace_id] = Trace(trace_id, now)
+            trace = self.traces[trace_id] = Trace(trace_id, now)
         trace.last_seen = now
         trace.loose.append(span)
         trace.loose_size += size
@@ -277,7 +281,7 @@ class Assembler:
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart) -> bool:
         """A log record that belongs to a span of an open turn; False when there is none (any more)."""
-        trace = self._traces.get(trace_id)
+        trace = self.traces.get(trace_id)
         if trace is None:
             return False
         if trace.logs is None:
@@ -304,10 +308,10 @@ class Assembler:
                 break
             when, _, trace, owner = heapq.heappop(self._heap)
             if owner is not None:
-                if owner.closed or owner.deadline != when or self._traces.get(trace.trace_id) is not trace:
+                if owner.closed or owner.deadline != when or self.traces.get(trace.trace_id) is not trace:
                     continue
                 closed.extend(self._force(trace, owner, "delay"))
-            elif trace.deadline == when and self._traces.get(trace.trace_id) is trace and trace.loose:
+            elif trace.deadline == when and self.traces.get(trace.trace_id) is trace and trace.loose:
                 due = min(trace.last_seen + self._limits.idle_timeout, trace.first_seen + self._limits.max_duration)
                 if not trace.root_seen and due > now:
                     trace.deadline = due
@@ -328,15 +332,15 @@ class Assembler:
     def close_all(self, reason: CloseReason) -> list[Closed]:
         """Close everything, oldest first: shutdown evaluates, it throws nothing away."""
         closed: list[Closed] = []
-        for trace in list(self._traces.values()):
+        for trace in list(self.traces.values()):
             closed.extend(self._close_trace(trace, reason))
         return closed
 
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it, and scores it when it ends."""
-        for trace_id in self._traces:
+        for trace_id in self.traces:
             self._remember(trace_id)
-        self._traces.clear()
+        self.traces.clear()
         self._tops.clear()
         self._heap.clear()
         self._size = 0
@@ -346,7 +350,7 @@ class Assembler:
     @property
     def open_turns(self) -> int:
         """Traces with open or waiting spans."""
-        return len(self._traces)
+        return len(self.traces)
 
     @property
     def size(self) -> int:
@@ -405,13 +409,13 @@ class Assembler:
         if owner.deadline == 0.0 or when < owner.deadline:  # never later
             owner.deadline = when
             heapq.heappush(self._heap, (when, next(self._sequence), trace, owner))
-            if len(self._heap) > 2 * len(self._traces) + 1_024:
+            if len(self._heap) > 2 * len(self.traces) + 1_024:
                 self._heap = [entry for entry in self._heap if self._alive(entry)]
                 heapq.heapify(self._heap)
 
     def _alive(self, entry: tuple[float, int, Trace, Owner | None]) -> bool:
         when, _, trace, owner = entry
-        if self._traces.get(trace.trace_id) is not trace:
+        if self.traces.get(trace.trace_id) is not trace:
             return False
         return trace.deadline == when if owner is None else not owner.closed and owner.deadline == when
 
@@ -529,8 +533,8 @@ class Assembler:
     def _evict(self) -> list[Closed]:
         limits = self._limits
         closed: list[Closed] = []
-        while self._traces and (len(self._traces) > limits.max_open or self._size > limits.total_bytes):
-            closed.extend(self._close_trace(next(iter(self._traces.values())), "evicted"))
+        while self.traces and (len(self.traces) > limits.max_open or self._size > limits.total_bytes):
+            closed.extend(self._close_trace(next(iter(self.traces.values())), "evicted"))
         return closed
 
     def _force(self, trace: Trace, owner: Owner, reason: CloseReason) -> list[Closed]:
@@ -550,7 +554,7 @@ class Assembler:
         return closed
 
     def _drop_trace(self, trace: Trace) -> None:
-        self._traces.pop(trace.trace_id, None)
+        self.traces.pop(trace.trace_id, None)
         trace.nodes = {}
 
     def _close_trace(self, trace: Trace, reason: CloseReason) -> list[Closed]:

@@ -36,8 +36,7 @@ class House:
         self.spans[name] = Live(name, role)
         self.ids[name] = len(self.ids) + 1
         parent_id = self.ids[parent] if parent else 0
-        if not (parent_id and self.assembler.join(T, self.ids[name], parent_id, role is None)):
-            self.assembler.start(T, self.ids[name], parent_id, role, self.spans[name])
+        self.assembler.start(T, self.ids[name], parent_id, role, self.spans[name])
         if late_role:
             self.spans[name].role = late_role
 
