@@ -161,6 +161,8 @@ class TurnOptions(_Section):
     """Seconds after its first span at which a turn closes whatever happens."""
     decision_delay: Annotated[Literal["auto"] | float, BeforeValidator(_delay)] = "auto"
     """Seconds to wait after the root's end for spans that are still open or under way; ``auto`` fits the door."""
+    stitch_timeout: Annotated[float, BeforeValidator(seconds)] = 30.0
+    """Seconds that a model call which is a trace of its own, and asked for a tool, waits for the call that brings the result; 0 joins none."""
     max_open: Count = 50_000
     """Turns held open; past it the oldest is closed and evaluated."""
     max_spans: Count = 2_000

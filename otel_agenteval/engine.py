@@ -35,6 +35,7 @@ from .spans.record import SpanRecord
 from .spans.sdk import attributes_of, scope_of
 from .telemetry import Telemetry
 from .turns.assembler import Assembler, Closed, Limits
+from .turns.roots import Group
 from .worker import Worker
 
 _log = logging.getLogger("otel_agenteval")
@@ -106,6 +107,8 @@ class Engine:
             self.telemetry,
             self.span_events,
             config.inline.budget,
+            limits.stitch_timeout,
+            clock.monotonic,
         )
         self.pipeline.warm_up()
         self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes)
@@ -146,18 +149,24 @@ class Engine:
     def take(self, closed: Iterable[Closed]) -> None:
         """Give closed turns to the worker, which evaluates them. What does not fit its queue is counted."""
         for item in closed:
-            if (item.spans or item.sole) and not self.worker.put(item, item.size):
+            if (item.spans or item.sole or item.late) and not self.worker.put(item, item.size):
                 self.pipeline.spans_left_out["queue_full"] += len(item.spans)
 
     def tick(self) -> bool:
         """Close what has waited long enough; whether anything still waits."""
         with self.lock:
             closed = self.assembler.tick()
-            open_turns = self.assembler.open_turns
+            waiting = self.assembler.waiting
         self.take(closed)
+        self._take_groups(self.pipeline.due())
         for _ in range(len(self.assembler.late_ages)):
             self.telemetry.observe(names.LATE_SPAN_AGE, self.assembler.late_ages.popleft())
-        return open_turns > 0
+        return waiting or self.pipeline.waiting > 0
+
+    def _take_groups(self, groups: Iterable[Group]) -> None:
+        for group in groups:
+            if not self.worker.put(group, group.size):
+                self.pipeline.spans_left_out["queue_full"] += len(group.members)
 
     def failed(self, where: str, error: BaseException) -> None:
         """A fault of ours, kept away from the agent: counted, and logged the first time, without content."""
@@ -205,6 +214,7 @@ class Engine:
     def _close_open(self, reason: Any) -> None:
         with self.lock:
             closed = self.assembler.close_all(reason)
+        self._take_groups(self.pipeline.stop_waiting())
         self.take(closed)
 
     def after_fork_in_child(self) -> None:
@@ -212,6 +222,7 @@ class Engine:
         self.lock = threading.Lock()
         self.assembler.forget()
         self.telemetry.after_fork_in_child()
+        self.pipeline.after_fork_in_child()
         self.spans_received = 0
         for counted in (self.failures, self.span_events.outcomes, self.pipeline.spans_left_out, self.pipeline.emit_errors):
             counted.clear()

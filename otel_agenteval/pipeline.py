@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .dialects.reader import role_of
@@ -30,7 +30,8 @@ from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values
 from .spans.sdk import from_sdk
 from .telemetry import Telemetry
 from .turns.assembler import Closed
-from .turns.build import build_turn
+from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
+from .turns.past import Earlier, PastTurns
 from .turns.roots import Group, split
 
 _log = logging.getLogger("otel_agenteval")
@@ -39,6 +40,10 @@ INLINE_MAX_BYTES = 1024 * 1024
 """A turn that holds more is the worker's alone, without span events: a synchronous exporter would keep the agent waiting for it."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _RING = 1_000
+_HELD_BYTES = 32 * 1024 * 1024
+_PAST_BYTES = 8 * 1024 * 1024
+_PAST_SECONDS = 120.0
+"""How much and how long closed turns are kept for what comes late."""
 _PATIENCE = 5.0
 """Seconds that a reader of events waits for another thread that is evaluating."""
 _WARM_UP = {
@@ -114,6 +119,8 @@ class Pipeline:
         telemetry: gets the counts and observations of turns and scores.
         span_events: the outlet that writes on the ending root.
         budget: seconds that one turn may take where it must be evaluated on the agent's thread; past it the rest runs on the worker.
+        patience: seconds that a part of a turn waits for the trace in which it goes on.
+        now: monotonic seconds.
     """
 
     def __init__(
@@ -123,6 +130,8 @@ class Pipeline:
         telemetry: Telemetry,
         span_events: SpanEventOutlet,
         budget: float,
+        patience: float = 0.0,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.metrics = list(metrics)
         self.outlets = list(outlets)
@@ -132,6 +141,10 @@ class Pipeline:
         self.spans_left_out: Counter[str] = Counter()
         """Spans and turns that no score came of, by reason."""
         self.emit_errors: Counter[tuple[str, str]] = Counter()
+        self._now = now
+        self._holding = threading.Lock()
+        self._stitcher = Stitcher(patience, _HELD_BYTES)
+        self._past = PastTurns(_PAST_BYTES, _PAST_SECONDS, now)
         self._recent: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()
         self.kept: deque[ScoredTurn] | None = None
         """For callers that want the turns themselves (the demo, tests): what was scored lately."""
@@ -154,7 +167,7 @@ class Pipeline:
         done: list[ScoredTurn] = []
         events: Sequence[Any] = ()
         for group in self.groups(closed):
-            scored, _ = self._score(group, closed, None)
+            scored, _ = self._score(group, None)
             if group.root.span_id != span.context.span_id:
                 self.span_events.root_already_ended(scored.scores)
             elif self.span_events.mode != "off":
@@ -169,7 +182,7 @@ class Pipeline:
         """
         works = []
         for group in self.groups(closed):
-            scored, pending = self._score(group, closed, self._budget)
+            scored, pending = self._score(group, self._budget)
             if group.root.context is None or group.root.context.span_id != span.context.span_id:
                 self.span_events.root_already_ended(scored.scores)
             elif still_ending:
@@ -181,6 +194,30 @@ class Pipeline:
                 scored.size = _SIZE_WITHOUT_CONTENT
             works.append(_Work(scored, pending))
         return works
+
+    # --- parts of turns that wait for the rest
+
+    @property
+    def waiting(self) -> int:
+        """Parts of turns that wait for the trace in which they go on."""
+        return len(self._stitcher)
+
+    def due(self) -> list[Group]:
+        """Turns whose rest did not come in time, to be handled as they are."""
+        with self._holding:
+            return self._stitcher.due(self._now())
+
+    def stop_waiting(self) -> list[Group]:
+        """All that wait; from now on nothing does."""
+        with self._holding:
+            self._stitcher.patience = 0.0
+            return self._stitcher.release_all()
+
+    def after_fork_in_child(self) -> None:
+        """The parent owns what waits and what may be revised; the child gets locks of its own."""
+        self._holding = threading.Lock()
+        self._stitcher.forget()
+        self._past.forget()
 
     # --- on the worker
 
@@ -197,8 +234,8 @@ class Pipeline:
                     item.scored.seconds += seconds
                 done.append(item.scored)
             else:
-                for group in self.groups(item):
-                    scored, _ = self._score(group, item, None)
+                for group in [item] if item.__class__ is Group else self.groups(item):
+                    scored, _ = self._score(group, None)
                     self.span_events.root_already_ended(scored.scores)
                     done.append(scored)
         self.emit(done)
@@ -255,7 +292,10 @@ class Pipeline:
     # --- the steps
 
     def groups(self, closed: Closed) -> list[Group]:
-        """The turns in what was closed."""
+        """The turns in what was closed that are complete; a part of one that goes on elsewhere waits for its rest."""
+        return [whole for group in self._groups(closed) for whole in self._stitched(group)]
+
+    def _groups(self, closed: Closed) -> list[Group]:
         records = [span if span.__class__ is SpanRecord else from_sdk(span) for span in closed.spans]
         records = [record for record in records if record.scope != SCOPE]  # spans of ours that began inside a turn
         if closed.size > MAX_VALUE_CHARS:
@@ -263,6 +303,8 @@ class Pipeline:
                 cut_long_values(record)
         if closed.logs:
             _attach_logs(records, closed.logs)
+        if closed.late:
+            return self._revised(closed, records)
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -281,15 +323,37 @@ class Pipeline:
         scored = sum(len(group.members) for group in groups)
         if scored < len(records):
             self.spans_left_out["not_in_a_turn"] += len(records) - scored
-        return groups
+        found = []
+        for group in groups:
+            group.reason, group.complete, group.size = closed.reason, closed.complete, closed.size
+            found += separate(group)
+        return found
 
-    def _score(self, group: Group, closed: Closed, budget: float | None) -> tuple[ScoredTurn, Sequence[BoundMetric]]:
-        turn = build_turn(group.root, group.members, close_reason=closed.reason, complete=closed.complete and group.root_seen)
+    def _revised(self, closed: Closed, late: list[SpanRecord]) -> list[Group]:
+        """The turns that what came late changes."""
+        if closed.logs:
+            _attach_logs(self._past.records(closed.trace_id), closed.logs)
+        found = self._past.revised(closed.trace_id, late, closed.logs or ())
+        for group in found:
+            group.reason, group.size = closed.reason, closed.size + 512 * len(group.members)
+        return [part for group in found for part in separate(group)]
+
+    def _stitched(self, group: Group) -> list[Group]:
+        if not may_go_on(group):
+            return [group]
+        with self._holding:
+            return self._stitcher.offer(group, self._now())
+
+    def _score(self, group: Group, budget: float | None) -> tuple[ScoredTurn, Sequence[BoundMetric]]:
+        earlier = self._past.before(group)
+        turn = reader_of(group).turn(group.reason, group.complete and group.root_seen, earlier.revision + 1, earlier.turn_id)
         scores, pending, seconds = self._evaluate(turn, self.metrics, budget)
+        self._past.keep(group, Earlier(turn.turn_id, turn.revision))
         record = group.root
         trace_state = record.context.trace_state if record.context is not None else None
         root = Root(record.trace_id, record.span_id, record.sampled, trace_state, record.resource_attributes)
-        return ScoredTurn(turn, root, scores, size=closed.size, seconds=seconds), pending
+        revises = earlier.turn_id is not None
+        return ScoredTurn(turn, root, scores, earlier.turn_id, not revises, group.size, seconds), pending
 
     def _evaluate(
         self, turn: Turn, metrics: Sequence[BoundMetric], budget: float | None

@@ -15,7 +15,7 @@ from .model import Turn
 from .registry import require
 from .spans.otlp import NotASpan, OtlpLog, from_json
 from .spans.record import SpanRecord, cut_long_values
-from .turns.build import build_turn
+from .turns.boundaries import reader_of, stitch
 from .turns.roots import split
 
 Report = Callable[[str], None]
@@ -68,9 +68,9 @@ def load_turns(
             home.logs = [*home.logs, log.part]
     groups = [group for records in traces.values() for group in split(records)]
     groups.sort(key=lambda group: group.root.start_ns)
-    for group in groups:
+    for group in stitch(groups):
         seen.turns += 1
-        yield build_turn(group.root, group.members, close_reason="recorded_file", complete=group.root_seen)
+        yield reader_of(group).turn("recorded_file", group.root_seen)
 
 
 def _say(line: str) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialects.reader import ROLE_KEYS
-from ..dialects.step import AGENT, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
+from ..dialects.step import AGENT, LLM, RETRIEVAL, ROOT_ROLES, TOOL, UNKNOWN, WORKFLOW
 from ..model import CloseReason
 from ..spans.record import LogPart
 
@@ -31,7 +31,10 @@ _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 PLAIN_KEPT = 256
 """Spans kept of a trace that has shown no GenAI span yet."""
 _RECENT = 4_096
+_MATTERS = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW))
+"""Roles of spans that change what is known of a turn, even when they come after its close."""
 _PER_TICK = 3_000
+_BOUNDS: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
 
 Role = Callable[[Any], "str | None"]
 
@@ -123,6 +126,20 @@ class Closed:
     logs: dict[int, list[LogPart]] | None = None
     references: dict[str, Any] | None = None
     size: int = 0
+    late: bool = False
+    """Whether these came after the trace's turns were closed: they revise them."""
+
+
+class _Late:
+    """What came of a trace after its turns were closed, until no more is expected."""
+
+    __slots__ = ("deadline", "logs", "size", "spans")
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.spans: list[Any] = []
+        self.logs: dict[int, list[LogPart]] = {}
+        self.size = 0
 
 
 class Assembler:
@@ -148,6 +165,9 @@ class Assembler:
         """The other deadlines. Most turns never have one."""
         self._sequence = itertools.count()
         self._recent: OrderedDict[int, float] = OrderedDict()
+        self._late: OrderedDict[int, _Late] = OrderedDict()
+        self._settled: OrderedDict[int, None] = OrderedDict()
+        """Traces that were closed at a bound, or belong to the parent process: nothing late revises them."""
         self._recent_plain: OrderedDict[int, None] = OrderedDict()
         """Traces that ended without GenAI: what starts below them later is no part of a turn that is still to come."""
         self._size = 0
@@ -207,6 +227,7 @@ class Assembler:
         if owner.closed:
             if not own:
                 self._note_late(trace_id)
+                self._keep_late(trace_id, span, size_of(attributes))
         elif owner.genai or not ROLE_KEYS.isdisjoint(attributes):
             owner.genai = True
             size = 512
@@ -259,6 +280,7 @@ class Assembler:
         """A span arrived without having announced its start. ``local_root``: it has no parent, or a remote one."""
         if trace_id in self._recent and trace_id not in self.traces:
             self._note_late(trace_id)
+            self._keep_late(trace_id, span, size, local_root)
             return []
         now = self._now()
         trace = self.traces.get(trace_id)
@@ -280,13 +302,19 @@ class Assembler:
         return self._evict()
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart) -> bool:
-        """A log record that belongs to a span of an open turn; False when there is none (any more)."""
+        """A log record that belongs to a span of an open turn, or of one that was closed lately; else False."""
         trace = self.traces.get(trace_id)
-        if trace is None:
+        if trace is not None:
+            if trace.logs is None:
+                trace.logs = {}
+            parts = trace.logs.setdefault(span_id, [])
+        elif trace_id in self._recent:
+            late = self._late_of(trace_id)
+            if late is None:
+                return False
+            parts = late.logs.setdefault(span_id, [])
+        else:
             return False
-        if trace.logs is None:
-            trace.logs = {}
-        parts = trace.logs.setdefault(span_id, [])
         if len(parts) >= self._limits.max_spans:
             return False
         parts.append(part)
@@ -298,6 +326,8 @@ class Assembler:
         """Close what has waited long enough, and what is over the bounds."""
         now = self._now()
         closed = self._evict()
+        while self._late and next(iter(self._late.values())).deadline <= now:
+            closed.append(self._close_late())
         for _ in range(_PER_TICK):
             oldest = next(iter(self._tops), None)
             if oldest is None or oldest.started + self._limits.max_duration > now:
@@ -325,6 +355,7 @@ class Assembler:
         """When :meth:`tick` has something to do at the earliest."""
         oldest = next(iter(self._tops), None)
         times = [self._heap[0][0]] if self._heap else []
+        times += [late.deadline for late in itertools.islice(self._late.values(), 1)]
         if oldest is not None:
             times.append(oldest.started + self._limits.max_duration)
         return min(times, default=None)
@@ -334,13 +365,16 @@ class Assembler:
         closed: list[Closed] = []
         for trace in list(self.traces.values()):
             closed.extend(self._close_trace(trace, reason))
+        while self._late:
+            closed.append(self._close_late())
         return closed
 
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it, and scores it when it ends."""
-        for trace_id in self.traces:
-            self._remember(trace_id)
+        for trace_id in [*self.traces, *self._recent]:
+            self._remember(trace_id, for_good=True)
         self.traces.clear()
+        self._late.clear()
         self._tops.clear()
         self._heap.clear()
         self._size = 0
@@ -351,6 +385,11 @@ class Assembler:
     def open_turns(self) -> int:
         """Traces with open or waiting spans."""
         return len(self.traces)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a deadline may come up."""
+        return bool(self.traces or self._late)
 
     @property
     def size(self) -> int:
@@ -364,8 +403,13 @@ class Assembler:
         trace.owners += 1
         return owner
 
-    def _remember(self, trace_id: int) -> None:
+    def _remember(self, trace_id: int, for_good: bool = False) -> None:
+        """``for_good``: what comes of this trace later is counted and changes nothing."""
         self._recent[trace_id] = self._now()
+        if for_good:
+            self._settled[trace_id] = None
+            if len(self._settled) > _RECENT:
+                self._settled.popitem(last=False)
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
 
@@ -404,6 +448,27 @@ class Assembler:
         closed_at = self._recent.get(trace_id)
         if closed_at is not None:
             self.late_ages.append(self._now() - closed_at)
+
+    def _keep_late(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
+        """A span that came too late is heard all the same when it matters: its turn is evaluated once more."""
+        if not local_root and self._role(span) not in _MATTERS:
+            return
+        late = self._late_of(trace_id)
+        if late is not None and len(late.spans) < self._max_spans and late.size + size <= self._max_bytes:
+            late.spans.append(span)
+            late.size += size
+            self._size += size
+
+    def _late_of(self, trace_id: int) -> _Late | None:
+        late = self._late.get(trace_id)
+        if late is None and trace_id not in self._settled and len(self._late) < _RECENT:
+            late = self._late[trace_id] = _Late(self._now() + self._limits.decision_delay)
+        return late
+
+    def _close_late(self) -> Closed:
+        trace_id, late = self._late.popitem(last=False)
+        self._size -= late.size
+        return Closed(trace_id, late.spans, "delay", True, logs=late.logs, size=late.size, late=True)
 
     def _set_deadline(self, trace: Trace, owner: Owner, when: float) -> None:
         if owner.deadline == 0.0 or when < owner.deadline:  # never later
@@ -484,7 +549,7 @@ class Assembler:
             trace.loose_size = 0
         if owner.up is not None:
             owner.up.turns += 1
-        self._remember(trace.trace_id)
+        self._remember(trace.trace_id, reason in _BOUNDS)
         root = owner.span
         owner.span = None  # a deadline that has not come up yet must not keep the turn's content in memory
         return Closed(
@@ -575,7 +640,7 @@ class Assembler:
         self._size -= size
         if trace.owners == 0:
             self._drop_trace(trace)
-        self._remember(trace.trace_id)
+        self._remember(trace.trace_id, reason in _BOUNDS)
         return [
             Closed(
                 trace.trace_id, spans, reason, trace.root_seen and reason in ("delay", "root_ended"), logs=trace.logs, size=size

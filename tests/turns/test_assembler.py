@@ -291,7 +291,34 @@ def test_log_records_wait_with_their_turn():
     (closed,) = house.end("root")
     assert closed.logs is not None
     assert [part.name for part in closed.logs[house.ids["root"]]] == ["gen_ai.choice"]
-    assert not house.assembler.add_log(T, 1, LogPart("gen_ai.choice", {}, None))
+    assert not house.assembler.add_log(T + 1, 1, LogPart("gen_ai.choice", {}, None))
+
+
+def test_what_comes_after_the_close_is_handed_out_once_no_more_is_expected():
+    house = House(decision_delay=1)
+    house.start("root", role="agent")
+    house.end("root")
+    assert house.assembler.add_log(T, 1, LogPart("gen_ai.choice", {}, None))
+    house.assembler.add(T, Live("call", "llm"), 100, local_root=False)
+    house.assembler.add(T, Live("query", None), 100, local_root=False)
+    assert house.assembler.tick() == []
+    house.clock.advance(1)
+    (closed,) = house.assembler.tick()
+    assert closed.late
+    assert [span.name for span in closed.spans] == ["call"]
+    assert list(closed.logs) == [1]
+    assert (house.assembler.size, house.assembler.waiting) == (0, False)
+
+
+def test_a_turn_that_was_closed_at_a_bound_is_not_revised():
+    house = House(max_spans=2)
+    house.start("root", role="agent")
+    for number in range(4):
+        house.start(f"call {number}", "root", "llm")
+        house.end(f"call {number}")
+    house.end("root")
+    assert house.assembler.late_spans == 2
+    assert not house.assembler.waiting
 
 
 def test_a_forked_child_forgets_what_was_open():

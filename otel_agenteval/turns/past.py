@@ -1,0 +1,108 @@
+"""Turns that were closed lately, so that what comes late can revise them.
+
+A span or log record that comes after the close never reopens a turn in place. When it matters, the turn is put together
+once more from what it was made of and what came late, and evaluated as its next revision.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..spans.record import SpanRecord
+from .roots import Group, split
+
+
+class Earlier(NamedTuple):
+    """What was evaluated before of the same turn."""
+
+    turn_id: str | None = None
+    revision: int = 0
+
+
+_NOTHING = Earlier()
+
+
+class _Trace:
+    __slots__ = ("groups", "kept_at", "size", "turns")
+
+    def __init__(self, now: float) -> None:
+        self.kept_at = now
+        self.groups: list[Group] = []
+        self.turns: list[tuple[Earlier, frozenset[int]]] = []
+        """Each evaluated turn with the ids of its spans."""
+        self.size = 0
+
+
+class PastTurns:
+    """A bounded memory of closed turns. Thread-safe.
+
+    Args:
+        max_bytes: what the remembered spans may hold; the oldest trace goes first.
+        max_age: seconds after which nothing late is expected.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
+        self._max_bytes = max_bytes
+        self._max_age = max_age
+        self._now = now
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop everything, and start with a new lock: a forked child may have inherited a held one."""
+        self._lock = threading.Lock()
+        self._traces: OrderedDict[int, _Trace] = OrderedDict()
+        self._bytes = 0
+
+    def keep(self, group: Group, as_what: Earlier) -> None:
+        """Remember an evaluated turn."""
+        now = self._now()
+        trace_id = group.root.trace_id
+        ids = frozenset(record.span_id for record in group.members)
+        with self._lock:
+            trace = self._traces.get(trace_id)
+            if trace is None:
+                trace = self._traces[trace_id] = _Trace(now)
+            again = [index for index, (_, known) in enumerate(trace.turns) if known & ids]
+            for index in reversed(again):
+                del trace.turns[index], trace.groups[index]
+            trace.turns.append((as_what, ids))
+            trace.groups.append(group)
+            trace.size += group.size
+            self._bytes += group.size
+            while self._traces and (
+                self._bytes > self._max_bytes or next(iter(self._traces.values())).kept_at + self._max_age < now
+            ):
+                self._bytes -= self._traces.popitem(last=False)[1].size
+
+    def before(self, group: Group) -> Earlier:
+        """What was evaluated before of this turn: it has a span in common."""
+        with self._lock:
+            trace = self._traces.get(group.root.trace_id)
+            if trace is not None:
+                ids = {record.span_id for record in group.members}
+                for earlier, known in trace.turns:
+                    if not known.isdisjoint(ids):
+                        return earlier
+        return _NOTHING
+
+    def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[Group]:
+        """The turns of a trace that late spans, or late logs of the spans ``touched``, change. Unknown traces: whole turns only."""
+        late = list(late)
+        with self._lock:
+            trace = self._traces.get(trace_id)
+            known = [record for group in trace.groups for record in group.members] if trace is not None else []
+        if not known:
+            return [group for group in split(late) if group.root_seen and (group.root.parent_id == 0 or group.root.remote_parent)]
+        ids = {record.span_id for record in known}
+        changed = {record.span_id for record in late if record.span_id not in ids} | set(touched)
+        return [group for group in split(known + late) if any(record.span_id in changed for record in group.members)]
+
+    def records(self, trace_id: int) -> list[SpanRecord]:
+        """The spans that are remembered of a trace."""
+        with self._lock:
+            trace = self._traces.get(trace_id)
+            return [record for group in trace.groups for record in group.members] if trace is not None else []

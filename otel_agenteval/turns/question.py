@@ -1,0 +1,53 @@
+"""What the user asked, out of the prompt that an application wrapped around it (rule *template around the question*).
+
+A prompt for retrieval-augmented generation is one message of role ``user``: instructions, documents, and somewhere the
+question. It is taken out where the prompt labels it (``Question: …``, ``<question>…</question>``) and labels or names
+the material around it too; a prompt that does not is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST = 200_000
+_QUESTION = re.compile(
+    r"^[ \t]*(?:\*\*|#+ *)?(?:user'?s? ?)?(?:question|query|request|input|message|user)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TAGGED = re.compile(r"<(question|query|user_question|user_query|user_input|user_message)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_NEXT_LABEL = re.compile(
+    r"^[ \t]*(?:(?:\*\*|#+ *)?(?:(?:helpful |final |your |assistant )?answer|response|output|assistant|ai|context|documents?|sources?|passages?|"
+    r"thought|instructions?|history)(?:\*\*)?[ \t]*:|---+[ \t]*$|</?\w+>)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MATERIAL = re.compile(
+    r"\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|background|knowledge base|search results|retrieved|reference text)\b",
+    re.IGNORECASE,
+)
+_TASK = "\nCurrent Task: "
+"""How CrewAI begins its prompts."""
+_AFTER_TASK = re.compile(
+    r"\n\n?(?:This is the expect(?:ed)? criteri(?:a|on) for|This is the context you're working with:|Begin! This is|Provide your complete)"
+)
+
+
+def question_in(prompt: str) -> str:
+    """The question in a prompt, or the prompt itself when it is nothing else."""
+    if "\n" not in prompt or len(prompt) > _LONGEST:
+        return prompt
+    if prompt.startswith(_TASK):
+        return _AFTER_TASK.split(prompt[len(_TASK) :], maxsplit=1)[0].strip() or prompt
+    tagged = _TAGGED.findall(prompt)
+    if len(tagged) == 1:
+        outside = _TAGGED.sub("", prompt)
+        question = tagged[0][1].strip()
+        return question if question and _MATERIAL.search(outside) else prompt
+    labels = list(_QUESTION.finditer(prompt))
+    if not labels:
+        return prompt
+    label = labels[-1]
+    rest = prompt[label.end() :]
+    end = _NEXT_LABEL.search(rest)
+    question = (rest[: end.start()] if end is not None else rest).strip()
+    around = prompt[: label.start()] + (rest[end.start() :] if end is not None else "")
+    return question if question and _MATERIAL.search(around) else prompt
