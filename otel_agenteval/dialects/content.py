@@ -11,7 +11,7 @@ never empty.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import jsonio
@@ -21,16 +21,36 @@ ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool",
     "AIMessageChunk": "assistant", "HumanMessage": "user", "AIMessage": "assistant", "SystemMessage": "system",
     "ToolMessage": "tool", "HumanMessageChunk": "user", "ToolMessageChunk": "tool", "chat": "user", "Human": "user",
+    "tool-call": "assistant", "tool-response": "tool",
 }  # fmt: skip
 
-REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED")
+REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED", "<fully masked due to failed mask function>",
+            "<elided>")  # fmt: skip
 """What instrumentations write in place of content that they were told to leave out."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))
 _MEDIA = {"image_url": "image", "image": "image", "input_image": "image", "audio": "audio", "input_audio": "audio", "video": "video",
           "document": "document", "blob": None, "uri": None, "file": None, "file_data": None, "input_file": "document"}  # fmt: skip
+_UNTYPED_PARTS = frozenset((
+    "text", "toolUse", "toolResult", "reasoningContent", "function_call", "functionCall", "function_response", "functionResponse",
+))  # fmt: skip
+"""Keys that say what a part is where parts have no type: Bedrock's and Google's."""
+_FRAMEWORK_WORDS = (
+    "Continue processing previous requests as instructed.", "Handle the requests as specified in the System Instruction.",
+)  # fmt: skip
+"""What Google's ADK says in the user's place, so that a prompt does not end with the model's own words."""
 _MAX_NESTING = 6
+
+
+class Later:
+    """Content that a dialect's own function turns into a common shape, when somebody asks for it."""
+
+    __slots__ = ("raw", "reader")
+
+    def __init__(self, reader: Callable[[Any], Any], raw: Any) -> None:
+        self.reader = reader
+        self.raw = raw
 
 
 class Decoded:
@@ -48,9 +68,13 @@ class Decoded:
 def decode(raw: Any, role: str) -> Decoded:
     """The messages in an attribute's value; ``role`` is whose words a bare text is."""
     out = Decoded([])
+    if raw.__class__ is Later:
+        raw = raw.reader(raw.raw)
     if raw is None:
         return out
     _add(raw, role, out, 0)
+    if role == "assistant" and not out.messages and not out.hidden and raw.__class__ is str and raw[:1] == "{":
+        out.messages.append(Message(role, raw))  # an object that is no message is the answer itself
     return out
 
 
@@ -74,31 +98,69 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         return
     if isinstance(raw, Mapping):
         if _looks_like_message(raw):
-            out.messages.append(_message(raw, role, out))
+            if raw.get("role") != "tool" or raw.get("content").__class__ is not dict or raw.get("tool_call_id"):
+                out.messages.append(_message(raw, role, out))
+            return  # a "tool" that answers no call is the definition of one
+        if raw.keys() <= _CALL:
+            _add_call(raw, role, out, depth)
+            return
+        if role == "assistant" and ("output" in raw or "generations" in raw):
+            _add(raw.get("output") or raw.get("generations"), role, out, depth + 1)
+            return
+        if "raw" in raw and "pydantic" in raw:  # a CrewAI output: the text, and what was parsed from it
+            if isinstance(raw["raw"], str):
+                out.messages.append(Message(role, raw["raw"]))
+            return
+        if len(raw) == 1 and isinstance(raw.get("result"), Mapping) and role == "assistant":
+            _add(raw["result"], role, out, depth + 1)
+            return
+        if "response" in raw and not _SOURCES.isdisjoint(raw):  # a LlamaIndex engine's response: the text, and where it is from
+            _add(raw["response"], role, out, depth + 1)
+            return
+        if role == "system" and "messages" in raw:  # a whole request: only its instructions are asked for
+            _add(raw.get("system"), role, out, depth + 1)
+            return
+        if isinstance(raw.get("contents"), list):
+            _add_google_request(raw, role, out, depth)
             return
         for key in (
             "messages",
+            "new_message",
             "input_messages",
             "output_messages",
             "choices",
+            *(("output",) if role == "assistant" else ()),
             "content",
-            "prompt",
             "input",
+            "prompt",
             "query",
             "question",
             "text",
+            "combined_chunk_content",
+            "str_or_query_bundle",
+            "query_str",
+            "user_msg",
         ):
             if raw.get(key) not in (None, ""):
                 _add(raw[key], role, out, depth + 1)
                 return
     elif isinstance(raw, (list, tuple)):
         if raw and raw[0].__class__ is dict and "parts" in raw[0] and "role" in raw[0]:  # the convention's own form
+            unfinished = False
             for item in raw:
                 if item.__class__ is dict and "role" in item:
-                    out.messages.append(_message(item, role, out))
+                    message = _message(item, role, out)
+                    if unfinished and message.role == out.messages[-1].role:
+                        _continue(out.messages[-1], message)
+                    else:
+                        out.messages.append(message)
+                    unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a message of its own
                 else:
                     _add(item, role, out, depth + 1)
+                    unfinished = False
             return
+        if raw and raw[0].__class__ is dict and "event.name" in raw[0]:
+            raw = _side(raw, role)
         if raw and all(isinstance(item, Mapping) and _is_part(item) for item in raw):
             out.messages.append(_message({"content": raw}, role, out))
             return
@@ -108,8 +170,70 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         out.messages.append(Message(role, jsonio.text_of(raw)))
 
 
+def _side(events: Sequence[Any], role: str) -> list[Any]:
+    """Events of one call in one list: what the model answered (the choices, else the assistant's last words), or all before."""
+    start = len(events)
+    choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
+    wanted = ("gen_ai.choice",) if choices else ("gen_ai.assistant.message", "gen_ai.unknown")
+    while start and isinstance(events[start - 1], Mapping) and events[start - 1].get("event.name") in wanted:
+        start -= 1
+    return list(events[start:] if role == "assistant" else events[:start])
+
+
+_CALL = frozenset(("args", "kwargs", "sanitize_inputs_outputs"))
+_SOURCES = frozenset(("source_nodes", "sources", "metadata", "current_agent_name"))
+
+
+def _add_call(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
+    """What was said to a function, whose parameters have any name: messages that await an answer, else a text of several words."""
+    args, kwargs = call.get("args"), call.get("kwargs")
+    if kwargs.__class__ is str and kwargs[:1] == "{":
+        kwargs, cut = jsonio.loads_or_text(kwargs)
+        out.truncated |= cut
+    if isinstance(kwargs, Mapping) and not args:
+        found = Decoded([])
+        _add(kwargs, role, found, depth + 1)
+        if found.messages or kwargs.keys() <= _CALL:
+            out.messages.extend(found.messages)
+            out.hidden |= found.hidden
+            out.truncated |= found.truncated
+            return
+    values = [*(args if isinstance(args, (list, tuple)) else ()), *(kwargs.values() if isinstance(kwargs, Mapping) else ())]
+    talks = [value for value in values if isinstance(value, list) and value and isinstance(value[-1], Mapping) and _looks_like_message(value[-1])]
+    texts = [value for value in values if isinstance(value, str)]
+    said: Any = next((talk for talk in talks if talk[-1].get("role") not in ("assistant", "ai")), None)
+    if said is None:
+        said = next((text for text in texts if " " in text.strip()), None) or next(iter((*talks, *texts)), None)
+    if said is not None:
+        _add(said, role, out, depth + 1)
+
+
+def _add_google_request(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
+    """``{config: {system_instruction}, contents: [...]}``: what Google's SDK, and what is built on it, send to a model."""
+    config = raw.get("config")
+    if isinstance(config, Mapping) and config.get("system_instruction"):
+        _add(config["system_instruction"], "system", out, depth + 1)
+    _add(raw["contents"], role, out, depth + 1)
+
+
+def _continue(message: Message, more: Message) -> None:
+    """Put the next piece of a streamed message to those before it; the last piece may be the whole once more."""
+    if more.content and not (more.finish_reason and more.content == message.content):
+        message.content = (message.content or "") + more.content
+    if more.reasoning and not (more.finish_reason and more.reasoning == message.reasoning):
+        message.reasoning = (message.reasoning or "") + more.reasoning
+    for call in more.tool_calls:
+        others = [
+            old
+            for old in message.tool_calls
+            if old.call_id != call.call_id or old.arguments not in (None, "", {}, call.arguments)
+        ]
+        message.tool_calls = [*others, call]
+    message.finish_reason = more.finish_reason
+
+
 def _looks_like_message(value: Mapping[str, Any]) -> bool:
-    if "role" in value:
+    if "role" in value or isinstance(value.get("parts"), list):
         return True
     kind = _kind(value)
     if kind in ("function_call", "function_call_output", "message", "reasoning"):
@@ -123,6 +247,8 @@ def _looks_like_message(value: Mapping[str, Any]) -> bool:
 
 def _kind(value: Mapping[str, Any]) -> str | None:
     kind = value.get("type")
+    if kind is None:
+        kind = value.get("block_type")
     return kind if isinstance(kind, str) else None
 
 
@@ -131,7 +257,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
         return False
     kind = _kind(value)
     if kind is None:
-        return "text" in value or "toolUse" in value or "toolResult" in value or "reasoningContent" in value
+        return "object" not in value and not _UNTYPED_PARTS.isdisjoint(value)
     return kind in _TEXT_TYPES or kind in _REASONING_TYPES or kind in _MEDIA or kind in _PART_READERS
 
 
@@ -150,17 +276,21 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
             own = _ITEM_ROLES.get(kind, kind if kind != "message" else None) if kind is not None else None
         message = Message(ROLES.get(own, own) if own.__class__ is str else role)
         parts = value.get("content") if parts is None else parts
+        parts = value.get("blocks") if parts is None else parts
         if parts is None and kind in _ITEM_ROLES:
             parts = [value]
         _read_parts(parts, message, texts, out, 0)
         _read_tool_calls(value, message)
         if message.role == "tool" and not message.tool_results:
-            call_id = value.get("tool_call_id") or value.get("id")
+            extra = value.get("additional_kwargs")
+            call_id = value.get("tool_call_id") or value.get("id") or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
             message.tool_results = [
                 ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
             ]
     if texts:
         message.content = "\n".join(texts) if len(texts) > 1 else texts[0]
+        if message.role == "user" and message.content.startswith(_FRAMEWORK_WORDS):
+            message.role = "system"
     name = value.get("name")
     if name and name.__class__ is str:
         message.name = name
@@ -217,16 +347,22 @@ def _read_parts(parts: Any, message: Message, texts: list[str], out: Decoded, de
 def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out: Decoded) -> None:
     kind = _kind(part)
     if kind == "text" or kind in _TEXT_TYPES or (kind is None and "text" in part):
+        if kind is None and part.get("thought") is True:
+            _reasoning(part, message)
+            return
         text = part.get("content")
         if text is None:
             text = part.get("text")
             if text is None:
                 text = part.get("refusal")
         if text is None:
-            out.hidden = True
+            if kind is not None or not _google_part(part, message):
+                out.hidden = True
         elif text.__class__ is str:
             if text in REDACTED:
                 out.hidden = True
+            elif text[:1] == "{" and '"type": "reasoning"' in text and (item := jsonio.loads_or_text(text)[0]).__class__ is dict:
+                _reasoning(item, message)  # an item that its translator had no name for
             else:
                 texts.append(text)
         else:
@@ -245,13 +381,25 @@ def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out:
         _attachment(part, message, _MEDIA[kind])
     elif isinstance(part.get("content"), (str, list)) and kind is None:
         _read_parts(part["content"], message, texts, out, 1)
+    elif kind is None:
+        _google_part(part, message)
+
+
+def _google_part(part: Mapping[str, Any], message: Message) -> bool:
+    """Google's and Haystack's parts say what they are by a key that has a value, Google's in either case style."""
+    for key, reader in _GOOGLE_READERS.items():
+        inner = part.get(key)
+        if isinstance(inner, Mapping):
+            reader(inner, message)
+            return True
+    return False
 
 
 def _tool_request(part: Mapping[str, Any], message: Message) -> None:
     function = part.get("function")
     if isinstance(function, Mapping):
         part = {"id": part.get("id"), **function}
-    call_id = part.get("id") or part.get("call_id") or part.get("toolUseId") or part.get("tool_call_id")
+    call_id = part.get("id") or part.get("call_id") or part.get("toolUseId") or part.get("tool_call_id") or part.get("toolCallId")
     if part.get("type") == "function_call":
         call_id = part.get("call_id") or call_id
     arguments = part.get("arguments")
@@ -259,7 +407,10 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
         arguments = part.get("args")
         if arguments is None:
             arguments = part.get("input")
-    message.tool_calls = [*message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(part.get("name")), arguments)]
+            if arguments is None:
+                arguments = part.get("tool_kwargs")
+    name = part.get("name") or part.get("toolName") or part.get("tool_name")
+    message.tool_calls = [*message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments)]
 
 
 def _tool_response(part: Mapping[str, Any], message: Message) -> None:
@@ -274,6 +425,32 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
     message.tool_results = [*message.tool_results, found]
 
 
+def _typed_result(part: Mapping[str, Any], message: Message) -> None:
+    """A result that says what it is (``{type: "text" | "json" | "error-text" | ..., value}``), or whether it is an error."""
+    result = part.get("output")
+    kind = _kind(result) if isinstance(result, Mapping) else None
+    failed = part.get("isError") is True
+    if isinstance(result, Mapping) and kind is not None:
+        failed |= kind.startswith("error")
+        result = {"error": result.get("reason") or kind} if kind == "execution-denied" else result.get("value", result)
+    elif result is None:
+        result = part.get("result")
+    if failed:
+        result = {"error": result}
+    found = ToolResponse(_text_or_none(part.get("toolCallId")), _text_or_none(part.get("toolName")), unwrap_result(result))
+    message.tool_results = [*message.tool_results, found]
+
+
+def _result_with_origin(part: Mapping[str, Any], message: Message) -> None:
+    """A result that holds the request it answers, and whether it is an error."""
+    origin = part.get("origin")
+    request = origin if isinstance(origin, Mapping) else {}
+    result = unwrap_result(part.get("result"))
+    name, call_id = _text_or_none(request.get("tool_name")), _text_or_none(request.get("id"))
+    found = ToolResponse(call_id, name, {"error": result} if part.get("error") is True else result)
+    message.tool_results = [*message.tool_results, found]
+
+
 def _server_tool_call(part: Mapping[str, Any], message: Message) -> None:
     inner = part.get("server_tool_call")
     known = message.extra or {}
@@ -282,7 +459,7 @@ def _server_tool_call(part: Mapping[str, Any], message: Message) -> None:
 
 
 def _reasoning(part: Mapping[str, Any], message: Message) -> None:
-    text = part.get("content") or part.get("thinking") or part.get("text") or part.get("summary") or part.get("reasoningContent")
+    text = part.get("content") or part.get("thinking") or part.get("text") or part.get("summary") or part.get("reasoningContent") or part.get("reasoning_text")
     if isinstance(text, Mapping):
         text = text.get("reasoningText", text)
         text = text.get("text") if isinstance(text, Mapping) else text
@@ -304,11 +481,22 @@ _PART_READERS = {
     "tool_call": _tool_request, "tool_use": _tool_request, "function_call": _tool_request, "toolUse": _tool_request,
     "function": _tool_request, "tool_call_response": _tool_response, "tool_result": _tool_response,
     "function_call_output": _tool_response, "toolResult": _tool_response, "server_tool_call": _server_tool_call,
+    "tool-call": _tool_request, "tool-result": _typed_result,
+}  # fmt: skip
+_GOOGLE_READERS: dict[str, Callable[[Mapping[str, Any], Message], None]] = {
+    "function_call": _tool_request, "functionCall": _tool_request,
+    "function_response": _tool_response, "functionResponse": _tool_response,
+    "tool_call": _tool_request, "tool_call_result": _result_with_origin, "reasoning": _reasoning,
+    **dict.fromkeys(
+        ("inline_data", "inlineData", "file_data", "fileData"), lambda part, message: _attachment(part, message, None)
+    ),
 }  # fmt: skip
 
 
 def _read_tool_calls(value: Mapping[str, Any], message: Message) -> None:
     calls = value.get("tool_calls")
+    if calls.__class__ is str:
+        calls, _ = jsonio.loads_or_text(calls)
     if not calls:
         extra = value.get("additional_kwargs")
         calls = extra.get("tool_calls") if isinstance(extra, Mapping) else None
@@ -335,7 +523,10 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
             raw = _python_literal(raw)
         if isinstance(raw, str):  # JSON text inside JSON text
             return arguments_of(raw) if raw[:1] == "{" else None
-    return dict(raw) if isinstance(raw, Mapping) else None
+    if not isinstance(raw, Mapping):
+        return None
+    inner = raw.get("kwargs")
+    return dict(inner if isinstance(inner, Mapping) and raw.keys() <= _CALL and not raw.get("args") else raw)
 
 
 def _python_literal(text: str) -> Any:
@@ -348,11 +539,22 @@ def _python_literal(text: str) -> Any:
         return None
 
 
+_FUNCTION_RESPONSE = frozenset(("id", "name", "response"))
+_RESULT_KEYS = frozenset((
+    "toolUseId", "status", "content", "isError", "is_error", "structuredContent", "structured_content", "meta", "_meta", "resultType",
+))  # fmt: skip
+
+
 def unwrap_result(raw: Any) -> Any:
     """What a tool returned, out of the message or content blocks that frameworks wrap around it."""
     value = raw
+    if isinstance(raw, str) and raw[:1] == '"' == raw[-1:]:  # a text, written as JSON
+        try:
+            return jsonio.loads(raw)
+        except ValueError:
+            return raw
     if isinstance(raw, str) and raw[:1] in "{[":
-        if '"content"' not in raw and '"text"' not in raw:  # no wrapping is without one of them
+        if '"content"' not in raw and '"text"' not in raw and '"response"' not in raw:  # no wrapping is without one of them
             return raw
         try:
             value = jsonio.loads(raw)
@@ -373,6 +575,13 @@ def unwrap_result(raw: Any) -> Any:
             return unwrap_result(data["content"]) if not isinstance(data["content"], str) else data["content"]
         if value.get("type") in ("tool", "ToolMessage") and "content" in value:
             return value["content"]
-        if set(value) <= {"toolUseId", "status", "content"} and "content" in value:
+        if "content" in value and _RESULT_KEYS.issuperset(value):
             return unwrap_result(value["content"])
+        if value.keys() == _FUNCTION_RESPONSE:
+            return value["response"]
+        if "blocks" in value and "raw_output" in value:
+            output = value["raw_output"]
+            return output if isinstance(output, Mapping) and "source_nodes" not in output else unwrap_result(value["blocks"])
+        if "tool_output" in value and "tool_name" in value:
+            return unwrap_result(value["tool_output"])
     return raw

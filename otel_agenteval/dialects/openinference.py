@@ -52,7 +52,7 @@ def read(record: SpanRecord, step: Step) -> None:
     attributes = record.attributes
     get = attributes.get
     role = step.role
-    if "openinference.span.kind" in attributes:
+    if step.framework is None and "openinference.span.kind" in attributes:
         step.framework = record.scope.removeprefix("openinference.instrumentation.") or None
     if step.conversation_id is None:
         step.conversation_id = as_text(get("session.id"))
@@ -70,11 +70,13 @@ def read(record: SpanRecord, step: Step) -> None:
         step.output_value = get("output.value")
     if role == LLM:
         _read_llm(attributes, step)
+        if step.model is not None and record.scope.endswith(".litellm"):  # it puts the provider before the model
+            step.model = step.model.removeprefix(f"{step.provider}/")
     elif role == TOOL:
         _read_tool(record, step)
     elif role in (RETRIEVAL, RERANK):
         if step.query is None:
-            step.query = get("input.value") if role == RETRIEVAL else get("reranker.query")
+            step.query = _query(get("input.value")) if role == RETRIEVAL else get("reranker.query")
         if step.documents is None:
             step.documents = _documents(attributes, "retrieval.documents" if role == RETRIEVAL else "reranker.output_documents")
     elif role == EMBEDDING and step.model is None:
@@ -87,6 +89,8 @@ def _agent_name(get: Any, span_name: str) -> str | None:
         value, _ = jsonio.loads_or_text(metadata)
         if isinstance(value, Mapping) and isinstance(value.get("lc_agent_name"), str):
             return str(value["lc_agent_name"])
+    if span_name.endswith("Agent.run") or span_name.startswith("ai."):  # a class and its method; an operation of the AI SDK
+        return None
     return span_name.removeprefix("invoke_agent ") or None
 
 
@@ -116,6 +120,8 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
         step.input_messages = _messages(attributes, "llm.input_messages.")
     if step.output_messages is None:
         step.output_messages = _messages(attributes, "llm.output_messages.")
+        if step.output_messages is None:  # streamed answers are sometimes written as a whole only
+            step.output_messages = get("output.value")
     if step.tool_definitions is None:
         tools = unflatten(attributes, "llm.tools.")
         if isinstance(tools, list):
@@ -146,6 +152,14 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
         step.tool_arguments = get("tool_call.function.arguments") if arguments is None else arguments
     if step.tool_result is None:
         step.tool_result = get("output.value")
+
+
+def _query(raw: Any) -> Any:
+    """What was searched for; it may stand among the other arguments of the call."""
+    if raw.__class__ is str and raw.startswith('{"query":'):
+        value, _ = jsonio.loads_or_text(raw)
+        return value.get("query") if isinstance(value, dict) else raw
+    return raw
 
 
 def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None:

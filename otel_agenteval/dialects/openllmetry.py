@@ -47,6 +47,9 @@ def read(record: SpanRecord, step: Step) -> None:
             step.conversation_id = as_text(get(f"traceloop.association.properties.{key}"))
             if step.conversation_id:
                 break
+        else:
+            if step.role in (WORKFLOW, AGENT):
+                step.conversation_id = _conversation(get("traceloop.entity.input"))
     if step.user_id is None:
         step.user_id = as_text(get("traceloop.association.properties.user_id"))
     if step.agent is None and step.role == AGENT:
@@ -61,6 +64,17 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_tool(record, step)
     elif step.role == RETRIEVAL and step.query is None:
         step.query = step.input_value
+
+
+def _conversation(raw: Any) -> str | None:
+    """LangChain's run metadata stand beside the inputs of a run."""
+    if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
+        return None
+    value, _ = jsonio.loads_or_text(raw)
+    metadata = value.get("metadata") if isinstance(value, Mapping) else None
+    if not isinstance(metadata, Mapping):
+        return None
+    return next((text for key in ("session_id", "thread_id", "conversation_id") if (text := as_text(metadata.get(key)))), None)
 
 
 def _read_llm(attributes: dict[str, Any], step: Step) -> None:
@@ -84,7 +98,17 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
 
 def _indexed(attributes: dict[str, Any], prefix: str) -> list[Any] | None:
     items = unflatten(attributes, prefix)
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
+    return [_known(item) for item in items if isinstance(item, dict)] if isinstance(items, list) else None
+
+
+def _known(item: dict[str, Any]) -> dict[str, Any]:
+    """A block of thinking was once written as a completion of its own; LangChain's answers had the role ``unknown``."""
+    role = item.get("role")
+    if role == "unknown":
+        return {**item, "role": "assistant"}
+    if role != "thinking":
+        return item
+    return {**item, "role": "assistant", "content": [{"type": "thinking", "thinking": item.get("content")}]}
 
 
 def _read_tool(record: SpanRecord, step: Step) -> None:

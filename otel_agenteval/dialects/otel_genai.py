@@ -21,6 +21,7 @@ from .step import (
     INNER,
     LLM,
     MEMORY,
+    RERANK,
     RETRIEVAL,
     SETUP,
     TOOL,
@@ -34,9 +35,9 @@ from .step import (
 
 OPERATIONS = {
     "chat": LLM, "generate_content": LLM, "text_completion": LLM, "completion": LLM, "embeddings": EMBEDDING, "embedding": EMBEDDING,
-    "retrieval": RETRIEVAL, "vector_db_retrieve": RETRIEVAL, "execute_tool": TOOL, "invoke_agent": AGENT, "create_agent": SETUP,
+    "retrieval": RETRIEVAL, "rerank": RERANK, "vector_db_retrieve": RETRIEVAL, "execute_tool": TOOL, "invoke_agent": AGENT, "create_agent": SETUP,
     "invoke_workflow": WORKFLOW, "invoke_swarm": WORKFLOW, "invoke_graph": WORKFLOW, "agent_handoff": HANDOFF, "handoff": HANDOFF,
-    **dict.fromkeys(("plan", "execute_task", "execute_event_loop_cycle", "fetch_response"), INNER),
+    **dict.fromkeys(("plan", "execute_task", "execute_event_loop_cycle", "fetch_response", "agent_step"), INNER),
     **dict.fromkeys(("create_memory_store", "delete_memory_store", "create_memory", "update_memory"), MEMORY),
     **dict.fromkeys(("upsert_memory", "search_memory", "delete_memory"), MEMORY),
 }  # fmt: skip
@@ -65,7 +66,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if "gen_ai.tool.name" in attributes:
         return TOOL
     if "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes:
-        return LLM
+        return LLM if attributes.get("llm.request.type") not in ("embedding", "rerank") else None
     return None
 
 
@@ -132,7 +133,11 @@ def _read_inference(get: Any, step: Step) -> None:
     if step.response_id is None:
         step.response_id = as_text(get("gen_ai.response.id"))
     if step.finish_reason is None:
-        step.finish_reason = first_text(get("gen_ai.response.finish_reasons")) or as_text(get("gen_ai.response.finish_reason"))
+        step.finish_reason = (
+            first_text(get("gen_ai.response.finish_reasons"))
+            or as_text(get("gen_ai.response.finish_reason"))
+            or as_text(get("anthropic.message.stop_reason"))
+        )
     if step.time_to_first_token_s is None:
         seconds = get("gen_ai.response.time_to_first_chunk")
         if seconds is None:
@@ -188,14 +193,17 @@ def _read_content(get: Any, step: Step) -> None:
 
 def _read_events(parts: Iterable[Any], step: Step) -> None:
     """Span events and log records say the same things; a log's values can stand in its body."""
-    inputs: list[dict[str, Any]] = []
-    outputs: list[dict[str, Any]] = []
+    inputs: list[Any] = []
+    outputs: list[Any] = []
     for part in parts:
         role = _MESSAGE_EVENTS.get(part.name)
         if role is not None:
             body = getattr(part, "body", None)
-            fields = body if isinstance(body, Mapping) else part.attributes
-            message = _event_message(fields, role)
+            if body.__class__ is str and body[:1] == "{" and '"role"' in body and step.role != TOOL:
+                message: Any = body  # the whole message as JSON text, as a logging handler wrote it
+            else:
+                fields = body if isinstance(body, Mapping) else {"content": body, **part.attributes}
+                message = _event_message(fields, role)
             if step.role == TOOL:
                 _tool_event(part.name, fields, step)
             else:
@@ -211,13 +219,16 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
         step.input_messages = inputs
     if outputs and step.output_messages is None:
         step.output_messages = outputs
-        if step.finish_reason is None:
+        if step.finish_reason is None and isinstance(outputs[-1], Mapping):
             step.finish_reason = as_text(outputs[-1].get("finish_reason"))
 
 
 def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
     inner = fields.get("message")
     reason = fields.get("finish_reason")
+    whole = fields.get("content")
+    if isinstance(whole, Mapping) and "parts" in whole:  # a message of its own, whatever the event's name says
+        return {"role": role, **whole, "finish_reason": reason or ("" if role == "assistant" else None)}
     if isinstance(inner, Mapping):
         return {"role": role, "finish_reason": reason, **inner}
     content = inner if inner is not None else fields.get("content")
@@ -245,7 +256,8 @@ def documents(raw: Any) -> list[Document]:
     if isinstance(raw, Mapping):
         raw = raw.get("documents", [raw])
     found = []
-    for item in raw if isinstance(raw, (list, tuple)) else ():
+    for entry in raw if isinstance(raw, (list, tuple)) else ():
+        item = jsonio.loads_or_text(entry)[0] if isinstance(entry, str) and entry[:9] == '{"node": ' else entry  # JSON twice
         if isinstance(item, str):
             found.append(Document(content=item))
         elif isinstance(item, Mapping):
@@ -255,6 +267,9 @@ def documents(raw: Any) -> list[Document]:
 
 def document(item: Mapping[str, Any]) -> Document:
     """One document from the spellings in use; id and score are also looked for in its metadata."""
+    node = item.get("node")
+    if isinstance(node, Mapping):  # LlamaIndex: the node, and beside it its score
+        item = {"id": node.get("id_"), **node, "score": item.get("score")}
     metadata = item.get("metadata")
     if isinstance(metadata, str):
         metadata, _ = jsonio.loads_or_text(metadata)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..spans.record import SpanRecord
-from .step import AGENT, TOOL, Step, as_text
+from .step import AGENT, LLM, TOOL, Step, as_text
 
 MARKS = frozenset(("pydantic_ai.all_messages",))
 SCOPES = re.compile(r"(pydantic[-_]ai|logfire\.pydantic_ai)$")
@@ -28,7 +28,16 @@ def read(record: SpanRecord, step: Step) -> None:
     """Fill what this dialect says and nobody said before."""
     get = record.attributes.get
     step.framework = "pydantic-ai"
-    if step.role == AGENT:
+    if step.role == LLM:
+        events = get("events")  # version 1: all messages of the call
+        if events is not None:
+            if step.input_messages is None:
+                step.input_messages = events
+            if step.output_messages is None:
+                step.output_messages = events
+        if step.tool_definitions is None:
+            step.tool_definitions = get("model_request_parameters")
+    elif step.role == AGENT:
         if step.agent is None:
             step.agent = as_text(get("agent_name"))
         if step.final_result is None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ..model import ErrorInfo
 from ..spans.record import ERROR, SpanRecord
-from . import openinference, openllmetry, otel_genai, pydantic_ai
+from . import adk, agent_framework, claude_code, crewai, dspy, haystack, langfuse, llama_index, logfire, mcp, mlflow, openinference, openllmetry, otel_genai, pydantic_ai, semantic_kernel, smolagents, vercel
 from .step import CHAIN, TOOL, UNKNOWN, Step, as_text
 
 
@@ -30,7 +30,7 @@ class Dialect(Protocol):
         """Fill what this dialect says and nobody said before."""
 
 
-DIALECTS: tuple[Dialect, ...] = (openinference, otel_genai, openllmetry, pydantic_ai)
+DIALECTS: tuple[Dialect, ...] = (crewai, llama_index, dspy, haystack, vercel, openinference, smolagents, langfuse, mlflow, logfire, mcp, claude_code, otel_genai, openllmetry, pydantic_ai, agent_framework, adk, semantic_kernel)
 """In the order in which they are asked: the first one's word counts."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
@@ -68,8 +68,6 @@ def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """A span's role from what it says so far: None is not GenAI, ``unknown`` is GenAI that has not said what."""
-    if ROLE_KEYS.isdisjoint(attributes) and not is_genai_scope(scope):
-        return None
     return _role(spoken(attributes, scope), attributes, scope, name)
 
 
@@ -81,7 +79,7 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
         if told is not None and (role is None or role == CHAIN):
             role = told
             if role != CHAIN:
-                break
+                return role
     return UNKNOWN if role is None and is_genai_scope(scope) else role
 
 
@@ -102,7 +100,9 @@ def read(record: SpanRecord) -> Step:
             step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _WHO.isdisjoint(attributes):
         if step.conversation_id is None:
-            step.conversation_id = as_text(attributes.get("session.id"))
+            conversation = as_text(attributes.get("session.id"))
+            if conversation is not None and not conversation.startswith("[Scrubbed due to "):
+                step.conversation_id = conversation
         if step.user_id is None:
             step.user_id = as_text(attributes.get("user.id")) or as_text(attributes.get("enduser.id"))
     if record.status == ERROR or step.tool_failed or "error.type" in attributes:
@@ -121,6 +121,9 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
             kind = kind or as_text(event.attributes.get("exception.type"))
             message = as_text(event.attributes.get("exception.message")) or message
             break
+    else:
+        if step.settled:  # the failure of a span below, written on this one too
+            return None
     if kind is None and message is not None:
         head = message.split(":", 1)[0]
         if head.isidentifier() and head[:1].isupper():

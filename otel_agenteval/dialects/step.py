@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import jsonio
 from ..model import Document, ErrorInfo
 from ..spans.record import SpanRecord
 
@@ -39,6 +40,18 @@ class Step:
     conversation_id: str | None = None
     user_id: str | None = None
     retries: int | None = None
+    deferred: bool = False
+    """Whether the model is asked only when its stream is read, which may be after the span has ended."""
+    duration_s: float | None = None
+    """How long the work took, where the span itself lasts shorter."""
+    apart: bool = False
+    """A model's answer, written apart from the span that sent the request and ended before it."""
+    overwritten: bool = False
+    """One span for all model calls of an agent's run, each written over the one before: only the last can be read."""
+    settled: bool = False
+    """An agent's run that came to its end by its own word: what failed on the way was overcome."""
+    calls_model: bool = False
+    """An agent's run that asked a model and was given up before any span of the request was written."""
 
     input_messages: Any = None
     """Raw messages before a model (or, on an agent, the user's): text, JSON text or values."""
@@ -57,6 +70,8 @@ class Step:
     tool_result: Any = None
     tool_failed: bool = False
     permission_denied: bool = False
+    tool_inputs: dict[str, Any] | None = None
+    """Arguments by call id, where they are written apart from the calls."""
 
     query: Any = None
     documents: list[Document] | None = None
@@ -97,9 +112,11 @@ def as_text(value: Any) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """The first text of a list, or the text itself; empty texts say nothing."""
+    """The first text of a list (also written as JSON), or the text itself; empty texts say nothing."""
     if value.__class__ is str:
-        return value or None
+        if value[:1] != "[":
+            return value or None
+        value, _ = jsonio.loads_or_text(value)
     if isinstance(value, (list, tuple)):
         for item in value:
             if isinstance(item, str) and item:

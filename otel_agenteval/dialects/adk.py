@@ -1,0 +1,117 @@
+"""Google's Agent Development Kit: its own spans and attributes beside the convention's.
+
+Two layouts. The older one has a bare ``invocation`` on top and ``call_llm`` around each model call, with the request and
+the response as JSON in ``gcp.vertex.agent.*``; the newer one keeps to the convention. Models behind LiteLLM are named
+``provider/model`` in both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .. import jsonio
+from ..model import ErrorInfo
+from ..spans.record import SpanRecord
+from .step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step, as_text
+
+MARKS = frozenset((
+    "gcp.vertex.agent.invocation_id", "gcp.vertex.agent.event_id", "gcp.vertex.agent.session_id", "gcp.vertex.agent.llm_request",
+    "gcp.vertex.agent.llm_response", "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response",
+))  # fmt: skip
+SCOPES = re.compile(r"gcp\.vertex\.agent\b|google[._-]adk\b|openinference\.instrumentation\.google_adk\b")
+
+_PLACEHOLDERS = ("N/A", "<not specified>", "<not serializable>")
+_NOTHING = (None, "", "{}", *_PLACEHOLDERS)
+_NOT_SPECIFIED = ('{"result": "<not specified>"}', '{"result":"<not specified>"}')
+_RESPONSE_MODEL = re.compile(r'\{\s*"model_version"\s*:\s*"([^"\\]{1,200})"')
+_AGENT_RUN = re.compile(r"agent_run \[(.*)\]$")
+_COLLECTIONS = frozenset(("endpoints", "locations", "models", "projects", "publishers", "tunedModels"))
+"""First segments of resource paths; any other first segment of a model's name is a LiteLLM provider."""
+_LONGEST_FAILURE = 16_384
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that a span's name says; the convention's operation names are told by its own dialect."""
+    if name == "call_llm":
+        return LLM
+    if name == "invocation":
+        return WORKFLOW
+    if name.startswith("invoke_node") or name == "send_data":
+        return INNER
+    return AGENT if name.startswith(("invoke_agent ", "agent_run [")) else None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before, and take back what only stands for *nothing*."""
+    get = record.attributes.get
+    step.framework = "google-adk"
+    if step.conversation_id is None:
+        step.conversation_id = as_text(get("gcp.vertex.agent.session_id"))
+    role = step.role
+    if role == LLM:
+        step.overwritten = record.name.startswith("invoke_agent ")  # OpenInference's, which takes this span for each call's
+        _read_llm(get, step)
+    elif role == TOOL:
+        _read_tool(record, step)
+    elif role == AGENT and step.agent is None:
+        named = _AGENT_RUN.match(record.name)
+        step.agent = named[1] if named else None
+
+
+def _read_llm(get: Any, step: Step) -> None:
+    request = get("gcp.vertex.agent.llm_request")
+    if request not in _NOTHING:
+        if step.input_messages is None:
+            step.input_messages = request
+        if step.tool_definitions is None:
+            step.tool_definitions = request
+    response = get("gcp.vertex.agent.llm_response")
+    if response.__class__ is str and response not in _NOTHING:
+        if step.output_messages is None:
+            step.output_messages = response
+        told = _RESPONSE_MODEL.match(response)
+        if told is not None:
+            step.model = told[1]
+    if step.provider == "gcp.vertex.agent":  # the framework's name, not the model's maker
+        step.provider = None
+    asked = as_text(get("gen_ai.request.model")) or step.model or ""
+    provider, slash, _ = asked.partition("/")
+    if slash and provider not in _COLLECTIONS:
+        step.provider = provider
+        if step.model is not None:
+            step.model = step.model.removeprefix(f"{provider}/") or step.model
+
+
+def _read_tool(record: SpanRecord, step: Step) -> None:
+    get = record.attributes.get
+    if get("gen_ai.tool.name") == "(merged tools)":  # a summary of calls that have spans of their own
+        step.role = INNER
+        return
+    if step.tool_call_id == "<not specified>":
+        step.tool_call_id = None
+    arguments, result = get("gcp.vertex.agent.tool_call_args"), get("gcp.vertex.agent.tool_response")
+    if arguments == "{}" and result == "{}":  # written so where content is off; then even an empty object is not known
+        arguments = result = None
+    if step.tool_arguments is None and arguments not in _PLACEHOLDERS:
+        step.tool_arguments = arguments
+    if step.tool_result is None and result not in _PLACEHOLDERS:
+        step.tool_result = result
+    if step.tool_result in _NOT_SPECIFIED:
+        step.tool_result = None
+    step.error = _reported_failure(step.tool_result) or step.error
+
+
+def _reported_failure(result: Any) -> ErrorInfo | None:
+    """What a tool of the framework says of itself: ``{"status": "error", "error_message": ...}``, ``{"error": ...}``."""
+    if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
+        return None
+    value, _ = jsonio.loads_or_text(result)
+    inner = value.get("response", value) if isinstance(value, Mapping) else None  # one instrumentation writes the whole answer
+    if not isinstance(inner, Mapping):
+        return None
+    message = next((inner[key] for key in ("error_message", "error_details", "error") if inner.get(key)), None)
+    if message is None:
+        return None
+    return ErrorInfo(as_text(inner.get("error_type")) or "tool_error", jsonio.text_of(message)[:500])

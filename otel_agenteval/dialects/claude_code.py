@@ -1,0 +1,124 @@
+"""Claude Code and the Claude Agent SDK: ``claude_code.*`` spans with bare attribute names, and log events of the same names.
+
+The spans hold prompts and tools (as far as their switches allow); the answer stands in a log event, or in the model call when
+detailed tracing is on. Input tokens are written without those that came from, or went to, the cache.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import ErrorInfo
+from ..spans.record import SpanRecord
+from .step import AGENT, LLM, SETUP, TOOL, Step, as_float, as_int, as_text
+
+MARKS: frozenset[str] = frozenset()
+SCOPES = re.compile(r"com\.anthropic\.claude_code\b")
+_ROLES = {
+    "claude_code.interaction": AGENT, "claude_code.llm_request": LLM, "claude_code.tool": TOOL,
+    "claude_code.tool.execution": TOOL, "claude_code.tool.blocked_on_user": TOOL,
+}  # fmt: skip
+_PHASE = "claude_code.tool."
+_HELD_BACK = "<REDACTED>"
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that the span's name says.
+
+    The tool that starts another agent is that agent's run; a model call outside of any interaction (a title, a quota check)
+    is no turn.
+    """
+    role = _ROLES.get(name)
+    if role == TOOL and "subagent_type" in attributes:
+        return AGENT
+    if role == LLM and attributes.get("llm_request.context") == "standalone":
+        return SETUP
+    return role
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    get = record.attributes.get
+    step.framework = "claude-code"
+    if step.role == AGENT:
+        _read_interaction(record, step)
+    elif step.role == LLM:
+        _read_request(get, step)
+    elif step.role == TOOL:
+        _read_tool(record, step)
+    for log in record.logs or ():
+        if log.name.removeprefix("claude_code.") == "tool_result" and "tool_input" in log.attributes:
+            call_id = as_text(log.attributes.get("tool_use_id"))
+            if call_id is not None:
+                step.tool_inputs = {**(step.tool_inputs or {}), call_id: log.attributes["tool_input"]}
+    if get("success") is False and step.error is None:
+        message = as_text(get("error"))
+        step.error = ErrorInfo(as_text(get("error.type")) or "error", message)
+
+
+def _read_interaction(record: SpanRecord, step: Step) -> None:
+    get = record.attributes.get
+    step.agent = as_text(get("subagent_type"))
+    step.input_value = as_text(get("user_prompt"))
+    for log in record.logs or ():
+        event, said = log.name.removeprefix("claude_code."), log.attributes
+        if event == "assistant_response":
+            answer = as_text(said.get("response"))
+            if answer is not None and answer != _HELD_BACK:
+                step.final_result = answer
+        elif event == "api_request":
+            cost = as_float(said.get("cost_usd"))
+            if cost is not None:
+                step.cost_usd = cost + (step.cost_usd or 0.0)
+
+
+def _read_request(get: Any, step: Step) -> None:
+    step.model = as_text(get("gen_ai.response.model")) or as_text(get("model")) or step.model
+    given = as_int(get("input_tokens"))
+    if given is not None:
+        step.cached_tokens = as_int(get("cache_read_tokens"))
+        step.input_tokens = given + (step.cached_tokens or 0) + (as_int(get("cache_creation_tokens")) or 0)
+    step.output_tokens = as_int(get("output_tokens"))
+    first = as_int(get("ttft_ms"))
+    step.time_to_first_token_s = first / 1000 if first is not None else None
+    if step.finish_reason is None:
+        step.finish_reason = as_text(get("stop_reason"))
+    answer = as_text(get("response.model_output"))
+    if answer is not None and answer != _HELD_BACK:
+        step.output_messages = {"role": "assistant", "content": answer}
+    step.tool_definitions = get("tools")
+    step.agent = as_text(get("agent_id"))
+
+
+def _read_tool(record: SpanRecord, step: Step) -> None:
+    get = record.attributes.get
+    step.tool_call_id = as_text(get("tool_use_id")) or step.tool_call_id
+    if record.name.startswith(_PHASE):
+        step.tool_name = ""  # a phase of the call around it
+        step.permission_denied = get("decision") == "reject"
+        return
+    step.tool_name = as_text(get("tool_name"))
+    step.tool_arguments = _without_heading(get("tool_input"))
+    if step.tool_arguments is None:
+        command, path = as_text(get("full_command")), as_text(get("file_path"))
+        known = {"command": command} if command else {"file_path": path} if path else None
+        if known is not None and step.tool_call_id is not None:  # not all of them: an event may say more
+            step.tool_inputs = {step.tool_call_id: known}
+    step.tool_result = _without_heading(get("new_context"))
+    if step.tool_result is None:
+        output = next((event.attributes for event in record.events if event.name == "tool.output"), None)
+        if output is not None:
+            step.tool_result = next((output[key] for key in ("output", "content", "result") if output.get(key) is not None), None)
+
+
+def _without_heading(value: Any) -> str | None:
+    """The text below a first line like ``[TOOL RESULT: name]``."""
+    text = as_text(value)
+    if text is None or text == _HELD_BACK:
+        return None
+    if text.startswith("[TOOL "):
+        heading, line, rest = text.partition("\n")
+        return rest if line and heading.endswith("]") else text
+    return text

@@ -1,0 +1,176 @@
+"""CrewAI: what a crew was asked stands in its inputs and tasks, and its agents go by their roles.
+
+OpenInference and OpenLLMetry write its spans; this reads what they put into attributes of their own. CrewAI's anonymous
+product telemetry (scope ``crewai.telemetry``) is no part of any turn.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .. import jsonio
+from ..spans.record import SpanRecord
+from .step import AGENT, CHAIN, INNER, LLM, WORKFLOW, Step, as_int, as_text
+
+MARKS = frozenset(("crewai.crew.tasks", "crewai.task.description", "crewai.agent.role"))
+SCOPES = re.compile(r"(openinference|opentelemetry)\.instrumentation\.crewai(\.|$)")
+
+_DELEGATING = frozenset(
+    ("Delegate work to coworker", "Ask question to coworker", "delegate_work_to_coworker", "ask_question_to_coworker")
+)
+"""CrewAI's own tools: another agent of the crew does the work below their spans."""
+_QUESTIONS = (
+    "question", "query", "user_query", "user_question", "input", "user_input", "user_message", "customer_message", "message",
+    "user_request", "customer_request", "request", "prompt", "text", "task", "topic",
+)  # fmt: skip
+"""A crew's inputs have names of the developer's choice: these hold what its user said, in this order."""
+_FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
+_FILLED = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
+_CALLS = re.compile(
+    r"""ToolCall\(function=Function\(arguments=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"), name='([^']*)'\), id='([^']*)'""", re.DOTALL
+)
+_USED = re.compile(r"\b(prompt_tokens|completion_tokens)=(\d+)")
+_LONGEST_TEMPLATE = 10_000
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """What the instrumentations call otherwise: a task is a step of its crew, and a delegation is the other agent's run."""
+    if attributes.get("traceloop.span.kind") == "task":
+        return INNER
+    if name == "crewai.workflow":
+        return WORKFLOW
+    return AGENT if as_text(attributes.get("tool.name")) in _DELEGATING else None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    get = record.attributes.get
+    step.framework = "crewai"
+    role = step.role
+    if role == AGENT:
+        step.agent = as_text(get("graph.node.id")) or as_text(get("crewai.agent.role")) or _coworker(get)
+        _read_output(get("output.value"), step)
+    elif role in (CHAIN, WORKFLOW):
+        tasks = get("crew_tasks") or get("crewai.crew.tasks")
+        if tasks is not None and step.input_messages is None:
+            step.input_messages = _asked(tasks, get("crew_inputs") or get("input.value"), get("crewai.crew.tasks_output"))
+            step.workflow = as_text(get("crewai.crew.name"))
+            _read_usage(get("crewai.crew.token_usage"), step)
+        if step.final_result is None:
+            step.final_result = get("crewai.crew.result")
+        _read_output(get("output.value"), step)
+    elif role == LLM:
+        model = as_text(get("gen_ai.request.model"))
+        provider = get("gen_ai.provider.name")
+        if model is not None and provider.__class__ is str and model.startswith(f"{provider}/"):
+            step.model = model[len(provider) + 1 :]  # LiteLLM puts the provider before the model
+        _read_calls(get("gen_ai.output.messages"), step)
+
+
+def _read_calls(raw: Any, step: Step) -> None:
+    """An answer that asks for tools is written as the ``str`` of the client's objects, in place of a text."""
+    if raw.__class__ is str and "ToolCall(function=Function(arguments=" in raw:
+        value, _ = jsonio.loads_or_text(raw)
+        calls = [
+            {"id": call_id, "name": name, "arguments": _literal(arguments)}
+            for text in _texts_in(value)
+            for arguments, name, call_id in _CALLS.findall(text)
+        ]
+        if calls:
+            step.output_messages = [{"role": "assistant", "content": None, "tool_calls": calls}]
+
+
+def _texts_in(messages: Any) -> list[str]:
+    found = [message.get("parts") for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
+    parts = [part for inner in found if isinstance(inner, list) for part in inner if isinstance(part, Mapping)]
+    return [part["content"] for part in parts if isinstance(part.get("content"), str)]
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _read_usage(raw: Any, step: Step) -> None:
+    """What the whole run used, as ``name=number`` pairs."""
+    if raw.__class__ is str:
+        used = dict(_USED.findall(raw))
+        step.input_tokens, step.output_tokens = as_int(used.get("prompt_tokens")), as_int(used.get("completion_tokens"))
+
+
+def _read_output(raw: Any, step: Step) -> None:
+    """The outputs of crews, tasks and agents; a flow's method may give back anything."""
+    if step.output_messages is None and raw.__class__ is str and '"raw":' in raw and '"pydantic":' in raw:
+        step.output_messages = raw
+
+
+def _coworker(get: Any) -> str | None:
+    """The agent that a delegating tool was asked for."""
+    if as_text(get("tool.name")) not in _DELEGATING:
+        return None
+    arguments = _loaded(get("input.value"))
+    return as_text(arguments.get("coworker")) if isinstance(arguments, Mapping) else None
+
+
+def _loaded(raw: Any) -> Any:
+    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] in ("{", "[") else None
+
+
+def _asked(tasks: Any, inputs: Any, outputs: Any) -> str | None:
+    """The user's words: the input that holds them, the only input, else the first task with its inputs filled in."""
+    index, template = _task_of(tasks)
+    given = _loaded(inputs)
+    if not isinstance(given, Mapping):
+        given = _inputs_between(template, outputs, index)
+    for name in _QUESTIONS:
+        text = as_text(given.get(name))
+        if text is not None:
+            return text
+    if len(given) == 1:
+        text = as_text(next(iter(given.values())))
+        if text is not None:
+            return text
+    if template is None:
+        return None
+    filled = _FIELD.sub(lambda field: str(given.get(field[1], field[0])), template)
+    return filled if given or not _FIELD.search(template) else None
+
+
+def _task_of(tasks: Any) -> tuple[int, str | None]:
+    """The first task that has a place for an input, else the first."""
+    found = _loaded(tasks)
+    texts = [as_text(task.get("description")) for task in found if isinstance(task, Mapping)] if isinstance(found, list) else []
+    index = next((index for index, text in enumerate(texts) if text is not None and _FIELD.search(text)), 0)
+    return index, texts[index] if texts else None
+
+
+def _inputs_between(template: str | None, outputs: Any, index: int) -> Mapping[str, str]:
+    """OpenLLMetry writes no inputs: they are the difference between a task before it ran and the one that was run."""
+    names = _FIELD.findall(template) if template is not None and len(template) <= _LONGEST_TEMPLATE else []
+    if template is None or not names or len(set(names)) < len(names) or outputs.__class__ is not str:
+        return {}
+    ran = _FILLED.findall(outputs)
+    text = _literal(ran[index]) if index < len(ran) else None
+    found = _between(_FIELD.split(template)[::2], text) if text is not None else None
+    return dict(zip(names, found, strict=True)) if found is not None else {}
+
+
+def _between(fixed: list[str], text: str) -> list[str] | None:
+    """What stands in ``text`` between these pieces of it, each found at its first place: no backtracking."""
+    if not text.startswith(fixed[0]):
+        return None
+    at, found = len(fixed[0]), []
+    for piece in fixed[1:-1]:
+        end = text.find(piece, at) if piece else at
+        if end < 0:
+            return None
+        found.append(text[at:end])
+        at = end + len(piece)
+    if not text.endswith(fixed[-1]) or len(text) - len(fixed[-1]) < at:
+        return None
+    return [*found, text[at : len(text) - len(fixed[-1])]]

@@ -1,0 +1,327 @@
+"""LlamaIndex: spans are named ``Class.method``, and that is most of what they say about themselves.
+
+Three instrumentations share the names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``) and
+LlamaIndex's own OpenTelemetry package, which writes everything into span events named after its event classes.
+Values that are no JSON are written as ``repr`` and cut after 200 characters: such a text is no answer unless it is whole.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .. import jsonio
+from ..spans.record import SpanRecord
+from .content import REDACTED
+from .otel_genai import documents
+from .step import (
+    AGENT,
+    CHAIN,
+    EMBEDDING,
+    HANDOFF,
+    INNER,
+    LLM,
+    RERANK,
+    RETRIEVAL,
+    TOOL,
+    WORKFLOW,
+    Step,
+    as_int,
+    as_text,
+)  # fmt: skip
+
+MARKS = frozenset(("llamaindex.run_id", "llamaindex.step.input_event"))
+SCOPES = re.compile(
+    r"openinference\.instrumentation\.llama_index|opentelemetry\.instrumentation\.llamaindex|llamaindex\.opentelemetry"
+)
+
+_CALLS = frozenset((
+    "chat", "achat", "stream_chat", "astream_chat", "complete", "acomplete", "stream_complete", "astream_complete",
+    "predict", "apredict", "stream", "astream", "structured_predict", "astructured_predict", "stream_structured_predict",
+    "astream_structured_predict", "chat_with_tools", "achat_with_tools", "stream_chat_with_tools", "astream_chat_with_tools",
+    "predict_and_call", "apredict_and_call",
+))  # fmt: skip
+_METHODS = {
+    **dict.fromkeys(("retrieve", "aretrieve"), RETRIEVAL),
+    **dict.fromkeys(("query", "aquery"), CHAIN),
+    **dict.fromkeys(("call", "acall"), TOOL),
+    "call_tool": TOOL,
+}  # fmt: skip
+_TOOL_CALL = re.compile(r"ToolCall(?:Result)?\(tool_name=(?:'([^']*)'|\"([^\"]*)\")")
+_TOOL_ID = re.compile(r"\btool_id='([^']*)'")
+_TOOL_NAME = re.compile(r'"tool_name": ?"((?:[^"\\]|\\.)*)"')
+_AGENT_NAME = re.compile(r"""current_agent_name\\?"?(?:=|: )\\?['"]([^'"\\]*)\\?['"]""")
+_ANSWER = re.compile(
+    r"""StopEvent\(result=AgentOutput\(response=ChatMessage\(role=[^,]*, additional_kwargs=\{[^{}]*\}, """
+    r"""blocks=\[TextBlock\(block_type='text', text=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\)\]"""
+)
+_REPR = re.compile(r"[A-Z]\w*\(")
+_UNREAD = REDACTED[0]
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that a span's name says, where its instrumentation says nothing better."""
+    owner, _, method = name.partition(".")
+    kind = attributes.get("openinference.span.kind")
+    if kind is not None:
+        return _role_beside(kind, owner, method, attributes)
+    if scope.startswith("opentelemetry."):
+        return _role_of_entity(owner, method, attributes)
+    if not scope.startswith("llamaindex."):
+        return None
+    return _role_of_method(owner, method, attributes)
+
+
+def _role_beside(kind: Any, owner: str, method: str, attributes: Mapping[str, Any]) -> str | None:
+    if method in _STEPS:
+        return INNER
+    if kind == "CHAIN":
+        return _role_of_run(owner) if method == "run" else None
+    if kind == "TOOL":
+        return HANDOFF if attributes.get("tool.name") == "handoff" else None
+    return INNER if method.startswith("_") and kind in ("LLM", "RETRIEVER", "EMBEDDING") else None
+
+
+def _role_of_run(owner: str) -> str | None:
+    return AGENT if owner.endswith("Agent") else WORKFLOW if owner == "AgentWorkflow" else None
+
+
+_STEPS = frozenset((
+    "init_run", "setup_agent", "run_agent_step", "parse_agent_output", "call_tool", "aggregate_tool_results",
+    "write_response_to_history", "awrite_response_to_history",
+))  # fmt: skip
+
+
+def _role_of_entity(owner: str, kind: str, attributes: Mapping[str, Any]) -> str | None:
+    tool = attributes.get("tool.name")
+    if tool is not None:
+        return HANDOFF if tool == "handoff" else TOOL
+    if "gen_ai.operation.name" in attributes:
+        return None
+    if kind == "workflow":
+        return _role_of_run(owner)
+    given = attributes.get("traceloop.entity.input")
+    if owner.endswith("Tool"):
+        return TOOL if "traceloop.entity.output" in attributes else INNER
+    if owner.endswith("Retriever"):  # the public method's argument, and the private one's
+        return INNER if given.__class__ is str and '"query_bundle":' in given[:20] else RETRIEVAL
+    if "erank" in owner:
+        return RERANK
+    return INNER if owner in ("BaseWorkflowAgent", "AgentWorkflow") else None
+
+
+def _role_of_method(owner: str, method: str, attributes: Mapping[str, Any]) -> str:
+    if method in _CALLS:
+        return CHAIN if owner.endswith(("Engine", "Agent", "Program")) else LLM
+    if method == "run":
+        return _role_of_run(owner) or CHAIN
+    role = _METHODS.get(method)
+    if role == TOOL:
+        summary = attributes.get("llamaindex.step.input_summary")
+        return HANDOFF if summary.__class__ is str and summary.startswith("ToolCall(tool_name='handoff'") else TOOL
+    if role is not None:
+        return role
+    if "embedding" in method and not method.startswith("_"):
+        return EMBEDDING
+    return RERANK if method == "postprocess_nodes" and "erank" in owner else INNER
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    get = record.attributes.get
+    role = step.role
+    step.framework = "llama_index"
+    if record.events and record.scope.startswith("llamaindex."):
+        _read_events(record, step)
+    if role == INNER:
+        step.agent = _agent_of(record, get)
+    elif role == LLM:
+        step.deferred = "stream" in record.name
+    elif role in (TOOL, HANDOFF):
+        _read_tool(get, step)
+    elif role in (AGENT, WORKFLOW, CHAIN):
+        _read_output(get("output.value"), step)
+        if step.input_value is None:
+            step.input_value = get("traceloop.entity.input")
+        _read_output(get("traceloop.entity.output"), step)
+    elif role == RETRIEVAL and step.documents is None:
+        output = get("traceloop.entity.output")
+        if output is not None:
+            step.documents = documents(output) or None
+            step.query = _query(get("traceloop.entity.input"))
+    step.conversation_id = as_text(get("llamaindex.session_id")) or as_text(get("llamaindex.conversation_id"))
+    step.user_id = as_text(get("llamaindex.user_id"))
+
+
+def _agent_of(record: SpanRecord, get: Any) -> str | None:
+    """The agent whose turn it is, in the event that a workflow's step received or gave back."""
+    for key in ("input.value", "llamaindex.step.input_summary", "traceloop.entity.output", "output.value"):
+        name = _name_in(get(key))
+        if name is not None:
+            return name
+    return next((name for event in record.events if (name := _name_in(event.attributes.get("output"))) is not None), None)
+
+
+def _name_in(text: Any) -> str | None:
+    if text.__class__ is not str:
+        return None
+    found = _AGENT_NAME.match(text, max(text.rfind("current_agent_name"), 0))
+    return found[1] or None if found is not None else None
+
+
+def _read_output(raw: Any, step: Step) -> None:
+    """What a root gave back: a response object, or the ``repr`` of a workflow's last event, which is often cut."""
+    if raw.__class__ is not str or step.output_messages is not None:
+        return
+    if raw[:1] == "{" and '"response":' in raw:
+        if '"response": ""' in raw or '"response": null' in raw:
+            step.output_value = _UNREAD  # it was still streaming
+        else:
+            step.output_messages = raw
+    elif raw[:1] == "{" and "<generator object>" in raw:
+        step.output_value = _UNREAD
+    elif _REPR.match(raw):
+        answer = _ANSWER.match(raw)
+        if answer is not None:
+            step.final_result = _literal(answer[1])
+        if step.final_result is None:
+            step.output_value = _UNREAD
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _query(raw: Any) -> Any:
+    if raw.__class__ is not str:
+        return None
+    value, _ = jsonio.loads_or_text(raw)
+    for _ in range(2):
+        if isinstance(value, Mapping):
+            value = value.get("str_or_query_bundle") or value.get("query_bundle") or value.get("query_str")
+    return as_text(value)
+
+
+def _read_tool(get: Any, step: Step) -> None:
+    summary = get("llamaindex.step.input_summary")
+    if summary.__class__ is str:
+        name = _TOOL_CALL.match(summary)
+        if name is not None:
+            step.tool_name = name[1] or name[2]
+            call_id = _TOOL_ID.search(summary)
+            step.tool_call_id = call_id[1] if call_id is not None else None
+            start = summary.find("tool_kwargs=")
+            if call_id is not None and start >= 0:
+                step.tool_arguments = summary[start + 12 : call_id.start()].rstrip(", ")
+    output = get("traceloop.entity.output")
+    if output.__class__ is str:
+        step.tool_failed = '"is_error": true' in output
+        if step.tool_name is None:
+            named = _TOOL_NAME.search(output)
+            step.tool_name = named[1] if named is not None else None
+        step.tool_result = output
+    if step.tool_name is None:
+        step.tool_name = as_text(get("tool.name"))
+    if step.tool_arguments is None:
+        step.tool_arguments = get("tool.arguments") or get("traceloop.entity.input") or get("input.value")
+
+
+def _read_events(record: SpanRecord, step: Step) -> None:
+    """The facts of LlamaIndex's own events, flattened into attributes of span events."""
+    for event in record.events:
+        reader = _EVENTS.get(event.name)
+        if reader is not None:
+            reader(event.attributes.get, step)
+
+
+def _chat_start(get: Any, step: Step) -> None:
+    step.input_messages = get("messages")
+    if step.input_messages is None:
+        step.input_messages = get("prompt")
+    step.tool_definitions = get("additional_kwargs.tools")
+    step.model = step.model or as_text(get("model_dict.model_name")) or as_text(get("model_dict.model"))
+
+
+def _chat_end(get: Any, step: Step) -> None:
+    if step.input_messages is None:
+        step.input_messages = get("messages")
+    blocks = get("response.message.blocks")
+    text = get("response.text")
+    if blocks is not None:
+        calls = get("response.message.additional_kwargs.tool_calls")
+        step.output_messages = [{"role": "assistant", "content": _listed(blocks), "tool_calls": _listed(calls)}]
+    elif text is not None:
+        step.output_messages = text
+    step.model = as_text(get("response.raw.model")) or step.model
+    step.response_id = as_text(get("response.raw.id"))
+    step.finish_reason = _finish_reason(get("response.raw.choices")) or as_text(get("response.raw.stop_reason"))
+    for field, keys in _COUNTS:
+        for key in keys:
+            value = as_int(get(key))
+            if value is not None:
+                setattr(step, field, value)
+                break
+
+
+_USAGE = "response.raw.usage."
+_COUNTS = (
+    ("input_tokens", (f"{_USAGE}prompt_tokens", f"{_USAGE}input_tokens", "response.additional_kwargs.prompt_tokens")),
+    ("output_tokens", (f"{_USAGE}completion_tokens", f"{_USAGE}output_tokens", "response.additional_kwargs.completion_tokens")),
+    ("cached_tokens", (f"{_USAGE}prompt_tokens_details.cached_tokens", f"{_USAGE}input_tokens_details.cached_tokens")),
+    (
+        "reasoning_tokens",
+        (f"{_USAGE}completion_tokens_details.reasoning_tokens", f"{_USAGE}output_tokens_details.reasoning_tokens"),
+    ),
+)
+
+
+def _listed(raw: Any) -> Any:
+    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+
+
+_FINISH = re.compile(r'"finish_reason": ?"([a-z_]+)"')
+
+
+def _finish_reason(choices: Any) -> str | None:
+    found = _FINISH.search(choices) if choices.__class__ is str else None
+    return found[1] if found is not None else None
+
+
+def _predict_end(get: Any, step: Step) -> None:
+    step.output_messages = get("output")
+
+
+def _query_start(get: Any, step: Step) -> None:
+    step.input_value = get("query") or get("query.query_str")
+
+
+def _query_end(get: Any, step: Step) -> None:
+    step.final_result = as_text(get("response.response"))
+
+
+def _retrieval(get: Any, step: Step) -> None:
+    step.query = get("str_or_query_bundle.query_str") or get("str_or_query_bundle")
+    nodes = get("nodes")
+    if nodes is not None:
+        step.documents = documents(nodes)
+
+
+def _workflow_output(get: Any, step: Step) -> None:
+    _read_output(get("output"), step)
+
+
+def _embedding_start(get: Any, step: Step) -> None:
+    step.model = as_text(get("model_dict.model_name"))
+
+
+_EVENTS = {
+    "LLMChatStartEvent": _chat_start, "LLMCompletionStartEvent": _chat_start, "LLMChatEndEvent": _chat_end,
+    "LLMCompletionEndEvent": _chat_end, "LLMPredictEndEvent": _predict_end, "QueryStartEvent": _query_start,
+    "QueryEndEvent": _query_end, "RetrievalStartEvent": _retrieval, "RetrievalEndEvent": _retrieval,
+    "workflow.output": _workflow_output, "EmbeddingStartEvent": _embedding_start,
+}  # fmt: skip

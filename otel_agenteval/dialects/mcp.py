@@ -1,0 +1,69 @@
+"""MCP requests: the convention's ``mcp.*`` attributes (SDK, FastMCP), OpenLLMetry's and Logfire's spans around a session.
+
+One call may show up to four times: the framework's tool span, the client's, the SDK's and the server's; they lie in one another
+and count once. Only ``tools/call`` is a tool; the rest (listing, handshakes, notifications) is nobody's step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .. import jsonio
+from ..spans.record import SpanRecord
+from .step import SETUP, TOOL, Step, as_text
+
+MARKS = frozenset(("mcp.method.name",))
+SCOPES = re.compile(r"opentelemetry\.instrumentation\.mcp\b|logfire\.mcp$")
+_CALL = "tools/call"
+_NAMED_CALL = "tools/call "
+_SESSIONS = frozenset(("session", "server"))
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """A request to call a tool, which needs the tool's name; a session holds turns and is none."""
+    method = attributes.get("mcp.method.name")
+    if method is not None:
+        return TOOL if method == _CALL and ("gen_ai.tool.name" in attributes or _NAMED_CALL in name) else None
+    if not SCOPES.match(scope):
+        return None
+    if attributes.get("traceloop.span.kind") in _SESSIONS:
+        return SETUP
+    return TOOL if _NAMED_CALL in name or name.startswith(_CALL + ".") or name.endswith(": " + _CALL) else None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    if step.role != TOOL:
+        return
+    get = record.attributes.get
+    if step.tool_name is None:
+        step.tool_name = as_text(get("gen_ai.tool.name"))
+        if step.tool_name is None and _NAMED_CALL in record.name:
+            step.tool_name = record.name.partition(_NAMED_CALL)[2] or None
+    if SCOPES.match(record.scope):
+        request = get("request") if "request" in record.attributes else get("traceloop.entity.input")
+        if request.__class__ is str:
+            _read_request(request, step)
+        result = get("response") if "response" in record.attributes else get("traceloop.entity.output")
+        if result is not None:
+            _read_result(result, step)
+
+
+def _read_request(text: str, step: Step) -> None:
+    request, _ = jsonio.loads_or_text(text)
+    if isinstance(request, Mapping):
+        params = request.get("params", request)  # a whole request, or only what it asks for
+        if isinstance(params, Mapping):
+            step.tool_name = as_text(params.get("name")) or as_text(params.get("tool_name")) or step.tool_name
+            step.tool_arguments = params.get("arguments")
+
+
+def _read_result(raw: Any, step: Step) -> None:
+    result = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+    if isinstance(result, Mapping):
+        step.tool_failed = result.get("isError") is True or result.get("is_error") is True
+        if "result" in result and not result.keys() - {"result", "is_error"}:
+            result = result["result"]
+    step.tool_result = result

@@ -1,0 +1,32 @@
+"""Semantic Kernel: the convention's attributes, a few values written its own way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..spans.record import SpanRecord
+from .step import AGENT, INNER, LLM, TOOL, Step, as_text
+
+MARKS: frozenset[str] = frozenset()
+SCOPES = re.compile(r"semantic_kernel\b|Microsoft\.SemanticKernel\b")
+_NAMES = {
+    "chat": LLM, "chat.completions": LLM, "text_completions": LLM, "text.completions": LLM, "invoke_agent": AGENT, "execute_tool": TOOL,
+    "AutoFunctionInvocationLoop": INNER,
+}  # fmt: skip
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that the first word of the span's name says: a model call's attributes come after its start."""
+    return _NAMES.get(name.partition(" ")[0])
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    if step.framework is None:
+        step.framework = "semantic_kernel"
+    if step.role == LLM:
+        reason = step.finish_reason or as_text(record.attributes.get("gen_ai.response.finish_reason"))
+        if reason is not None and reason.startswith("FinishReason."):  # an enumeration's member, by its name
+            step.finish_reason = reason.partition(",")[0].removeprefix("FinishReason.").lower()

@@ -1,0 +1,95 @@
+"""smolagents, as OpenInference writes it: calls as Python binds them, and streamed runs as the text of their objects."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .. import jsonio
+from ..spans.record import SpanRecord
+from .content import Later
+from .step import AGENT, LLM, TOOL, Step
+
+MARKS = frozenset(("smolagents.max_steps",))
+SCOPES = re.compile(r"openinference\.instrumentation\.smolagents")
+_STREAMED = re.compile(r"(ChatMessage\w*|ToolCall|ToolOutput|ActionStep|ActionOutput|PlanningStep|FinalAnswerStep)\(")
+_UNNAMED = frozenset(("ToolCallingAgent", "CodeAgent", "MultiStepAgent"))
+"""A class of the framework stands where an agent has no name."""
+_LAST_CHUNK = "FinalAnswerStep(output="
+_BEFORE_TASK = "New task:\n"
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """OpenInference's own kind says it."""
+    return None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Put right what OpenInference's general reading makes of this framework's spans."""
+    if step.role == AGENT:
+        _read_run(record, step)
+    elif step.role == TOOL:
+        _name_positional(record.attributes, step)
+    elif step.role == LLM and isinstance(step.input_messages, list):
+        for message in step.input_messages:
+            if isinstance(message, dict) and message.get("role") == "user":
+                _strip_lead(message)
+
+
+def _read_run(record: SpanRecord, step: Step) -> None:
+    name = record.name.removesuffix(".run")
+    if step.agent is None or step.agent == record.name:
+        step.agent = name if name and name not in _UNNAMED else None
+    # ``smolagents.task`` is set before the run starts: it still holds the task of the run before.
+    asked = record.attributes.get("input.value")
+    if asked.__class__ is str and asked[:1] == "{" and step.input_messages is None:
+        step.input_messages = Later(_task, asked)
+    answered = step.output_value
+    if answered.__class__ is str and _STREAMED.match(answered):
+        step.output_value = None
+        if _LAST_CHUNK in answered:
+            step.output_messages = Later(_last_chunk, answered)
+    if any(event.name == "exception" for event in record.events):  # a streamed run says OK at its end, whatever happened
+        step.tool_failed = True
+
+
+def _task(raw: Any) -> Any:
+    value, _ = jsonio.loads_or_text(raw)
+    task = value.get("task") if isinstance(value, dict) else None
+    return {"role": "user", "content": task} if isinstance(task, str) else None
+
+
+def _last_chunk(raw: Any) -> Any:
+    """The answer in the text of the objects that a streamed run yielded; the last of them holds it."""
+    text = raw[raw.rindex(_LAST_CHUNK) + len(_LAST_CHUNK) :].removesuffix(")")
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = text
+    return {"role": "assistant", "content": jsonio.text_of(value)}
+
+
+def _name_positional(attributes: Mapping[str, Any], step: Step) -> None:
+    """Code that an agent wrote may call a tool by position; the tool's parameters say what the values are."""
+    raw = step.tool_arguments
+    if raw.__class__ is not str or not raw.startswith('{"args": [') or raw.startswith('{"args": []'):
+        return
+    call, _ = jsonio.loads_or_text(raw)
+    parameters = attributes.get("tool.parameters")
+    names, _ = jsonio.loads_or_text(parameters) if isinstance(parameters, str) else (None, False)
+    if not isinstance(call, dict) or not isinstance(names, dict) or not isinstance(call.get("args"), list):
+        return
+    named = call.get("kwargs")
+    step.tool_arguments = {**dict(zip(names, call["args"], strict=False)), **(named if isinstance(named, dict) else {})}
+
+
+def _strip_lead(message: dict[str, Any]) -> None:
+    content = message.get("content")
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        text = content[0].get("text")
+        if isinstance(text, str):
+            content[0]["text"] = text.removeprefix(_BEFORE_TASK)
+    elif isinstance(content, str):
+        message["content"] = content.removeprefix(_BEFORE_TASK)

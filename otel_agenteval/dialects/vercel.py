@@ -1,0 +1,218 @@
+"""Vercel AI SDK: ``ai.*`` attributes of versions 4 to 6, and what version 7 adds to the convention it has moved to.
+
+A call like ``generateText`` is a span around one ``doGenerate`` or ``doStream`` span per request to the model and one
+``ai.toolCall`` span per tool. The outer span repeats the last answer and the token totals; only the inner ones count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .. import jsonio
+from ..model import Document
+from ..spans.record import ERROR, SpanRecord
+from .otel_genai import document
+from .step import AGENT, EMBEDDING, INNER, LLM, RERANK, TOOL, Step, as_float, as_int, as_text, first_text
+
+MARKS = frozenset(("ai.operationId",))
+SCOPES = re.compile(r"(ai|gen_ai|@ai-sdk/.+)$")
+_OPERATIONS = {
+    "ai.generateText": AGENT, "ai.streamText": AGENT, "ai.generateObject": AGENT, "ai.streamObject": AGENT,
+    "ai.workflowAgent.stream": AGENT, "ai.toolCall": TOOL, "ai.embed": EMBEDDING, "ai.embedMany": EMBEDDING, "ai.rerank": INNER,
+}  # fmt: skip
+_INNER_OPERATIONS = {"doGenerate": LLM, "doStream": LLM, "doEmbed": EMBEDDING, "doRerank": RERANK}
+
+_STREAMS = frozenset(("ai.streamText", "ai.streamObject"))
+_PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
+"""Where an application's own words about a call are: until version 6, and since."""
+_CONVERSATION = tuple(
+    place + key
+    for place in _PLACES
+    for key in ("sessionId", "session_id", "conversationId", "conversation_id", "threadId", "thread_id", "chatId", "chat_id")
+)
+_USER = tuple(place + key for place in _PLACES for key in ("userId", "user_id"))
+
+_CACHE_READ = ("cacheReadInputTokens", "cache_read_input_tokens")
+_CACHE_WRITTEN = ("cacheCreationInputTokens", "cache_creation_input_tokens", "cacheWriteInputTokens")
+_LONGEST_METADATA = 20_000
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that the operation says; calls that make images or speech have none."""
+    operation = attributes.get("ai.operationId")
+    if operation.__class__ is not str:
+        return None
+    role = _OPERATIONS.get(operation)
+    return role if role is not None else _INNER_OPERATIONS.get(operation.rpartition(".")[2])
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill what this dialect says and nobody said before."""
+    get = record.attributes.get
+    role = step.role
+    step.framework = "vercel-ai"
+    if role == TOOL:
+        _read_tool(get, step)
+        return
+    if role in (AGENT, LLM):
+        if step.agent is None:
+            step.agent = as_text(get("ai.telemetry.functionId"))
+        if step.conversation_id is None:
+            step.conversation_id = _first_of(_CONVERSATION, get)
+        if step.user_id is None:
+            step.user_id = _first_of(_USER, get)
+        if step.output_messages is None:
+            step.output_messages = _answer(get)
+        _read_end(record, step)
+    if role == AGENT:
+        if step.input_value is None:
+            step.input_value = get("ai.prompt")
+    elif role == LLM:
+        _read_call(get, step)
+    elif role == RERANK:
+        _read_ranking(get, step)
+
+
+def _read_end(record: SpanRecord, step: Step) -> None:
+    """How the last request finished: whether a loop around the call has to go on, and whether it got that far at all."""
+    get = record.attributes.get
+    reason = as_text(get("ai.response.finishReason"))
+    if reason is not None:
+        step.settled = reason != "error"
+    elif get("ai.operationId") in _STREAMS and record.status != ERROR:  # such a span ends, the one of the request never does
+        step.calls_model = True
+        step.model = as_text(get("ai.model.id"))
+    if step.finish_reason is None:
+        step.finish_reason = reason or first_text(get("gen_ai.response.finish_reasons"))
+
+
+def _first_of(keys: tuple[str, ...], get: Any) -> str | None:
+    for key in keys:
+        value = get(key)
+        if value is not None and (text := as_text(value)) is not None:
+            return text
+    return None
+
+
+def _answer(get: Any) -> Any:
+    """What came back, as one message: text or object, thoughts, and requests for tools (JSON text as yet)."""
+    text = get("ai.response.text")
+    if text is None:
+        text = get("ai.response.object")
+    calls = get("ai.response.toolCalls")
+    thoughts = get("ai.response.reasoning")
+    if calls is not None and text == "":  # streams say so where the model only asked for tools
+        text = None
+    if thoughts is not None:
+        parts = [{"type": "reasoning", "text": thoughts}]
+        text = parts if text is None else [*parts, {"type": "text", "text": text}]
+    if text is None and calls is None:
+        return None
+    return {"role": "assistant", "content": text, "tool_calls": calls}
+
+
+def _read_call(get: Any, step: Step) -> None:
+    if step.model is None:
+        step.model = as_text(get("ai.response.model")) or as_text(get("ai.model.id"))
+    if step.provider is None:
+        provider = as_text(get("ai.model.provider"))
+        if provider is not None:  # which API of it was called stands behind the dot
+            step.provider = provider.partition(".")[0]
+    if step.input_messages is None:
+        step.input_messages = get("ai.prompt.messages")
+    if step.tool_definitions is None:
+        step.tool_definitions = get("ai.prompt.tools")
+    if step.response_id is None:
+        step.response_id = as_text(get("ai.response.id"))
+    if step.time_to_first_token_s is None:
+        _read_first_chunk(get, step)
+    _read_usage(get, step)
+
+
+def _read_first_chunk(get: Any, step: Step) -> None:
+    waited = get("ai.response.msToFirstChunk")
+    if waited is None:
+        waited = get("ai.stream.msToFirstChunk")
+    milliseconds = as_float(waited)
+    if milliseconds is not None:
+        step.time_to_first_token_s = milliseconds / 1000
+    else:
+        step.time_to_first_token_s = as_float(get("gen_ai.client.operation.time_to_first_chunk"))
+
+
+def _read_usage(get: Any, step: Step) -> None:
+    if step.input_tokens is None:
+        step.input_tokens = _count(get, "ai.usage.inputTokens", "ai.usage.promptTokens")
+    if step.output_tokens is None:
+        step.output_tokens = _count(get, "ai.usage.outputTokens", "ai.usage.completionTokens")
+    if step.cached_tokens is None:
+        step.cached_tokens = _count(get, "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens")
+    if step.reasoning_tokens is None:
+        step.reasoning_tokens = _count(get, "ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens")
+    metadata = get("ai.response.providerMetadata")
+    if metadata.__class__ is str and "ache" in metadata and get("ai.usage.inputTokenDetails.noCacheTokens") is None:
+        _read_cache_use(metadata, step)
+
+
+def _read_cache_use(metadata: str, step: Step) -> None:
+    """Until version 5 only the provider's own fields told what was cached, and some providers did not count that as input."""
+    providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
+    for fields in providers.values() if isinstance(providers, Mapping) else ():
+        if not isinstance(fields, Mapping):
+            continue
+        usage = fields.get("usage")
+        told = {**fields, **usage} if isinstance(usage, Mapping) else fields
+        read, written = _first_count(told, _CACHE_READ), _first_count(told, _CACHE_WRITTEN)
+        if step.cached_tokens is None:
+            step.cached_tokens = as_int(told.get("cachedPromptTokens")) if read is None else read
+        if step.input_tokens is not None:
+            step.input_tokens += (read or 0) + (written or 0)
+
+
+def _first_count(fields: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+    return next((tokens for key in keys if (tokens := as_int(fields.get(key))) is not None), None)
+
+
+def _count(get: Any, key: str, older: str) -> int | None:
+    tokens = get(key)
+    if tokens is None:
+        tokens = get(older)
+    return None if tokens is None else as_int(tokens)
+
+
+def _read_tool(get: Any, step: Step) -> None:
+    if step.tool_name is None:
+        step.tool_name = as_text(get("ai.toolCall.name"))
+    if step.tool_call_id is None:
+        step.tool_call_id = as_text(get("ai.toolCall.id"))
+    if step.tool_arguments is None:
+        step.tool_arguments = get("ai.toolCall.args")
+    if step.tool_result is None:
+        step.tool_result = get("ai.toolCall.result")
+
+
+def _read_ranking(get: Any, step: Step) -> None:
+    """Documents in the order of the ranking, which names them by their place in the list."""
+    if get("ai.ranking") is None and get("ai.documents") is not None:  # the span around the one of the request
+        step.role = INNER
+        return
+    texts, ranking = _values(get("ai.documents")), _values(get("ai.ranking"))
+    if step.documents is not None or not texts or not ranking:
+        return
+    found = []
+    for entry in ranking:
+        place = entry.get("index") if isinstance(entry, Mapping) else None
+        if place.__class__ is int and 0 <= place < len(texts):
+            text = texts[place]
+            item = document(text) if isinstance(text, Mapping) else Document(content=jsonio.text_of(text))
+            item.score = as_float(entry.get("relevanceScore"))
+            found.append(item)
+    step.documents = found
+
+
+def _values(raw: Any) -> list[Any]:
+    """A list whose items are JSON texts."""
+    items = raw if isinstance(raw, (list, tuple)) else ()
+    return [jsonio.loads_or_text(item)[0] if isinstance(item, str) else item for item in items]
