@@ -26,7 +26,7 @@ from .model import Turn
 from .names import METRIC_DURATION, SCOPE
 from .registry import BoundMetric
 from .score import Score
-from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values
+from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
 from .spans.sdk import from_sdk
 from .telemetry import Telemetry
 from .turns.assembler import Closed
@@ -323,6 +323,8 @@ class Pipeline:
         scored = sum(len(group.members) for group in groups)
         if scored < len(records):
             self.spans_left_out["not_in_a_turn"] += len(records) - scored
+            if not groups:
+                self._past.keep_rest(closed.trace_id, records, closed.size)
         found = []
         for group in groups:
             group.reason, group.complete, group.size = closed.reason, closed.complete, closed.size
@@ -386,7 +388,7 @@ def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) 
     for record in records:
         parts = logs.get(record.span_id)
         if parts:
-            record.logs = parts
+            join_logs(record, parts)
 
 
 def _outcome(score: Score) -> str:

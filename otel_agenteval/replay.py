@@ -14,7 +14,7 @@ from .errors import AgentEvalError
 from .model import Turn
 from .registry import require
 from .spans.otlp import NotASpan, OtlpLog, from_json
-from .spans.record import SpanRecord, cut_long_values
+from .spans.record import LogPart, SpanRecord, cut_long_values, join_logs
 from .turns.boundaries import reader_of, stitch
 from .turns.roots import split
 
@@ -62,10 +62,12 @@ def load_turns(
         if key not in by_span:  # exporters that retry send a span twice
             by_span[key] = item
             traces.setdefault(item.trace_id, []).append(item)
+    parts: dict[tuple[int, int], list[LogPart]] = {}
     for log in logs:
-        home = by_span.get((log.trace_id, log.span_id))
-        if home is not None:
-            home.logs = [*home.logs, log.part]
+        parts.setdefault((log.trace_id, log.span_id), []).append(log.part)
+    for key, found in parts.items():
+        if key in by_span:
+            join_logs(by_span[key], found)
     groups = [group for records in traces.values() for group in split(records)]
     groups.sort(key=lambda group: group.root.start_ns)
     for group in stitch(groups):

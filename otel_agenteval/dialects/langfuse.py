@@ -54,7 +54,7 @@ def read(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     role = step.role
     given, answered = get("langfuse.observation.input"), get("langfuse.observation.output")
-    if role == LLM or role == EMBEDDING:
+    if role in (LLM, EMBEDDING):
         _read_generation(record, step, given, answered)
     elif role == TOOL:
         _read_tool(record, step, given, answered)
@@ -72,7 +72,9 @@ def read(record: SpanRecord, step: Step) -> None:
             step.output_value = get("langfuse.trace.output", answered)
     if step.conversation_id is None:
         step.conversation_id = (
-            as_text(get("session.id")) or as_text(get("langfuse.session.id")) or _plain(get("langfuse.observation.metadata.thread_id"))
+            as_text(get("session.id"))
+            or as_text(get("langfuse.session.id"))
+            or _plain(get("langfuse.observation.metadata.thread_id"))
         )
     if step.user_id is None:
         step.user_id = as_text(get("user.id")) or as_text(get("langfuse.user.id"))
@@ -91,7 +93,11 @@ def _read_generation(record: SpanRecord, step: Step, given: Any, answered: Any) 
         step.input_messages = given
     if step.output_messages is None:
         step.output_messages = answered
-    if step.tool_definitions is None and given.__class__ is str and ('"tools"' in given or '"role": "tool", "content": {' in given):
+    if (
+        step.tool_definitions is None
+        and given.__class__ is str
+        and ('"tools"' in given or '"role": "tool", "content": {' in given)
+    ):
         step.tool_definitions = given  # they stand among the messages
     if step.model is None:
         step.model = as_text(get("langfuse.observation.model.name"))
@@ -185,7 +191,9 @@ def read_usage(usage: Mapping[str, Any], step: Step) -> None:
     if step.cached_tokens is None:
         step.cached_tokens = _detail(usage, ("prompt_tokens_details", "input_tokens_details"), "cached_tokens", _CACHED)
     if step.reasoning_tokens is None:
-        step.reasoning_tokens = _detail(usage, ("completion_tokens_details", "output_tokens_details"), "reasoning_tokens", _REASONING)
+        step.reasoning_tokens = _detail(
+            usage, ("completion_tokens_details", "output_tokens_details"), "reasoning_tokens", _REASONING
+        )
 
 
 def _count(usage: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:

@@ -64,6 +64,9 @@ def _read_result(raw: Any, step: Step) -> None:
     result = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
     if isinstance(result, Mapping):
         step.tool_failed = result.get("isError") is True or result.get("is_error") is True
+        structured = result.get("structuredContent")
+        if isinstance(structured, Mapping) and structured.keys() == {"result"}:  # what is no object is wrapped into one
+            result = structured
         if "result" in result and not result.keys() - {"result", "is_error"}:
             result = result["result"]
     step.tool_result = result

@@ -75,7 +75,7 @@ def read(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     role = step.role
     given, answered = _said(get("mlflow.spanInputs")), _said(get("mlflow.spanOutputs"))
-    if role == LLM or role == EMBEDDING:
+    if role in (LLM, EMBEDDING):
         _read_model(get, step, given, answered)
     elif role == TOOL:
         _read_tool(record, step, given, answered)
@@ -105,7 +105,7 @@ def _agent_name(record: SpanRecord) -> str | None:
 
 
 def _said(value: Any) -> Any:
-    return None if value == "null" or value == '""' else value
+    return None if value in ("null", '""') else value
 
 
 def _plain(value: Any) -> str | None:

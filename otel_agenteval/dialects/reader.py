@@ -11,7 +11,27 @@ from typing import Any, Protocol
 
 from ..model import ErrorInfo
 from ..spans.record import ERROR, SpanRecord
-from . import adk, agent_framework, claude_code, crewai, dspy, haystack, langfuse, llama_index, logfire, mcp, mlflow, openinference, openllmetry, otel_genai, pydantic_ai, semantic_kernel, smolagents, vercel
+from . import (
+    adk,
+    agent_framework,
+    claude_code,
+    crewai,
+    dspy,
+    haystack,
+    langfuse,
+    llama_index,
+    logfire,
+    logfire_agents,
+    mcp,
+    mlflow,
+    openinference,
+    openllmetry,
+    otel_genai,
+    pydantic_ai,
+    semantic_kernel,
+    smolagents,
+    vercel,
+)
 from .step import CHAIN, TOOL, UNKNOWN, Step, as_text
 
 
@@ -30,7 +50,7 @@ class Dialect(Protocol):
         """Fill what this dialect says and nobody said before."""
 
 
-DIALECTS: tuple[Dialect, ...] = (crewai, llama_index, dspy, haystack, vercel, openinference, smolagents, langfuse, mlflow, logfire, mcp, claude_code, otel_genai, openllmetry, pydantic_ai, agent_framework, adk, semantic_kernel)
+DIALECTS: tuple[Dialect, ...] = (crewai, llama_index, dspy, haystack, vercel, openinference, smolagents, langfuse, mlflow, logfire, logfire_agents, mcp, claude_code, otel_genai, openllmetry, pydantic_ai, agent_framework, adk, semantic_kernel)
 """In the order in which they are asked: the first one's word counts."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))

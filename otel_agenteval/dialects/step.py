@@ -73,6 +73,7 @@ class Step:
     tool_inputs: dict[str, Any] | None = None
     """Arguments by call id, where they are written apart from the calls."""
 
+    handoff_to: str | None = None
     query: Any = None
     documents: list[Document] | None = None
     workflow: str | None = None

@@ -102,6 +102,19 @@ class SpanRecord:
         return f"SpanRecord({self.name!r}, {self.trace_id:032x}-{self.span_id:016x})"
 
 
+def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:
+    """Give a span its log records, in the order of their times; one that was sent twice is one."""
+    found: list[LogPart] = []
+    for part in sorted((*record.logs, *parts), key=_time):
+        if part not in found:
+            found.append(part)
+    record.logs = found
+
+
+def _time(part: LogPart) -> int:
+    return part.time_ns
+
+
 def cut_long_values(record: SpanRecord) -> int:
     """Cut text attributes that are too long to keep, mark the record, and return its size in bytes (roughly)."""
     size = 512

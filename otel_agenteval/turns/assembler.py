@@ -133,10 +133,11 @@ class Closed:
 class _Late:
     """What came of a trace after its turns were closed, until no more is expected."""
 
-    __slots__ = ("deadline", "logs", "size", "spans")
+    __slots__ = ("deadline", "logs", "matters", "size", "spans")
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
+        self.matters = False
         self.spans: list[Any] = []
         self.logs: dict[int, list[LogPart]] = {}
         self.size = 0
@@ -327,7 +328,7 @@ class Assembler:
         now = self._now()
         closed = self._evict()
         while self._late and next(iter(self._late.values())).deadline <= now:
-            closed.append(self._close_late())
+            closed += self._close_late()
         for _ in range(_PER_TICK):
             oldest = next(iter(self._tops), None)
             if oldest is None or oldest.started + self._limits.max_duration > now:
@@ -366,7 +367,7 @@ class Assembler:
         for trace in list(self.traces.values()):
             closed.extend(self._close_trace(trace, reason))
         while self._late:
-            closed.append(self._close_late())
+            closed += self._close_late()
         return closed
 
     def forget(self) -> None:
@@ -450,11 +451,10 @@ class Assembler:
             self.late_ages.append(self._now() - closed_at)
 
     def _keep_late(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """A span that came too late is heard all the same when it matters: its turn is evaluated once more."""
-        if not local_root and self._role(span) not in _MATTERS:
-            return
+        """A span that came too late is heard all the same: if it matters, its turn is evaluated once more."""
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self._max_spans and late.size + size <= self._max_bytes:
+            late.matters = late.matters or local_root or self._role(span) in _MATTERS
             late.spans.append(span)
             late.size += size
             self._size += size
@@ -465,10 +465,12 @@ class Assembler:
             late = self._late[trace_id] = _Late(self._now() + self._limits.decision_delay)
         return late
 
-    def _close_late(self) -> Closed:
+    def _close_late(self) -> list[Closed]:
         trace_id, late = self._late.popitem(last=False)
         self._size -= late.size
-        return Closed(trace_id, late.spans, "delay", True, logs=late.logs, size=late.size, late=True)
+        if not late.matters and not late.logs:
+            return []
+        return [Closed(trace_id, late.spans, "delay", True, logs=late.logs, size=late.size, late=True)]
 
     def _set_deadline(self, trace: Trace, owner: Owner, when: float) -> None:
         if owner.deadline == 0.0 or when < owner.deadline:  # never later

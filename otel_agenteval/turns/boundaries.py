@@ -122,7 +122,7 @@ def _top(part: list[Step], reader: TurnReader) -> Step | None:
 class _Piece:
     """One trace's part of a turn that may go on elsewhere."""
 
-    __slots__ = ("answers", "asks", "continues", "first", "groups", "response_ids", "since", "waits")
+    __slots__ = ("answers", "asks", "continues", "first", "groups", "headless", "response_ids", "since", "waits")
 
     def __init__(self, group: Group, reader: TurnReader, since: float) -> None:
         first, last = reader.llm[0], reader.llm[-1]
@@ -132,6 +132,8 @@ class _Piece:
         self.first = first
         self.answers = {result.call_id for message in tail for result in message.tool_results if result.call_id}
         """Ids of the tool calls whose results its first prompt brings."""
+        self.headless = bool(self.answers)
+        """Whether the part that asked for those results is missing."""
         self.continues = bool(tail) and not _user_spoke(tail)
         """Whether its first prompt ends in something that is not the user's."""
         self.asks: set[str] = set()
@@ -215,12 +217,12 @@ class Stitcher:
             self._release(before)
             before.append(piece)
             before.since = now
-            piece = before
+            piece = before  # whose own beginning may be missing still
         after = self._after(piece)
         if after is not None:
             self._release(after)
             piece.append(after)
-        if not (piece.waits or (piece.answers and len(piece.groups) == 1)):  # results that were asked for in a part that is here
+        if not (piece.waits or piece.headless):
             return [piece.joined()]
         self._hold(piece)
         found = []

@@ -667,9 +667,10 @@ class TurnReader:
             parent = next((a for a in self.ancestors(step) if a.role == AGENT), None)
             if parent is not None and (parent.agent == step.agent if step.agent else self._parent(step) is parent):
                 continue  # the same run, seen by two layers
+            caller = None if step.agent else self._nearest(step, _TOOL_OR_CALLER)
             runs.append(
                 AgentRun(
-                    step.agent,
+                    step.agent or (caller.tool_name if caller is not None and caller.role == TOOL else None),
                     f"{step.record.span_id:016x}",
                     self._agent_of(step) if parent else None,
                     step.record.duration_s,
@@ -690,7 +691,9 @@ class TurnReader:
         ]
 
     def _handoff_of(self, step: Step) -> Handoff:
-        """Spans are named ``X → Y.handoff`` or ``handoff to Y``."""
+        """Most spans only have a name: ``X → Y.handoff`` or ``handoff to Y``."""
+        if step.handoff_to is not None:
+            return Handoff(step.agent or self._agent_of(step), step.handoff_to, step.error is None, step.record.duration_s)
         source, arrow, target = step.record.name.removesuffix(".handoff").partition("→")
         if not arrow:
             source, target = "", _target_in(step.tool_arguments) or source.removeprefix("handoff to ")

@@ -26,11 +26,13 @@ _NOTHING = Earlier()
 
 
 class _Trace:
-    __slots__ = ("groups", "kept_at", "size", "turns")
+    __slots__ = ("groups", "kept_at", "rest", "size", "turns")
 
     def __init__(self, now: float) -> None:
         self.kept_at = now
         self.groups: list[Group] = []
+        self.rest: list[SpanRecord] = []
+        """Spans that were in no turn, as far as anybody knew."""
         self.turns: list[tuple[Earlier, frozenset[int]]] = []
         """Each evaluated turn with the ids of its spans."""
         self.size = 0
@@ -59,24 +61,34 @@ class PastTurns:
 
     def keep(self, group: Group, as_what: Earlier) -> None:
         """Remember an evaluated turn."""
-        now = self._now()
-        trace_id = group.root.trace_id
         ids = frozenset(record.span_id for record in group.members)
         with self._lock:
-            trace = self._traces.get(trace_id)
-            if trace is None:
-                trace = self._traces[trace_id] = _Trace(now)
+            trace = self._trace(group.root.trace_id, group.size)
             again = [index for index, (_, known) in enumerate(trace.turns) if known & ids]
             for index in reversed(again):
                 del trace.turns[index], trace.groups[index]
             trace.turns.append((as_what, ids))
             trace.groups.append(group)
-            trace.size += group.size
-            self._bytes += group.size
-            while self._traces and (
-                self._bytes > self._max_bytes or next(iter(self._traces.values())).kept_at + self._max_age < now
-            ):
-                self._bytes -= self._traces.popitem(last=False)[1].size
+            self._shrink()
+
+    def keep_rest(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
+        """Remember spans that were in no turn: what comes late may show that they are."""
+        with self._lock:
+            self._trace(trace_id, size).rest += records
+            self._shrink()
+
+    def _trace(self, trace_id: int, size: int) -> _Trace:
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            trace = self._traces[trace_id] = _Trace(self._now())
+        trace.size += size
+        self._bytes += size
+        return trace
+
+    def _shrink(self) -> None:
+        oldest = self._now() - self._max_age
+        while self._traces and (self._bytes > self._max_bytes or next(iter(self._traces.values())).kept_at < oldest):
+            self._bytes -= self._traces.popitem(last=False)[1].size
 
     def before(self, group: Group) -> Earlier:
         """What was evaluated before of this turn: it has a span in common."""
@@ -92,9 +104,7 @@ class PastTurns:
     def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[Group]:
         """The turns of a trace that late spans, or late logs of the spans ``touched``, change. Unknown traces: whole turns only."""
         late = list(late)
-        with self._lock:
-            trace = self._traces.get(trace_id)
-            known = [record for group in trace.groups for record in group.members] if trace is not None else []
+        known = self.records(trace_id)
         if not known:
             return [group for group in split(late) if group.root_seen and (group.root.parent_id == 0 or group.root.remote_parent)]
         ids = {record.span_id for record in known}
@@ -105,4 +115,6 @@ class PastTurns:
         """The spans that are remembered of a trace."""
         with self._lock:
             trace = self._traces.get(trace_id)
-            return [record for group in trace.groups for record in group.members] if trace is not None else []
+            if trace is None:
+                return []
+            return [*trace.rest, *(record for group in trace.groups for record in group.members)]

@@ -79,7 +79,9 @@ def split(records: Iterable[SpanRecord]) -> list[Group]:
             tops.append(leak)
         else:
             parent.children.append(leak)
-    groups = [group for top in tops for group in _groups_under(top)]
+    # What another process did for a caller is a turn of that process, and a step of the caller's turn.
+    served = [node for node in nodes.values() if _is_served(node, nodes) and node not in tops and _holds(node, _TURN_MARKS)]
+    groups = [group for top in (*tops, *served) for group in _groups_under(top)]
     for orphan in sorted(orphans, key=lambda node: (not _holds(node, (LLM, AGENT, WORKFLOW)), node.record.start_ns)):
         home = _home_of(orphan, groups)
         if home is not None:
@@ -90,6 +92,13 @@ def split(records: Iterable[SpanRecord]) -> list[Group]:
     groups = _join_rootless(groups)
     groups.sort(key=lambda group: group.root.start_ns)
     return groups
+
+
+def _is_served(node: _Node, nodes: dict[int, _Node]) -> bool:
+    """Whether the caller is another process; a context that was carried inside of one process also looks remote."""
+    record = node.record
+    caller = nodes.get(record.parent_id)
+    return record.remote_parent and (caller is None or caller.record.resource != record.resource)
 
 
 def _groups_under(top: _Node, root_seen: bool = True) -> list[Group]:

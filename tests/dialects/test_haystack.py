@@ -175,7 +175,7 @@ def test_an_agent_in_a_pipeline_is_one_run_with_the_component_s_name():
     other = span(5, 4, "haystack.agent.run", {"haystack.agent.max_steps": 5}, scope=SCOPE, at=5, ms=2)
     tool = span(4, 2, "haystack.agent.step.tool", {"haystack.tool.name": "ask"}, scope=SCOPE, at=4, ms=4)
     turn = turn_of(component(1, 0, "Agent", ms=50), run, tool, other, span(3, 2, "haystack.agent.step.llm", scope=SCOPE))
-    assert [(found.name, found.parent) for found in turn.agent_runs] == [("part", None), (None, "part")]
+    assert [(found.name, found.parent) for found in turn.agent_runs] == [("part", None), ("ask", "part")]
 
 
 @pytest.mark.parametrize(

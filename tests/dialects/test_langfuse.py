@@ -55,7 +55,10 @@ def test_role(kind: Any, role: str) -> None:
         pytest.param({"langfuse.observation.model.name": "m"}, "my.app", "llm", id="a plain span with a model is a model call"),
         pytest.param({"langfuse.trace.name": "x"}, "my.app", None, id="a trace's name alone says nothing"),
         pytest.param(
-            {"langfuse.observation.input": "hi", "gen_ai.operation.name": "chat"}, "my.app", "llm", id="the convention knows better"
+            {"langfuse.observation.input": "hi", "gen_ai.operation.name": "chat"},
+            "my.app",
+            "llm",
+            id="the convention knows better",
         ),
     ],
 )
@@ -130,13 +133,21 @@ def test_tool_arguments(given: Any, arguments: Any) -> None:
     ("given", "said"),
     [
         pytest.param("Where is it?", "Where is it?", id="text"),
-        pytest.param('{"args": ["Where is it?", "conv-1"], "kwargs": {}}', "Where is it?", id="the first argument of several words"),
-        pytest.param('{"args": ["conv-1"], "kwargs": {"q": "Where is it?"}}', "Where is it?", id="an identifier is not what was said"),
+        pytest.param(
+            '{"args": ["Where is it?", "conv-1"], "kwargs": {}}', "Where is it?", id="the first argument of several words"
+        ),
+        pytest.param(
+            '{"args": ["conv-1"], "kwargs": {"q": "Where is it?"}}', "Where is it?", id="an identifier is not what was said"
+        ),
         pytest.param('{"args": ["hello"], "kwargs": {}}', "hello", id="one word, if there is nothing else"),
         pytest.param('{"user_text": "Where is it?", "n": 3}', "Where is it?", id="an object with names of its own"),
-        pytest.param('{"args": [[{"role": "user", "content": "Where is it?"}], "be kind"], "kwargs": {}}', "Where is it?", id="messages"),
         pytest.param(
-            '{"args": ["And now?", [{"role": "assistant", "content": "Hi."}]], "kwargs": {}}', "And now?", id="not the history of them"
+            '{"args": [[{"role": "user", "content": "Where is it?"}], "be kind"], "kwargs": {}}', "Where is it?", id="messages"
+        ),
+        pytest.param(
+            '{"args": ["And now?", [{"role": "assistant", "content": "Hi."}]], "kwargs": {}}',
+            "And now?",
+            id="not the history of them",
         ),
         pytest.param('{"args": [], "kwargs": {}}', None, id="no argument says nothing"),
     ],
@@ -165,7 +176,9 @@ def test_retrieval(given: Any, query: str | None) -> None:
 
 def test_metadata_is_text_or_json_text() -> None:
     for thread in ('"t-1"', "t-1"):
-        found = step(type="generation", metadata__thread_id=thread, metadata__ls_provider='"openai"', metadata__finish_reason='"stop"')
+        found = step(
+            type="generation", metadata__thread_id=thread, metadata__ls_provider='"openai"', metadata__finish_reason='"stop"'
+        )
         assert (found.conversation_id, found.provider, found.finish_reason) == ("t-1", "openai", "stop")
 
 
@@ -197,7 +210,8 @@ def test_status_says_what_failed() -> None:
     span = record(type="tool", level="ERROR")
     span.status, span.status_message = ERROR, "ValueError: no such order"
     error = read(span).error
-    assert error is not None and (error.type, error.message) == ("ValueError", "ValueError: no such order")
+    assert error is not None
+    assert (error.type, error.message) == ("ValueError", "ValueError: no such order")
 
 
 @pytest.mark.parametrize(

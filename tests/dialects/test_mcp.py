@@ -64,6 +64,13 @@ def test_one_call_is_read_from(attributes, scope, name):
     ]
 
 
+def test_a_structured_result_comes_out_of_its_wrapping():
+    blocks = [{"type": "text", "text": "1"}, {"type": "text", "text": "2"}]
+    output = json.dumps({"content": blocks, "structuredContent": {"result": [1, 2]}, "isError": False})
+    turn = turn_of(agent(1), span(2, 1, "tools/call.mcp", {"traceloop.entity.output": output}, scope=TRACELOOP))
+    assert turn.tool_calls[0].result == [1, 2]
+
+
 @pytest.mark.parametrize("flag", ["isError", "is_error"])
 def test_a_result_can_say_that_the_tool_failed(flag):
     output = json.dumps({"content": [], flag: True})

@@ -305,9 +305,19 @@ def test_what_comes_after_the_close_is_handed_out_once_no_more_is_expected():
     house.clock.advance(1)
     (closed,) = house.assembler.tick()
     assert closed.late
-    assert [span.name for span in closed.spans] == ["call"]
+    assert [span.name for span in closed.spans] == ["call", "query"]
     assert list(closed.logs) == [1]
     assert (house.assembler.size, house.assembler.waiting) == (0, False)
+
+
+def test_late_spans_that_do_not_matter_revise_nothing():
+    house = House(decision_delay=1)
+    house.start("root", role="agent")
+    house.end("root")
+    house.assembler.add(T, Live("query", None), 100, local_root=False)
+    house.clock.advance(1)
+    assert house.assembler.tick() == []
+    assert (house.assembler.late_spans, house.assembler.size) == (1, 0)
 
 
 def test_a_turn_that_was_closed_at_a_bound_is_not_revised():

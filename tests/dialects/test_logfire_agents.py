@@ -1,0 +1,91 @@
+"""Logfire's spans of the OpenAI Agents SDK → one step each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from otel_agenteval.dialects.reader import read, role_of
+from tests.support.spans import span, turn_of
+
+SCOPE = "logfire.openai_agents"
+USER = {"event.name": "gen_ai.user.message", "role": "user", "content": "Weather?"}
+ANSWER = {"event.name": "gen_ai.assistant.message", "role": "assistant", "content": "Sunny."}
+MODEL = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "events": json.dumps([USER, ANSWER])}
+
+
+def made(span_id, parent_id, name, attributes=None, **more):
+    return span(span_id, parent_id, name, attributes, scope=SCOPE, **{"ms": 100.0 - span_id, **more})
+
+
+def run(*records):
+    return turn_of(
+        made(1, 0, "OpenAI Agents trace: {name}", {"name": "support", "group_id": "g-1"}),
+        made(2, 1, "Task: support"),
+        made(3, 2, "Agent run: {name!r}", {"name": "bot"}),
+        made(4, 3, "Turn {turn} for agent bot"),
+        *records,
+        made(9, 4, "Responses API with {gen_ai.request.model!r}", MODEL),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("OpenAI Agents trace: {name}", "workflow"),
+        ("Agent run: {name!r}", "agent"),
+        ("Function: {name}", "tool"),
+        ("Handoff: {from_agent} → {to_agent}", "handoff"),
+        ("Guardrail {name!r} {triggered=}", "guardrail"),
+        ("Responses API", "llm"),
+        ("Chat completion with {gen_ai.request.model!r}", "llm"),
+        ("Turn {turn} for agent bot", "inner"),
+        ("MCP: list tools from server {server}", "unknown"),
+    ],
+)
+def test_a_span_s_role(name, role):
+    assert role_of({}, SCOPE, name) == role
+
+
+def test_another_scope_s_spans_are_not_the_sdk_s():
+    assert role_of({}, "acme", "Function: {name}") is None
+
+
+def test_a_run_is_a_turn():
+    turn = run(made(5, 4, "Function: {name}", {"name": "get_weather", "input": '{"city": "Paris"}', "output": "sunny"}))
+    assert (turn.input, turn.output, turn.conversation_id, turn.agent) == ("Weather?", "Sunny.", "g-1", "bot")
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("get_weather", {"city": "Paris"}, "sunny")]
+
+
+def test_the_chat_api_s_messages_stand_apart_from_what_came_back():
+    attributes = {
+        "gen_ai.request.model": "m", "input": json.dumps([{"role": "user", "content": "Weather?"}]),
+        "output": json.dumps([{"role": "assistant", "content": "Sunny."}]), "request_data": json.dumps({"messages": [{"role": "assistant", "content": "Sunny."}]}),
+    }  # fmt: skip
+    turn = turn_of(made(1, 0, "Chat completion with {gen_ai.request.model!r}", attributes))
+    assert (turn.input, turn.output) == ("Weather?", "Sunny.")
+
+
+def test_a_hand_off_names_both_agents():
+    turn = run(made(5, 4, "Handoff: {from_agent} → {to_agent}", {"from_agent": "triage", "to_agent": "billing"}))
+    assert [(handoff.from_, handoff.to) for handoff in turn.handoffs] == [("triage", "billing")]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        pytest.param(
+            '{"message": "Error running tool", "data": {"error": "no database"}}', "no database", id="the inner message"
+        ),
+        pytest.param('{"message": "Error running tool", "data": null}', "Error running tool", id="the outer message"),
+        pytest.param("gone", "gone", id="bare text"),
+        pytest.param(5, "5", id="another type"),
+    ],
+)
+def test_an_error_says(error, message):
+    assert read(made(1, 0, "Function: {name}", {"name": "t", "error": error})).error.message == message
+
+
+def test_a_tool_that_returned_nothing_has_no_result():
+    assert read(made(1, 0, "Function: {name}", {"name": "t", "output": "null"})).tool_result is None

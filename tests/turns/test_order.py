@@ -1,0 +1,170 @@
+"""The order in which telemetry comes does not matter, nor does what comes between: the same turns come out.
+
+Over every recording of the corpus: children first, root first, log records before or after their spans, one span per
+request, everything twice, and fifty recordings mixed into one stream.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tarfile
+from functools import cache
+
+import pytest
+
+from otel_agenteval import load_turns
+from otel_agenteval.config import load_config
+from otel_agenteval.engine import Engine
+from otel_agenteval.jsonio import loads
+from otel_agenteval.spans.otlp import OtlpLog, from_json
+from otel_agenteval.spans.record import SpanRecord, cut_long_values
+from tests.support.clock import FakeClock
+from tests.support.recordings import CORPUS
+
+
+@cache
+def corpus():
+    """Recording → its lines, log lines after span lines."""
+    found = {}
+    with tarfile.open(CORPUS) as archive:
+        for member in sorted(archive.getmembers(), key=lambda item: item.name):
+            if member.name.endswith(".jsonl"):
+                name = member.name.replace(".logs.jsonl", ".jsonl")
+                lines = archive.extractfile(member).read().decode().splitlines()
+                found.setdefault(name, []).extend(line for line in lines if line.strip())
+    return found
+
+
+SETS = sorted({name.split("/")[0] for name in corpus()})
+
+
+def pieces(lines):
+    """Every span and every log record as a request of its own: (is_log, line)."""
+    for line in lines:
+        message = json.loads(line)
+        for outer, inner, leaf in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
+            for resource in message.get(outer, []):
+                for scope in resource.get(inner, []):
+                    for item in scope.get(leaf, []):
+                        one = {**resource, inner: [{**scope, leaf: [item]}]}
+                        yield leaf == "logRecords", item, json.dumps({outer: [one]})
+
+
+def turns_of(lines, folder):
+    path = folder / "telemetry.jsonl"
+    path.write_text("\n".join(lines))
+    return [turn.to_dict() for turn in load_turns([path], report=pytest.fail)]
+
+
+def order_of(kind, lines):
+    found = list(pieces(lines))
+    if kind == "shuffled, everything twice":
+        lines = [line for _, _, line in found] * 2
+        random.Random(len(lines)).shuffle(lines)
+        return lines
+    start = lambda piece: int(piece[1].get("startTimeUnixNano", 0))  # noqa: E731
+    if kind == "logs first, root first":
+        return [line for _, _, line in sorted(found, key=lambda piece: (not piece[0], start(piece)))]
+    return [line for _, _, line in sorted(found, key=lambda piece: (piece[0], -start(piece)))]
+
+
+@pytest.mark.parametrize("kind", ["shuffled, everything twice", "logs first, root first", "children first, logs last"])
+@pytest.mark.parametrize("recordings", SETS)
+def test_the_order_of_a_recording_does_not_matter(recordings, kind, tmp_path):
+    for name, lines in corpus().items():
+        if name.startswith(f"{recordings}/"):
+            assert turns_of(order_of(kind, lines), tmp_path) == turns_of(lines, tmp_path), name
+
+
+def test_fifty_recordings_in_one_stream_are_the_union_of_their_turns(tmp_path):
+    names = random.Random(7).sample([name for name in corpus() if "_nowrap_off" not in name], 50)
+    mixed = [line for name in names for _, _, line in pieces(corpus()[name])]
+    random.Random(8).shuffle(mixed)
+    alone = [turn for name in names for turn in turns_of(corpus()[name], tmp_path)]
+    together = turns_of(mixed, tmp_path)
+    key = lambda turn: turn["turn_id"]  # noqa: E731
+    assert sorted(together, key=key) == sorted(alone, key=key)
+
+
+# --- the same through the engine, as spans arrive over OTLP
+
+
+class Stream:
+    """An engine without outlets that gets spans and log records after their end."""
+
+    def __init__(self):
+        self.clock = FakeClock()
+        outlets = {"span_events": "off", "log_events": False, "prometheus": None}
+        self.engine = Engine(load_config({"inline": {"metrics": ["code_refusal"]}, "outlets": outlets}), clock=self.clock)
+        self.engine.pipeline.kept = self.kept = []
+
+    def send(self, lines):
+        for line in lines:
+            for item in from_json(loads(line)):
+                if isinstance(item, OtlpLog):
+                    if not self.engine.assembler.add_log(item.trace_id, item.span_id, item.part):
+                        self.early.append(item)
+                elif isinstance(item, SpanRecord):
+                    size = cut_long_values(item)
+                    local_root = item.parent_id == 0 or item.remote_parent
+                    self.engine.take(self.engine.assembler.add(item.trace_id, item, size, local_root))
+
+    early: list[OtlpLog] = []
+
+    def settle(self):
+        """Wait as long as anything can take."""
+        for _ in range(3):
+            self.clock.advance(400)
+            self.engine.tick()
+            assert self.engine.flush(60)
+
+    def turns(self):
+        """What stands at the end: every turn in its last revision."""
+        self.settle()
+        last = {}
+        for scored in self.kept:
+            last.pop(scored.supersedes, None)
+            last[scored.turn.turn_id] = scored.turn.to_dict()
+        return last
+
+
+_DIFFERS = ("close_reason", "complete", "revision", "supersedes")
+
+
+def without(turn, *more):
+    return {key: value for key, value in turn.items() if key not in (*_DIFFERS, *more)}
+
+
+@pytest.mark.parametrize("recordings", SETS)
+def test_spans_that_arrive_in_any_order_make_the_turns_of_the_file(recordings, tmp_path):
+    stream = Stream()
+    expected = {}
+    for name, lines in corpus().items():
+        if name.startswith(f"{recordings}/") and "_nowrap_off" not in name:
+            expected |= {turn["turn_id"]: without(turn) for turn in turns_of(lines, tmp_path)}
+            spans_first = sorted(pieces(lines), key=lambda piece: piece[0])
+            mixed = [line for is_log, _, line in spans_first if not is_log]
+            random.Random(name).shuffle(mixed)
+            stream.send(mixed + [line for is_log, _, line in spans_first if is_log])
+            stream.settle()
+    assert {turn_id: without(turn) for turn_id, turn in stream.turns().items()} == expected
+    stream.engine.shutdown()
+
+
+@pytest.mark.parametrize("recordings", ["pydantic_ai-native_v6", "langchain-openinference", "strands-native"])
+def test_what_comes_after_the_close_makes_the_turn_of_the_file_too(recordings, tmp_path):
+    stream = Stream()
+    expected = {}
+    for name, lines in corpus().items():
+        if name.startswith(f"{recordings}/"):
+            expected |= {turn["turn_id"]: without(turn, "spans") for turn in turns_of(lines, tmp_path)}
+            found = [line for _, _, line in sorted(pieces(lines), key=lambda piece: int(piece[1]["startTimeUnixNano"]))]
+            stream.send(found[:1])
+            stream.clock.advance(3)
+            stream.engine.tick()
+            assert stream.engine.flush(60)
+            stream.send(found[1:])
+    assert {turn_id: without(turn, "spans") for turn_id, turn in stream.turns().items()} == expected
+    assert stream.engine.assembler.late_spans > 0
+    stream.engine.shutdown()
