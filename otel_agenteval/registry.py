@@ -272,7 +272,10 @@ def default_pack() -> list[str]:
     return [m.name for m in catalog() if m.inline and (m.extra is None or extra_installed(m.extra))]
 
 
-_EXTRA_PROBES = {"text": "re2", "structured": "jsonschema_rs"}
+_EXTRA_PROBES = {
+    "audio": "jiwer", "code": "pydantic_monty", "cost": "genai_prices", "structured": "jsonschema_rs", "sustainability": "ecologits",
+    "text": "re2",
+}  # fmt: skip
 
 
 def extra_installed(extra: str) -> bool:
