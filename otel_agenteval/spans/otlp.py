@@ -96,10 +96,9 @@ def _log_from_json(item: Mapping[str, Any]) -> OtlpLog:
     attributes = _attributes(item.get("attributes"))
     name = item.get("eventName", item.get("event_name")) or attributes.get("event.name") or ""
     part = LogPart(str(name), attributes, _value(item.get("body"), 0), _integer(item.get("timeUnixNano")))
+    # A record that was written outside of any span is as good as any other: it belongs to no turn.
     return OtlpLog(
-        _id(item.get("traceId", item.get("trace_id")), 16, "trace id"),
-        _id(item.get("spanId", item.get("span_id")), 8, "span id"),
-        part,
+        _id(item.get("traceId", item.get("trace_id")), 16, None), _id(item.get("spanId", item.get("span_id")), 8, None), part
     )
 
 

@@ -295,9 +295,28 @@ class Stitcher:
 def stitch(groups: Iterable[Group]) -> Iterator[Group]:
     """The turns of recorded groups, by start time; what belongs together is joined, however long it took."""
     stitcher = Stitcher(float("inf"))
-    found = [whole for group in groups for part in separate(group) for whole in stitcher.offer(part, 0.0)]
+    parts = _seen_once([part for group in groups for part in separate(group)])
+    found = [whole for part in parts for whole in stitcher.offer(part, 0.0)]
     found += stitcher.release_all()
     yield from sorted(found, key=lambda group: group.root.start_ns)
+
+
+def _seen_once(groups: list[Group]) -> list[Group]:
+    """Rule *same response*: a call that two instrumentations wrote down in a trace each is one part."""
+    found: list[Group] = []
+    known: dict[str, int] = {}
+    for group in groups:
+        response = reader_of(group).llm[0].response_id if may_go_on(group) else None
+        if response is None or response not in known:
+            if response is not None:
+                known[response] = len(found)
+            found.append(group)
+            continue
+        first = found[known[response]]
+        both = Group(first.root, [*first.members, *group.members], first.root_seen and group.root_seen)
+        both.reader = reader_of(first).extended([reader_of(group)], max(first.root.end_ns, group.root.end_ns))
+        found[known[response]] = both
+    return found
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:

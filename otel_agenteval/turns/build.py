@@ -516,13 +516,14 @@ class TurnReader:
         results: dict[str, Any] | None = None
         for step in steps:
             arguments = arguments_of(step.tool_arguments)
-            call_id = step.tool_call_id
+            call_id = asked_as = step.tool_call_id
             if arguments is None or call_id is None:
                 if requests is None:
                     requests = [request for request, _ in self._requests()]
                 request = _request_of(step, arguments, requests)
                 if request is not None:
-                    call_id = call_id or request.call_id
+                    asked_as = request.call_id or call_id
+                    call_id = call_id or asked_as
                     arguments = arguments_of(request.arguments) if arguments is None else arguments
             if arguments is None and call_id is not None:
                 inputs = self._inputs_apart() if inputs is None else inputs
@@ -532,7 +533,7 @@ class TurnReader:
                 result = None
             if result is None and error is None and call_id is not None:  # some write it for the model only
                 results = self._results_in_messages() if results is None else results
-                result = results.get(call_id)
+                result = results.get(call_id, results.get(asked_as or ""))
             error = error or _error_in(result)
             calls.append(ToolCall(
                 step.tool_name or "", arguments, result, error, step.record.duration_s,

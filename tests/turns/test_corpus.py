@@ -1,4 +1,4 @@
-"""Recordings of real frameworks, with the truth beside them (``tests/data/corpus.tar.xz``; its NOTES.md says what they hold).
+"""Recordings of real frameworks, with the truth beside them (``tests/data/*.tar.xz``; the corpus's NOTES.md says what they hold).
 
 The floors are what the engine reaches less a little slack; they only go up.
 """
@@ -15,36 +15,58 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-FLOORS = {
-    "pydantic_ai-native_v5": 99.5,
-    "pydantic_ai-native_v6": 99.5,
-    "langchain-openinference": 99.0,
-    "langchain-otel_genai": 99.0,
-    "openai_sdk-otel_genai": 94.0,
-    "openai_sdk-traceloop": 94.0,
-    "openai_sdk-openinference": 94.0,
-    "openai_sdk-otel_genai_event": 93.0,
+INCOMPLETE = {
+    "openai_sdk-otel_v2": 98.5,  # no span for a call that parses its answer
+    "openai_sdk-otel_v2_legacy": 98.5,
+    "openai_sdk-traceloop-responses": 92.0,  # the span of an answer that was cut is never sent
+    "pydantic_ai-logfire": 99.5,  # an answer was scrubbed
 }
+"""Sets in which something is not in the recording at all; the facts of all others are right to the last."""
 
 
-@pytest.fixture(scope="module")
-def shares(tmp_path_factory):
-    """Share of facts that are right, in percent, by recording set."""
-    folder = tmp_path_factory.mktemp("corpus")
-    with tarfile.open(TESTS / "data" / "corpus.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+def check(archive: str, folder: Path) -> dict:
+    """What the checker says of the recordings in an archive."""
+    with tarfile.open(TESTS / "data" / archive) as packed:
+        packed.extractall(folder, filter="data")
     out = folder / "result.json"
     command = [sys.executable, str(TESTS / "support" / "check_turns.py"), str(folder), "--show", "0", "--json", str(out)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
     subprocess.run(command, check=False, env=environment, capture_output=True, timeout=300)
-    result = json.loads(out.read_text())
-    return {name: 100 * good / total for name, (good, total) in result["sets"].items()} | {"all": 100 * result["share"] / 100}
+    return json.loads(out.read_text())
 
 
-@pytest.mark.parametrize("name", FLOORS)
-def test_turns_of_a_framework_come_out_right(shares, name):
-    assert shares[name] >= FLOORS[name]
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """The large set: 33 ways to instrument seven frameworks, 879 recordings."""
+    return check("corpus.tar.xz", tmp_path_factory.mktemp("corpus"))
 
 
-def test_turns_of_all_frameworks_come_out_right_on_the_whole(shares):
-    assert shares["all"] >= 96.0
+@pytest.fixture(scope="module")
+def frameworks(tmp_path_factory):
+    """A few recordings each of further frameworks and instrumentations."""
+    return check("frameworks.tar.xz", tmp_path_factory.mktemp("frameworks"))
+
+
+def names_in(archive: str) -> list[str]:
+    with tarfile.open(TESTS / "data" / archive) as packed:
+        return sorted({name.removeprefix("./").split("/")[0] for name in packed.getnames() if name.endswith("truth.json")})
+
+
+def share(result: dict, name: str) -> float:
+    good, total = result["sets"][name]
+    assert total > 0
+    return 100 * good / total
+
+
+@pytest.mark.parametrize("name", names_in("corpus.tar.xz"))
+def test_turns_of_a_framework_come_out_right(corpus, name):
+    assert share(corpus, name) >= INCOMPLETE.get(name, 100.0)
+
+
+@pytest.mark.parametrize("name", names_in("frameworks.tar.xz"))
+def test_turns_of_a_further_framework_come_out_right(frameworks, name):
+    assert share(frameworks, name) == 100.0
+
+
+def test_turns_of_all_frameworks_come_out_right_on_the_whole(corpus):
+    assert corpus["share"] >= 99.7
