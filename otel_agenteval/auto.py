@@ -21,6 +21,17 @@ def post_instrument() -> None:
         _log.warning("otel-agenteval is off: %s", error)
 
 
+def completion_hook() -> Any:
+    """``opentelemetry_genai_completion_hook`` named ``agenteval``: content reaches us even when it is put on no span."""
+    try:
+        from .completion_hook import CompletionHook
+
+        return CompletionHook()
+    except Exception as error:
+        _log.warning("otel-agenteval gets no content from the completion hook: %s", error)
+        return None
+
+
 def __getattr__(name: str) -> Any:
     """``opentelemetry_traces_exporter`` named ``agenteval`` resolves to a class that is imported only then."""
     if name == "SafeExporter":

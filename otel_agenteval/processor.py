@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
+    from .spans.record import LogPart
     from .turns.assembler import Closed
 
 _MAX_SCOPES = 1_000
@@ -170,6 +171,16 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def _hand_over(self, work: Any, size: int) -> None:
         if not self.engine.worker.put(work, size):
             self._pipeline.spans_left_out["queue_full"] += 1
+
+    def take_content(self, span: Any, part: LogPart) -> None:
+        """Content of an open span that is written nowhere else (see :mod:`.completion_hook`)."""
+        try:
+            if self._active:
+                context = span.context
+                with self.engine.lock:
+                    self._assembler.add_log(context.trace_id, context.span_id, part)
+        except Exception as error:
+            self.engine.failed("take_content", error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Hand over the scores of all turns that are closed. False unless that was all done in time.

@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from .. import jsonio
-from ..dialects.content import REDACTED, Decoded, arguments_of, decode, unwrap_result
+from ..dialects.content import REDACTED, Decoded, Later, arguments_of, decode, unwrap_result
 from ..dialects.reader import read
 from ..dialects.step import AGENT, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, ROOT_ROLES, TOOL, WORKFLOW, Step, as_text
 from ..model import (
@@ -486,7 +486,7 @@ class TurnReader:
                 definitions, cut = _definitions_in_text(raw) if len(raw) < _LONGEST_CONSTANT else _read_definitions(raw)
                 self._cut |= cut
             else:
-                definitions = _definitions(raw)
+                definitions = _definitions(raw.reader(raw.raw) if raw.__class__ is Later else raw)
             for name, definition in definitions:
                 found.setdefault(name, definition)
         return list(found.values())

@@ -269,3 +269,30 @@ def test_with_content_in_log_records_its_scores_are_in_everything_that_leaves(cl
         handled(live, client, "s2")
     check_outlets(live)
     live.close()
+
+
+@pytest.fixture
+def hooked(live, monkeypatch):
+    """A set-up that captures no content, and gives it to the completion hook."""
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK", "agenteval")
+    with instrumented(live, monkeypatch, "NO_CONTENT"):
+        yield live
+
+
+def test_the_completion_hook_gives_content_that_is_on_no_span(hooked, client):
+    answer = handled(hooked, client, "s2")
+    turn = hooked.turn()
+    assert (turn.input, turn.output, turn.system) == (question("s2"), answer, SYSTEM)
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [
+        ("get_weather", {"city": "Paris"}, "18°C and sunny")
+    ]
+    assert [tool["name"] for tool in turn.tool_definitions] == ["get_weather", "lookup_order"]
+
+
+def test_content_from_the_completion_hook_is_exported_nowhere(hooked, client):
+    answer = handled(hooked, client, "s2")
+    hooked.flush()
+    sent = "".join(str(request) for request in hooked.receiver.requests)
+    assert MODEL in sent
+    assert answer not in sent
+    assert question("s2") not in sent
