@@ -209,6 +209,21 @@ class MetricEntry(_Section):
         return {"name": str(names[0]), "params": dict(params or {}), **rest}
 
 
+class ConversationOptions(_Section):
+    """Turns with one conversation id, evaluated as a whole when the conversation ends. Nothing is held while ``metrics`` is empty."""
+
+    metrics: tuple[MetricEntry, ...] = ()
+    """Metrics over the conversation: its messages are all that was said, its history the turns before the last."""
+    idle_timeout: Duration = 1800.0
+    """Seconds without a new turn after which a conversation has ended; a later turn resumes it."""
+    max_open: Count = 10_000
+    """Conversations held; past it the one that was silent longest ends."""
+    max_turns: Count = 200
+    """Turns of one conversation that are held; past it the oldest go."""
+    max_bytes: Size = 64 * 2**20
+    """Bytes of all conversations."""
+
+
 class PrometheusOptions(_Section):
     """Exactly one of the two."""
 
@@ -257,6 +272,8 @@ class Config(_Section):
     """What is evaluated the moment a turn ends."""
     metrics: tuple[MetricEntry, ...] = ()
     """Metrics that need parameters or a policy; one of the inline pack's names takes its place there."""
+    conversation: ConversationOptions = ConversationOptions()
+    """Metrics over whole conversations."""
     outlets: OutletOptions = OutletOptions()
     """Where scores leave."""
     queue: QueueOptions = QueueOptions()
@@ -445,11 +462,11 @@ def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
 def _at(path: KeyPath) -> type[_Section] | None:
     """The section at a path."""
     section: type[_Section] | None = Config
-    for part in path:
+    for index, part in enumerate(path):
         if section is None:
             return None
-        if section is Config and part == "metrics":
-            return MetricEntry if len(path) == 2 else None
+        if section in (Config, ConversationOptions) and part == "metrics":
+            return MetricEntry if len(path) == index + 2 else None
         field = section.model_fields.get(str(part))
         section = _section_of(field.annotation) if field is not None else None
     return section

@@ -29,12 +29,13 @@ from .emit.log_events import LogEventOutlet, usable
 from .emit.otlp_metrics import OtlpMetricsOutlet
 from .emit.prometheus import PrometheusOutlet
 from .emit.span_events import SpanEventOutlet
-from .pipeline import Pipeline
-from .selection import select_metrics
+from .pipeline import ConversationMetrics, Pipeline
+from .selection import select_conversation_metrics, select_metrics
 from .spans.record import SpanRecord
 from .spans.sdk import attributes_of, scope_of
 from .telemetry import Telemetry
 from .turns.assembler import Assembler, Closed, Limits
+from .turns.conversations import Conversations, Ended
 from .turns.roots import Group
 from .worker import Worker
 
@@ -107,6 +108,7 @@ class Engine:
             self.telemetry,
             self.span_events,
             config.inline.budget,
+            self._conversations(clock),
             limits.stitch_timeout,
             clock.monotonic,
         )
@@ -120,6 +122,14 @@ class Engine:
         self._exit_until: float | None = None
         this = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _in_child(this))
+
+    def _conversations(self, clock: Clock) -> ConversationMetrics | None:
+        metrics = select_conversation_metrics(self.config)
+        if not metrics:
+            return None
+        wanted = self.config.conversation
+        store = Conversations(wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, clock.monotonic)
+        return ConversationMetrics(store, metrics)
 
     def _outlets(self, logger_provider: Any, meter_provider: Any) -> list[Outlet]:
         wanted = self.config.outlets
@@ -159,9 +169,33 @@ class Engine:
             waiting = self.assembler.waiting
         self.take(closed)
         self._take_groups(self.pipeline.due())
+        store = self.pipeline.conversations
+        if store is not None:
+            self._end(store.due())
         for _ in range(len(self.assembler.late_ages)):
             self.telemetry.observe(names.LATE_SPAN_AGE, self.assembler.late_ages.popleft())
-        return waiting or self.pipeline.waiting > 0
+        return waiting or self.pipeline.waiting > 0 or bool(store)
+
+    def end_conversation(self, conversation_id: str) -> bool:
+        """A conversation is over: its metrics are evaluated. False when it is not held."""
+        store = self.pipeline.conversations
+        if store is None:
+            return False
+        self.worker.drain(self.config.exit_timeout)  # its last turn may be on its way
+        ended = store.end(conversation_id)
+        self._end(ended)
+        return bool(ended)
+
+    def _end_conversations(self, timeout: float) -> None:
+        store = self.pipeline.conversations
+        if store is not None:
+            self.worker.drain(timeout)
+            self._end(store.end_all())
+
+    def _end(self, ended: Iterable[Ended]) -> None:
+        for one in ended:
+            if not self.worker.put(one, 0):
+                self.pipeline.spans_left_out["queue_full"] += 1
 
     def _take_groups(self, groups: Iterable[Group]) -> None:
         for group in groups:
@@ -192,6 +226,7 @@ class Engine:
         self._close_open("shutdown")
         at_exit = self._exit_until is not None  # then providers may be gone already, and a part of the time is
         timeout = self.config.exit_timeout if self._exit_until is None else max(0.0, self._exit_until - time.monotonic())
+        self._end_conversations(timeout)
         if not self.worker.stop(timeout, outlets=not at_exit) and not at_exit:
             _log.warning("not all scores were handed over within %g s", self.config.exit_timeout)
         self.pipeline.close()
@@ -208,7 +243,8 @@ class Engine:
         self.worker.may_start = False
         self._exit_until = time.monotonic() + self.config.exit_timeout
         self._close_open("exit")
-        if not self.worker.drain(self.config.exit_timeout):
+        self._end_conversations(self.config.exit_timeout)
+        if not self.worker.drain(max(0.0, self._exit_until - time.monotonic())):
             _log.warning("not all scores were handed over within %g s at exit", self.config.exit_timeout)
 
     def _close_open(self, reason: Any) -> None:

@@ -47,6 +47,14 @@ class Handle:
         """For each metric, what became of it on a recent turn (``scored``, ``skipped: …``, ``error: …``); None if it is not remembered."""
         return self._processor.engine.pipeline.why(turn_id) if self._processor is not None else None
 
+    def end_conversation(self, conversation_id: str) -> bool:
+        """Say that a conversation is over, instead of waiting until it was silent for ``conversation.idle_timeout``.
+
+        Its metrics (``conversation.metrics``) are evaluated on all of its turns; later turns resume it. False when no such
+        conversation is held.
+        """
+        return self._processor.engine.end_conversation(conversation_id) if self._processor is not None else False
+
     def shutdown(self) -> None:
         """Evaluate what is open, hand everything over, and stop. The processor stays attached and does nothing more."""
         if self._processor is not None:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .dialects.reader import role_of
@@ -31,6 +32,7 @@ from .spans.sdk import from_sdk
 from .telemetry import Telemetry
 from .turns.assembler import Closed
 from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
+from .turns.conversations import Conversations, Ended
 from .turns.past import Earlier, PastTurns
 from .turns.roots import Group, split
 
@@ -110,6 +112,14 @@ class PendingTurn:
             self._lock.release()
 
 
+@dataclass(slots=True)
+class ConversationMetrics:
+    """The store of conversations, and what is evaluated when one of them ends."""
+
+    store: Conversations
+    metrics: Sequence[BoundMetric]
+
+
 class Pipeline:
     """Evaluates closed turns and sends their scores out.
 
@@ -119,6 +129,7 @@ class Pipeline:
         telemetry: gets the counts and observations of turns and scores.
         span_events: the outlet that writes on the ending root.
         budget: seconds that one turn may take where it must be evaluated on the agent's thread; past it the rest runs on the worker.
+        conversations: where turns are held by conversation, for the metrics over whole ones.
         patience: seconds that a part of a turn waits for the trace in which it goes on.
         now: monotonic seconds.
     """
@@ -130,6 +141,7 @@ class Pipeline:
         telemetry: Telemetry,
         span_events: SpanEventOutlet,
         budget: float,
+        conversations: ConversationMetrics | None = None,
         patience: float = 0.0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -141,6 +153,7 @@ class Pipeline:
         self.spans_left_out: Counter[str] = Counter()
         """Spans and turns that no score came of, by reason."""
         self.emit_errors: Counter[tuple[str, str]] = Counter()
+        self._conversations = conversations
         self._now = now
         self._holding = threading.Lock()
         self._stitcher = Stitcher(patience, _HELD_BYTES)
@@ -148,6 +161,11 @@ class Pipeline:
         self._recent: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()
         self.kept: deque[ScoredTurn] | None = None
         """For callers that want the turns themselves (the demo, tests): what was scored lately."""
+
+    @property
+    def conversations(self) -> Conversations | None:
+        """The conversations that are held; None when no metric asks for whole ones."""
+        return self._conversations.store if self._conversations is not None else None
 
     def warm_up(self) -> None:
         """Evaluate a made-up turn, so that the first real one does not pay for imports and first compilations."""
@@ -189,7 +207,9 @@ class Pipeline:
                 self.span_events.while_ending(span, scored.scores, group.root.end_ns)
             else:
                 self.span_events.after_end(span, scored.scores, group.root.end_ns)
-            if not pending and self.kept is None:  # else what waits for the worker would hold the content of every turn
+            if (
+                not pending and self.kept is None and self._conversations is None
+            ):  # else what waits for the worker would hold the content of every turn
                 scored.turn = scored.turn.without_content()
                 scored.size = _SIZE_WITHOUT_CONTENT
             works.append(_Work(scored, pending))
@@ -218,6 +238,8 @@ class Pipeline:
         self._holding = threading.Lock()
         self._stitcher.forget()
         self._past.forget()
+        if self._conversations is not None:
+            self._conversations.store.forget()
 
     # --- on the worker
 
@@ -233,11 +255,27 @@ class Pipeline:
                     item.scored.scores = [*item.scored.scores, *more]
                     item.scored.seconds += seconds
                 done.append(item.scored)
+            elif item.__class__ is Ended:
+                self.end_conversations([item])
             else:
                 for group in [item] if item.__class__ is Group else self.groups(item):
                     scored, _ = self._score(group, None)
                     self.span_events.root_already_ended(scored.scores)
                     done.append(scored)
+        self.emit(done)
+        if self._conversations is not None:
+            for scored in done:
+                self.end_conversations(self._conversations.store.add(scored.turn, scored.size, scored.root))
+
+    def end_conversations(self, ended: Iterable[Ended]) -> None:
+        """Evaluate conversations that are over, and send the scores out."""
+        metrics = self._conversations.metrics if self._conversations is not None else ()
+        done = []
+        for one in ended:
+            scores, _, seconds = self._evaluate(one.turn, metrics, None)
+            done.append(
+                ScoredTurn(one.turn, one.last, scores, one.supersedes, one.supersedes is None, conversation=True, seconds=seconds)
+            )
         self.emit(done)
 
     def emit(self, done: Sequence[ScoredTurn]) -> None:
@@ -355,7 +393,7 @@ class Pipeline:
         trace_state = record.context.trace_state if record.context is not None else None
         root = Root(record.trace_id, record.span_id, record.sampled, trace_state, record.resource_attributes)
         revises = earlier.turn_id is not None
-        return ScoredTurn(turn, root, scores, earlier.turn_id, not revises, group.size, seconds), pending
+        return ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds), pending
 
     def _evaluate(
         self, turn: Turn, metrics: Sequence[BoundMetric], budget: float | None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .config import Config
+from .config import Config, MetricEntry
 from .errors import ConfigError
 from .registry import BoundMetric, default_pack, resolve
 from .score import Policy
@@ -22,13 +22,25 @@ def select_metrics(config: Config) -> list[BoundMetric]:
         ConfigError: an unknown metric (with the closest three names) or parameter, a value that is not allowed, or an
             entry that repeats another; with its path and, where it comes from a file, its line.
     """
-    configured = [
-        _bind(config, ("metrics", i), entry.name, entry.params, entry.policy) for i, entry in enumerate(config.metric_entries())
-    ]
-    _refuse_repeats(config, configured)
+    configured = _configured(config, ("metrics",), config.metric_entries())
     replaced = {bound.name for bound in configured}
     inline = {name: bound for name, bound in _inline(config) if name not in replaced}
     return [*inline.values(), *configured]
+
+
+def select_conversation_metrics(config: Config) -> list[BoundMetric]:
+    """The metrics that are evaluated when a conversation ends.
+
+    Raises:
+        ConfigError: as :func:`select_metrics`.
+    """
+    return _configured(config, ("conversation", "metrics"), config.conversation.metrics)
+
+
+def _configured(config: Config, path: tuple[str, ...], entries: Sequence[MetricEntry]) -> list[BoundMetric]:
+    bound = [_bind(config, (*path, i), entry.name, entry.params, entry.policy) for i, entry in enumerate(entries)]
+    _refuse_repeats(config, path, bound)
+    return bound
 
 
 def _inline(config: Config) -> Iterable[tuple[str, BoundMetric]]:
@@ -53,10 +65,10 @@ def _bind(config: Config, path: tuple[str | int, ...], name: str, params: dict[s
         raise ConfigError(f"{place}.{message}") from None
 
 
-def _refuse_repeats(config: Config, configured: list[BoundMetric]) -> None:
+def _refuse_repeats(config: Config, path: tuple[str, ...], configured: list[BoundMetric]) -> None:
     """Two equal entries would be one result twice, under one id."""
     seen: dict[tuple[str, str], int] = {}
     for i, bound in enumerate(configured):
         first = seen.setdefault((bound.name, bound.signature_hash), i)
         if first != i:
-            raise ConfigError(f"{config.where(('metrics', i))}: {bound.name} has the same parameters as metrics[{first}]")
+            raise ConfigError(f"{config.where((*path, i))}: {bound.name} has the same parameters as {'.'.join(path)}[{first}]")

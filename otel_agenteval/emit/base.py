@@ -42,6 +42,8 @@ class ScoredTurn:
     """The turn id whose scores these replace (revisions)."""
     new: bool = True
     """False for a revision: counters must not count the turn or its scores twice."""
+    conversation: bool = False
+    """Whether the turn is a whole conversation, whose turns were counted one by one."""
     size: int = 0
     """Bytes it is taken to hold in a queue."""
     seconds: float = 0.0

@@ -1,0 +1,197 @@
+"""Turns that share a conversation id, in order, until the conversation ends.
+
+A conversation ends when it is told to, when nothing was said for long enough, or when others need the room; it is then one
+:class:`~otel_agenteval.model.Turn` whose messages are all that was said. Turns that come after the end resume it: its next
+end is a new revision, which supersedes the one before.
+"""
+
+from __future__ import annotations
+
+import bisect
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..model import Message, Turn, Usage
+
+EndReason = Literal["ended", "idle", "evicted", "shutdown"]
+_KEPT = (
+    "turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
+    "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
+    "usage", "cost_usd", "attachments", "references", "ground_truth", "relevant_ids",
+)  # fmt: skip
+_JOINED = ("llm_calls", "tool_calls", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments")
+
+
+@dataclass(slots=True)
+class Ended:
+    """A conversation that is over, for now."""
+
+    turn: Turn
+    """The whole of it. Its turn id is ``conversation-<conversation id>``."""
+    reason: EndReason
+    last: Any
+    """What :meth:`Conversations.add` got with its last turn."""
+    supersedes: str | None
+
+
+class _Conversation:
+    __slots__ = ("last", "revision", "said_at", "size", "turns")
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.last: Any = None
+        self.said_at = 0.0
+        self.size = 0
+        self.revision = 0
+        """How often it ended."""
+
+
+class Conversations:
+    """A bounded store of conversations. Thread-safe.
+
+    Args:
+        idle_timeout: seconds without a new turn after which a conversation ends.
+        max_open: conversations held; past it the one that was silent longest ends.
+        max_turns: turns of one conversation that are held; past it the oldest go.
+        max_bytes: bytes held; past it the conversation that was silent longest goes, those that ended first.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, idle_timeout: float, max_open: int, max_turns: int, max_bytes: int, now: Callable[[], float]) -> None:
+        self._idle_timeout = idle_timeout
+        self._max_open = max_open
+        self._max_turns = max_turns
+        self._max_bytes = max_bytes
+        self._now = now
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop everything, and start with a new lock: a forked child owns none of it."""
+        self._lock = threading.Lock()
+        self._open: OrderedDict[str, _Conversation] = OrderedDict()
+        self._over: OrderedDict[str, _Conversation] = OrderedDict()
+        """Conversations that ended, in case they are resumed."""
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, turn: Turn, size: int, last: Any = None) -> list[Ended]:
+        """A turn was evaluated; a revision takes the place of what it revises. Returns conversations that had to make room."""
+        key = turn.conversation_id
+        if not key:
+            return []
+        lean = Turn(**{name: getattr(turn, name) for name in _KEPT})
+        with self._lock:
+            found = self._open.pop(key, None) or self._over.pop(key, None) or _Conversation()
+            self._open[key] = found  # the one that spoke last stands last
+            replaced = (turn.turn_id, turn.supersedes)
+            found.turns = [earlier for earlier in found.turns if earlier.turn_id not in replaced]
+            starts = [_start(earlier) for earlier in found.turns]
+            found.turns.insert(bisect.bisect(starts, _start(lean)), lean)
+            del found.turns[: -self._max_turns]
+            found.last, found.said_at = last, self._now()
+            found.size += size
+            self._bytes += size
+            return self._make_room()
+
+    def turns(self, conversation_id: str) -> list[Turn]:
+        """The turns of a conversation that are held, in order."""
+        with self._lock:
+            found = self._open.get(conversation_id) or self._over.get(conversation_id)
+            return list(found.turns) if found is not None else []
+
+    def end(self, conversation_id: str, reason: EndReason = "ended") -> list[Ended]:
+        """The conversation is over. Nothing when it is not open."""
+        with self._lock:
+            return self._end([conversation_id] if conversation_id in self._open else [], reason)
+
+    def due(self) -> list[Ended]:
+        """Conversations in which nothing was said for long enough."""
+        oldest = self._now() - self._idle_timeout
+        with self._lock:
+            silent = []
+            for key, found in self._open.items():
+                if found.said_at > oldest:
+                    break
+                silent.append(key)
+            while self._over and next(iter(self._over.values())).said_at <= oldest - self._idle_timeout:
+                self._bytes -= self._over.popitem(last=False)[1].size
+            return self._end(silent, "idle")
+
+    def end_all(self) -> list[Ended]:
+        """Everything is over: shutdown evaluates, it throws nothing away."""
+        with self._lock:
+            return self._end(list(self._open), "shutdown")
+
+    def _make_room(self) -> list[Ended]:
+        ended: list[Ended] = []
+        while len(self._open) > self._max_open or (self._bytes > self._max_bytes and (self._over or len(self._open) > 1)):
+            if self._over and self._bytes > self._max_bytes:
+                self._bytes -= self._over.popitem(last=False)[1].size
+            else:
+                ended += self._end([next(iter(self._open))], "evicted")
+        return ended
+
+    def _end(self, keys: Iterable[str], reason: EndReason) -> list[Ended]:
+        ended = []
+        for key in keys:
+            found = self._over[key] = self._open.pop(key)
+            found.revision += 1
+            turn = whole(found.turns, found.revision)
+            ended.append(Ended(turn, reason, found.last, turn.turn_id if found.revision > 1 else None))
+        return ended
+
+
+def _start(turn: Turn) -> float:
+    return turn.start.timestamp() if turn.start is not None else 0.0
+
+
+def whole(turns: list[Turn], revision: int = 1) -> Turn:
+    """A conversation as one turn: messages are all that was said, history the turns before the last one."""
+    first, last = turns[0], turns[-1]
+    known: dict[str, Any] = {
+        "turn_id": f"conversation-{last.conversation_id}", "trace_id": last.trace_id, "conversation_id": last.conversation_id,
+        "user_id": last.user_id, "service": last.service, "agent": last.agent, "framework": last.framework, "start": first.start,
+        "duration_s": _span_of(turns), "revision": revision, "input": last.input, "output": last.output,
+        "error": next((turn.error for turn in reversed(turns) if turn.error is not None), None),
+        "usage": _usage(turns), "cost_usd": _total(turn.cost_usd for turn in turns),
+        "tool_definitions": last.tool_definitions, "references": last.references, "ground_truth": last.ground_truth,
+        "relevant_ids": last.relevant_ids,
+    }  # fmt: skip
+    for name in _JOINED:
+        found = [getattr(turn, name) for turn in turns]
+        known[name] = [item for part in found if part for item in part] if any(part is not None for part in found) else None
+    known["messages"] = [message for turn in turns for message in _said(turn)]
+    known["history"] = [{"input": turn.input, "output": turn.output} for turn in turns[:-1]]
+    return Turn(**{name: value for name, value in known.items() if value is not None})
+
+
+def _said(turn: Turn) -> list[Message]:
+    asked = [Message("user", turn.input)] if turn.input is not None else []
+    return [*asked, Message("assistant", turn.output)] if turn.output is not None else asked
+
+
+def _span_of(turns: list[Turn]) -> float | None:
+    """Seconds from the first turn's start to the last one's end."""
+    first, last = turns[0], turns[-1]
+    if first.start is None or last.start is None or last.duration_s is None:
+        return None
+    return (last.start - first.start).total_seconds() + last.duration_s
+
+
+def _total(amounts: Iterable[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known else None
+
+
+def _usage(turns: list[Turn]) -> Usage | None:
+    known = [turn.usage for turn in turns if turn.usage is not None]
+    if not known:
+        return None
+    given = sum(usage.input_tokens or 0 for usage in known)
+    answered = sum(usage.output_tokens or 0 for usage in known)
+    return Usage(given, answered, given + answered)
