@@ -70,3 +70,27 @@ def test_turns_of_a_further_framework_come_out_right(frameworks, name):
 
 def test_turns_of_all_frameworks_come_out_right_on_the_whole(corpus):
     assert corpus["share"] >= 99.7
+
+
+def rules() -> list[tuple[str, str]]:
+    """Each rule of docs/turns.md and the recording that shows it."""
+    text = (TESTS.parent / "docs" / "turns.md").read_text(encoding="utf-8").split("## Rules", 1)[1].split("\n## ", 1)[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    return [(rule, recording) for rule, _, recording in rows[1:]]
+
+
+@pytest.mark.parametrize(("rule", "recording"), rules())
+def test_a_rule_s_recording_comes_out_right(tmp_path_factory, rule, recording):
+    name, file = recording.split("/")
+    archive = "corpus.tar.xz" if name in names_in("corpus.tar.xz") else "frameworks.tar.xz"
+    folder = tmp_path_factory.mktemp("rule")
+    with tarfile.open(TESTS / "data" / archive) as packed:
+        kept = [m for m in packed.getmembers() if m.name.removeprefix("./").startswith((f"{name}/truth", f"{name}/{file[:-6]}."))]
+        packed.extractall(folder, kept, filter="data")
+    truth = folder / name / "truth.json"
+    content = json.loads(truth.read_text())
+    truth.write_text(json.dumps({**content, "files": {file: content["files"][file]}}))
+    command = [sys.executable, str(TESTS / "support" / "check_turns.py"), str(folder), "--min", "100"]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, timeout=300)
+    assert done.returncode == 0, (rule, done.stdout.decode())

@@ -103,14 +103,11 @@ class Stream:
         for line in lines:
             for item in from_json(loads(line)):
                 if isinstance(item, OtlpLog):
-                    if not self.engine.assembler.add_log(item.trace_id, item.span_id, item.part):
-                        self.early.append(item)
+                    assert self.engine.assembler.add_log(item.trace_id, item.span_id, item.part)
                 elif isinstance(item, SpanRecord):
                     size = cut_long_values(item)
                     local_root = item.parent_id == 0 or item.remote_parent
                     self.engine.take(self.engine.assembler.add(item.trace_id, item, size, local_root))
-
-    early: list[OtlpLog] = []
 
     def settle(self):
         """Wait as long as anything can take."""
