@@ -22,7 +22,7 @@ from opentelemetry.metrics import get_meter_provider
 from . import __version__, names
 from .clock import SYSTEM_CLOCK, Clock
 from .config import Config
-from .dialects.reader import role_of
+from .dialects.reader import role_in, role_of
 from .emit.base import LateOutlet, Outlet
 from .emit.jsonl import JsonLinesOutlet
 from .emit.log_events import LogEventOutlet, usable
@@ -60,7 +60,7 @@ def role_of_span(span: Any) -> str | None:
     if span is None:
         return None
     if span.__class__ is SpanRecord:
-        return role_of(span.attributes, span.scope, span.name)
+        return role_in(span)
     scope = scope_of(span)
     return None if scope == names.SCOPE else role_of(attributes_of(span), scope, span.name)
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .dialects.reader import role_of
+from .dialects.reader import role_in
 from .emit.accounting import account
 from .emit.base import Outlet, Root, ScoredTurn
 from .emit.span_events import SpanEventOutlet
@@ -28,7 +28,7 @@ from .names import METRIC_DURATION, SCOPE
 from .registry import BoundMetric
 from .score import Score
 from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
-from .spans.sdk import from_sdk
+from .spans.sdk import from_sdk, start_of
 from .telemetry import Telemetry
 from .turns.assembler import Closed
 from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
@@ -353,9 +353,7 @@ class Pipeline:
         else:
             groups = split(records)
             if closed.leftover:
-                groups = [
-                    group for group in groups if role_of(group.root.attributes, group.root.scope, group.root.name) is not None
-                ]
+                groups = [group for group in groups if role_in(group.root) is not None]
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references
         scored = sum(len(group.members) for group in groups)
@@ -363,9 +361,11 @@ class Pipeline:
             self.spans_left_out["not_in_a_turn"] += len(records) - scored
             if not groups:
                 self._past.keep_rest(closed.trace_id, records, closed.size)
+        above = _so_far(closed.above) if closed.above is not None and groups else None
         found = []
         for group in groups:
             group.reason, group.complete, group.size = closed.reason, closed.complete, closed.size
+            group.above = group.above or above
             found += separate(group)
         return found
 
@@ -420,6 +420,12 @@ class Pipeline:
         self._recent[scored.turn.turn_id] = tuple((score.metric, _outcome(score)) for score in scored.scores)
         if len(self._recent) > _RING:
             self._recent.popitem(last=False)
+
+
+def _so_far(span: Any) -> SpanRecord:
+    """What an application's span says by now; it may be open, so nothing of it is kept that others write to."""
+    trace_id, span_id, parent_id, scope, attributes = start_of(span)
+    return SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) -> None:

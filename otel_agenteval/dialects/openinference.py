@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import jsonio
 from ..model import Document
 from ..spans.record import SpanRecord
-from .content import REDACTED
+from .content import REDACTED, Later
 from .otel_genai import document, documents
 from .step import (
     AGENT,
@@ -117,19 +117,13 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     if step.finish_reason is None:
         step.finish_reason = as_text(get("llm.finish_reason"))
     if step.input_messages is None:
-        step.input_messages = _messages(attributes, "llm.input_messages.")
+        step.input_messages = _later(attributes, "llm.input_messages.", _inputs)
     if step.output_messages is None:
-        step.output_messages = _messages(attributes, "llm.output_messages.")
+        step.output_messages = _later(attributes, "llm.output_messages.", _outputs)
         if step.output_messages is None:  # streamed answers are sometimes written as a whole only
             step.output_messages = get("output.value")
     if step.tool_definitions is None:
-        tools = unflatten(attributes, "llm.tools.")
-        if isinstance(tools, list):
-            step.tool_definitions = [
-                item["tool"]["json_schema"]
-                for item in tools
-                if isinstance(item, dict) and isinstance(item.get("tool"), dict) and "json_schema" in item["tool"]
-            ]
+        step.tool_definitions = _later(attributes, "llm.tools.", _tools)
 
 
 _COUNTS = (
@@ -173,10 +167,29 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
     return None
 
 
-def _messages(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]] | None:
+def _later(attributes: dict[str, Any], prefix: str, reader: Callable[[dict[str, Any]], Any]) -> Any:
+    """What stands under a prefix, put together when it is asked for; None if there is nothing."""
+    return Later(reader, attributes) if any(key.startswith(prefix) for key in attributes) else None
+
+
+def _tools(attributes: dict[str, Any]) -> list[Any]:
+    items = unflatten(attributes, "llm.tools.")
+    found = [item.get("tool") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return [tool["json_schema"] for tool in found if isinstance(tool, dict) and "json_schema" in tool]
+
+
+def _inputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
+    return _messages(attributes, "llm.input_messages.")
+
+
+def _outputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
+    return _messages(attributes, "llm.output_messages.")
+
+
+def _messages(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
     items = unflatten(attributes, prefix)
     if not isinstance(items, list):
-        return None
+        return []
     return [_message(item["message"]) for item in items if isinstance(item, dict) and isinstance(item.get("message"), dict)]
 
 

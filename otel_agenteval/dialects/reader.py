@@ -91,6 +91,20 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     return _role(spoken(attributes, scope), attributes, scope, name)
 
 
+def role_in(record: SpanRecord) -> str | None:
+    """The role of a span that has ended, found out once."""
+    return _said(record)[1]
+
+
+def _said(record: SpanRecord) -> tuple[tuple[Dialect, ...], str | None]:
+    found: tuple[tuple[Dialect, ...], str | None] | None = record.said
+    if found is None:
+        attributes, scope = record.attributes, record.scope
+        dialects = spoken(attributes, scope)
+        found = record.said = dialects, _role(dialects, attributes, scope, record.name)
+    return found
+
+
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """The first word counts, except that any other says more than ``chain``."""
     role = None
@@ -110,9 +124,8 @@ def read(record: SpanRecord) -> Step:
     """Everything that a span says, in any dialect. A span without a role is an application's own."""
     step = Step(record)
     attributes = record.attributes
-    scope = record.scope
-    dialects = spoken(attributes, scope)
-    role = step.role = _role(dialects, attributes, scope, record.name)
+    dialects, role = _said(record)
+    step.role = role
     if role is not None:
         for dialect in dialects:
             dialect.read(record, step)

@@ -32,10 +32,8 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_run(record, step)
     elif step.role == TOOL:
         _name_positional(record.attributes, step)
-    elif step.role == LLM and isinstance(step.input_messages, list):
-        for message in step.input_messages:
-            if isinstance(message, dict) and message.get("role") == "user":
-                _strip_lead(message)
+    elif step.role == LLM and step.input_messages.__class__ is Later:
+        step.input_messages = Later(_task_messages, step.input_messages)
 
 
 def _read_run(record: SpanRecord, step: Step) -> None:
@@ -53,6 +51,14 @@ def _read_run(record: SpanRecord, step: Step) -> None:
             step.output_messages = Later(_last_chunk, answered)
     if any(event.name == "exception" for event in record.events):  # a streamed run says OK at its end, whatever happened
         step.tool_failed = True
+
+
+def _task_messages(given: Later) -> Any:
+    messages = given.reader(given.raw)
+    for message in messages:
+        if isinstance(message, dict) and message.get("role") == "user":
+            _strip_lead(message)
+    return messages
 
 
 def _task(raw: Any) -> Any:

@@ -33,7 +33,7 @@ class SpanRecord:
 
     __slots__ = (
         "attributes", "context", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource", "scope",
-        "span_id", "start_ns", "status", "status_message", "trace_id", "truncated",
+        "said", "span_id", "start_ns", "status", "status_message", "trace_id", "truncated",
     )  # fmt: skip
 
     attributes: dict[str, Any]
@@ -45,6 +45,8 @@ class SpanRecord:
     """Resource attributes, or the SDK's Resource."""
     context: Any
     """The SDK's SpanContext, for spans of this process."""
+    said: Any
+    """What :mod:`otel_agenteval.dialects.reader` found out about it already."""
 
     def __init__(
         self,
@@ -79,6 +81,7 @@ class SpanRecord:
         self.scope = scope
         self.resource = {} if resource is None else resource
         self.context = None
+        self.said = None
         self.truncated = truncated
         self.references = None
 

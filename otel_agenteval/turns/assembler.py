@@ -31,6 +31,8 @@ _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 PLAIN_KEPT = 256
 """Spans kept of a trace that has shown no GenAI span yet."""
 _RECENT = 4_096
+_CLOSED_IDS = 50_000
+"""Ids of spans in closed turns that are known at most: what starts below one of them belongs to its turn."""
 _MATTERS = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW))
 """Roles of spans that change what is known of a turn, even when they come after its close."""
 _PER_TICK = 3_000
@@ -128,6 +130,8 @@ class Closed:
     size: int = 0
     late: bool = False
     """Whether these came after the trace's turns were closed: they revise them."""
+    above: Any = None
+    """The application's span that the owner stands below: it may be open still."""
 
 
 class _Late:
@@ -169,6 +173,9 @@ class Assembler:
         self._late: OrderedDict[int, _Late] = OrderedDict()
         self._settled: OrderedDict[int, None] = OrderedDict()
         """Traces that were closed at a bound, or belong to the parent process: nothing late revises them."""
+        self._closed_ids: OrderedDict[int, dict[int, bool]] = OrderedDict()
+        """Spans of closed turns, by trace → whether they had started before the close."""
+        self._closed_count = 0
         self._recent_plain: OrderedDict[int, None] = OrderedDict()
         """Traces that ended without GenAI: what starts below them later is no part of a turn that is still to come."""
         self._size = 0
@@ -181,11 +188,29 @@ class Assembler:
     # --- spans of this process
 
     def start(
-        self, trace_id: int, span_id: int, parent_id: int, role: str | None, span: Any, references: dict[str, Any] | None = None
+        self,
+        trace_id: int,
+        span_id: int,
+        parent_id: int,
+        role: str | None,
+        span: Any,
+        references: dict[str, Any] | None = None,
+        carried_id: int = 0,
     ) -> None:
-        """A span started. ``parent_id`` is 0 for a span without a parent, or with one in another process."""
+        """A span started. ``parent_id`` is 0 for a span without a parent, or with one that looks remote: then it is ``carried_id``.
+
+        A context that was carried inside of one process also looks remote; the parent is known then.
+        """
         trace = self.traces.get(trace_id)
+        closed = self._closed_ids.get(trace_id)
+        if carried_id and ((trace is not None and carried_id in trace.nodes) or (closed is not None and carried_id in closed)):
+            parent_id = carried_id
         parent = trace.nodes.get(parent_id) if trace is not None and parent_id else None
+        if parent is None and closed is not None and parent_id in closed:
+            self._note_orphan(trace_id)
+            closed[span_id] = False
+            self._closed_count += 1
+            return
         if parent is None and parent_id:
             self._note_orphan(trace_id)
             parent = self._home_of_orphan(trace)
@@ -218,6 +243,12 @@ class Assembler:
         trace = self.traces.get(trace_id)
         owner = trace.nodes.get(span_id) if trace is not None else None
         if trace is None or owner is None:
+            closed = self._closed_ids.get(trace_id)
+            if closed is not None and span_id in closed:
+                if closed[span_id]:
+                    self._note_late(trace_id)
+                self._keep_late(trace_id, span, size_of(attributes))
+                return ()
             return () if self._role(span) is None else self.add(trace_id, span, size_of(attributes), local_root)
         own = owner.span_id == span_id
         if own:
@@ -305,7 +336,7 @@ class Assembler:
     def add_log(self, trace_id: int, span_id: int, part: LogPart) -> bool:
         """A log record that belongs to a span of an open turn, or of one that was closed lately; else False."""
         trace = self.traces.get(trace_id)
-        if trace is not None:
+        if trace is not None and span_id not in self._closed_ids.get(trace_id, ()):
             if trace.logs is None:
                 trace.logs = {}
             parts = trace.logs.setdefault(span_id, [])
@@ -375,6 +406,8 @@ class Assembler:
         for trace_id in [*self.traces, *self._recent]:
             self._remember(trace_id, for_good=True)
         self.traces.clear()
+        self._closed_ids.clear()
+        self._closed_count = 0
         self._late.clear()
         self._tops.clear()
         self._heap.clear()
@@ -552,12 +585,37 @@ class Assembler:
         if owner.up is not None:
             owner.up.turns += 1
         self._remember(trace.trace_id, reason in _BOUNDS)
+        self._keep_ids(trace, owner)
         root = owner.span
         owner.span = None  # a deadline that has not come up yet must not keep the turn's content in memory
         return Closed(
             trace.trace_id, spans, reason, complete, root, owner.role in _TURN_ROLES, owner.turns > 0, trace.logs,
-            owner.references, owner.size,
+            owner.references, owner.size, above=owner.up.span if owner.up is not None else None,
         )  # fmt: skip
+
+    def _keep_ids(self, trace: Trace, owner: Owner) -> None:
+        if trace.trace_id in self._settled:
+            return
+        ids = dict.fromkeys(trace.nodes if trace.owners == 1 else self._ids_of(trace, owner), True)
+        known = self._closed_ids.get(trace.trace_id)
+        if known is None:
+            self._closed_ids[trace.trace_id] = ids
+        else:
+            known.update(ids)
+        self._closed_count += len(ids)
+        while self._closed_count > _CLOSED_IDS:
+            self._closed_count -= len(self._closed_ids.popitem(last=False)[1])
+
+    @staticmethod
+    def _ids_of(trace: Trace, owner: Owner) -> list[int]:
+        found = []
+        for span_id, node in trace.nodes.items():
+            at = node
+            while at.heir is not None:
+                at = at.heir
+            if at is owner:
+                found.append(span_id)
+        return found
 
     def _leave(self, trace: Trace, owner: Owner) -> list[Closed]:
         """The owner is done: it no longer counts as open for what is above it, and the trace may be over."""

@@ -751,13 +751,18 @@ class TurnReader:
         return [
             SpanInfo(
                 f"{step.record.span_id:016x}", f"{step.record.parent_id:016x}" if step.record.parent_id else None, step.record.name,
-                step.record.duration_s, step.record.attributes,
+                step.record.duration_s, _with_lists(step.record.attributes),
             )
             for step in self.steps
         ]  # fmt: skip
 
 
 _REDACTED_RESULTS = REDACTED
+
+
+def _with_lists(attributes: dict[str, Any]) -> dict[str, Any]:
+    """As they come over OTLP: the SDK keeps sequences as tuples."""
+    return {key: list(value) if value.__class__ is tuple else value for key, value in attributes.items()}
 
 
 @lru_cache(maxsize=32)

@@ -107,9 +107,19 @@ class PastTurns:
         known = self.records(trace_id)
         if not known:
             return [group for group in split(late) if group.root_seen and (group.root.parent_id == 0 or group.root.remote_parent)]
+        roots = self._roots(trace_id)
         ids = {record.span_id for record in known}
         changed = {record.span_id for record in late if record.span_id not in ids} | set(touched)
-        return [group for group in split(known + late) if any(record.span_id in changed for record in group.members)]
+        groups = split(known + late, frozenset(roots))
+        for group in groups:
+            group.above = group.above or roots.get(group.root.span_id)
+        return [group for group in groups if any(record.span_id in changed for record in group.members)]
+
+    def _roots(self, trace_id: int) -> dict[int, SpanRecord | None]:
+        """Roots of a trace's turns, each with the span above it, which is no part of the turn."""
+        with self._lock:
+            trace = self._traces.get(trace_id)
+            return {group.root.span_id: group.above for group in trace.groups if group.root_seen} if trace is not None else {}
 
     def records(self, trace_id: int) -> list[SpanRecord]:
         """The spans that are remembered of a trace."""

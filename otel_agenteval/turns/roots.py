@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..dialects.content import decode
-from ..dialects.reader import read, role_of
+from ..dialects.reader import read, role_in
 from ..dialects.step import AGENT, CHAIN, LLM, WORKFLOW
 from ..model import CloseReason
 from ..spans.record import SpanRecord
@@ -52,12 +52,15 @@ class _Node:
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
-        self.role = role_of(record.attributes, record.scope, record.name)
+        self.role = role_in(record)
         self.children: list[_Node] = []
 
 
-def split(records: Iterable[SpanRecord]) -> list[Group]:
-    """The turns in the spans of one trace, by start time. Spans that belong to no turn are in none of them."""
+def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset()) -> list[Group]:
+    """The turns in the spans of one trace, by start time. Spans that belong to no turn are in none of them.
+
+    ``known_roots`` are ids of spans that are roots although their parents are not among the records.
+    """
     nodes: dict[int, _Node] = {}
     for record in records:
         if record.span_id not in nodes:  # a span that was sent twice is one span
@@ -70,7 +73,7 @@ def split(records: Iterable[SpanRecord]) -> list[Group]:
             leaks.append((node, parent))
         elif parent is not None:
             parent.children.append(node)
-        elif record.parent_id == 0 or record.remote_parent:
+        elif record.parent_id == 0 or record.remote_parent or record.span_id in known_roots:
             tops.append(node)
         else:
             orphans.append(node)
@@ -225,7 +228,7 @@ def _is_run_beside(orphan: _Node, root: SpanRecord) -> bool:
 
 def _is_continued_by(group: Group, orphan: _Node) -> bool:
     """Whether a model call whose own parent was lost goes on where one of the turn's stopped for its tools."""
-    calls = [record for record in group.members if role_of(record.attributes, record.scope, record.name) == LLM]
+    calls = [record for record in group.members if role_in(record) == LLM]
     return orphan.role == LLM and any(_goes_on(call, orphan.record) for call in calls)
 
 
