@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import reading
 import scenario
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
@@ -353,6 +354,7 @@ def measure() -> list[Row]:
         rows.append(Row(what, f"{grown:+.1f} MB", "", "≤ 5 MB", grown / 5))
     rows.append(Row("memory of the SDK alone, likewise", f"{memory_growth('without'):+.1f} MB"))
 
+    rows += reading_rows()
     rows.append(_added("floor: a span processor that does nothing", found["noop"] - f, f))
     for what, work in (
         ("floor: a dictionary entry per span", insert_and_pop),
@@ -363,6 +365,22 @@ def measure() -> list[Row]:
     rows.append(
         _added("floor: a span processor that does nothing, on the trace without GenAI", plain["noop"] - t, t, unit_name="T")
     )
+    return rows
+
+
+def reading_rows() -> list[Row]:
+    """Recorded spans: what each stage costs next to parsing their lines, and what is held while a million spans come."""
+    cost = reading.cost_per_span()
+    parse = cost[reading.STAGES[0]]
+    rows = [Row("P: one recorded span of the corpus, `json.loads` of its share of the line", f"{parse:.1f} µs", "1.00 P")]
+    for stage, bound in zip(reading.STAGES[1:], (None, 1.0, None), strict=True):
+        ratio = cost[stage] / parse
+        limit = f"≤ {bound:g} P" if bound else ""
+        rows.append(Row(f"the same span: {stage}", f"{cost[stage]:.1f} µs", f"{ratio:.2f} P", limit, ratio / bound if bound else None))
+    allowed = (reading.FLOOD_BYTES + reading.QUEUE_BYTES + reading.PAST_BYTES) / 1e6
+    curve = reading.flood_curve()
+    shown = " → ".join(f"{size:.0f}" for _, size in curve)
+    rows.append(Row(f"memory in MB per 100,000 spans of turns that never close, {allowed:.0f} MB allowed by configuration", shown, f"{curve[-1][1] / allowed:.2f} × allowed", "≤ 1.25 × allowed", curve[-1][1] / allowed / 1.25))  # fmt: skip
     return rows
 
 

@@ -470,7 +470,7 @@ class Assembler:
         # Only the idle deadline may move later, and it does so lazily, when the heap hands it out.
         if trace.deadline == 0.0 or wanted < trace.deadline:
             trace.deadline = wanted
-            heapq.heappush(self._heap, (wanted, next(self._sequence), trace, None))
+            self._push(wanted, trace, None)
 
     def _note_orphan(self, trace_id: int) -> None:
         self.orphan_parents += 1
@@ -508,10 +508,13 @@ class Assembler:
     def _set_deadline(self, trace: Trace, owner: Owner, when: float) -> None:
         if owner.deadline == 0.0 or when < owner.deadline:  # never later
             owner.deadline = when
-            heapq.heappush(self._heap, (when, next(self._sequence), trace, owner))
-            if len(self._heap) > 2 * len(self.traces) + 1_024:
-                self._heap = [entry for entry in self._heap if self._alive(entry)]
-                heapq.heapify(self._heap)
+            self._push(when, trace, owner)
+
+    def _push(self, when: float, trace: Trace, owner: Owner | None) -> None:
+        heapq.heappush(self._heap, (when, next(self._sequence), trace, owner))
+        if len(self._heap) > 2 * len(self.traces) + 1_024:  # most were closed before their time, and must not be kept by it
+            self._heap = [entry for entry in self._heap if self._alive(entry)]
+            heapq.heapify(self._heap)
 
     def _alive(self, entry: tuple[float, int, Trace, Owner | None]) -> bool:
         when, _, trace, owner = entry

@@ -310,6 +310,13 @@ def test_what_comes_after_the_close_is_handed_out_once_no_more_is_expected():
     assert (house.assembler.size, house.assembler.waiting) == (0, False)
 
 
+def test_traces_that_were_closed_before_their_deadline_leave_nothing_behind():
+    house = House(max_open=10)
+    for trace_id in range(1, 20_000):
+        house.assembler.add(trace_id, Live("call", "llm"), 100, local_root=False)
+    assert len(house.assembler._heap) < 5_000
+
+
 def test_late_spans_that_do_not_matter_revise_nothing():
     house = House(decision_delay=1)
     house.start("root", role="agent")
