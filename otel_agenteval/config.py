@@ -182,6 +182,34 @@ class InlineOptions(_Section):
     """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the metrics left over run on the worker."""
 
 
+def _patterns(value: Any) -> Any:
+    items = [value] if isinstance(value, str) else value
+    if isinstance(items, (list, tuple)) and items and all(isinstance(item, str) and item for item in items):
+        return tuple(items)
+    raise ValueError("a text or a list of texts is, with * for any characters")
+
+
+Patterns = Annotated[tuple[str, ...], BeforeValidator(_patterns)]
+Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handoff"], ...], BeforeValidator(_patterns)]
+
+
+class Selector(_Section):
+    """Which turns are meant. All conditions must hold; each takes one value or several, with ``*`` for any characters."""
+
+    agent: Patterns = ()
+    """Name of the agent that answered."""
+    service: Patterns = ()
+    """``service.name`` of the root's resource."""
+    model: Patterns = ()
+    """Model of any call of the turn."""
+    conversation: Patterns = ()
+    """Conversation id."""
+    step: Steps = ()
+    """What the turn holds: ``tool``, ``llm``, ``retrieval``, ``sub_agent``, ``handoff``."""
+    attribute: dict[str, Patterns] = Field(default_factory=dict)
+    """Attributes of the turn's root span."""
+
+
 class MetricEntry(_Section):
     """A metric with parameters: ``{code_max_duration: {max_seconds: 2}, policy: gate}``, or only its name."""
 
@@ -191,6 +219,8 @@ class MetricEntry(_Section):
     """The metric's parameters; its documentation names them."""
     policy: Literal["gate", "trend"] = "trend"
     """``gate`` (must always pass) or ``trend`` (watch it)."""
+    when: Selector | None = None
+    """Turns that it is evaluated on; all, if left out."""
 
     @model_validator(mode="before")
     @classmethod
@@ -198,15 +228,56 @@ class MetricEntry(_Section):
         if isinstance(value, str):
             return {"name": value}
         if not isinstance(value, Mapping):
-            raise ValueError("a metric's name, or {name: {parameters}, policy: gate | trend}, is")  # noqa: TRY004 - pydantic reads it
-        names = [key for key in value if key != "policy"]
+            raise ValueError("a metric's name, or {name: {parameters}, policy: gate | trend, when: {…}}, is")  # noqa: TRY004 - pydantic reads it
+        names = [key for key in value if key not in ("policy", "when")]
         if len(names) != 1:
-            raise ValueError(f"exactly one metric beside policy is (here: {', '.join(map(str, names)) or 'none'})")
+            raise ValueError(f"exactly one metric beside policy and when is (here: {', '.join(map(str, names)) or 'none'})")
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):
             raise ValueError(f"a mapping of parameters of {names[0]} is")
-        rest = {"policy": value["policy"]} if "policy" in value else {}
+        rest = {key: value[key] for key in ("policy", "when") if key in value}
         return {"name": str(names[0]), "params": dict(params or {}), **rest}
+
+
+def _accepted(value: Any) -> Any:
+    """A list of attributes, each one a reference of its last part's name, or ``{attribute: reference}``."""
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
+        return {item: re.split(r"[.:]", item)[-1] for item in value}
+    if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
+        return dict(value)
+    raise ValueError("a list of span attributes (baggage:key for baggage), or a mapping of them to reference names, is")
+
+
+class GivenReferences(_Section):
+    """References for the turns that a selector means: ``{when: {agent: travel}, expected_tools: [search, book]}``."""
+
+    when: Selector | None = None
+    """Turns that they are for; all, if left out."""
+    references: dict[str, Any]
+    """By name, as metrics know them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_entry(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise ValueError("a mapping of references, with or without when, is")  # noqa: TRY004 - pydantic reads it
+        if "references" in value:
+            return dict(value)
+        return {
+            "references": {key: item for key, item in value.items() if key != "when"},
+            **{k: value[k] for k in ("when",) if k in value},
+        }
+
+
+class ReferenceOptions(_Section):
+    """What turns are compared with, beside what ``expect()`` says in code, which is nearest and wins."""
+
+    accept_from: Annotated[dict[str, str], BeforeValidator(_accepted)] = Field(default_factory=dict)
+    """Attributes of the root span (``baggage:key`` for baggage) that may say a reference: a list, or ``{attribute: reference}``. No other may."""
+    given: tuple[GivenReferences, ...] = ()
+    """References for agents, services or routes; the first that fits wins."""
+    dataset: Annotated[str, BeforeValidator(_file)] | None = None
+    """JSON lines, CSV or Parquet file of cases: ``case_id`` or ``input``, and references in the other columns."""
 
 
 class ConversationOptions(_Section):
@@ -272,6 +343,8 @@ class Config(_Section):
     """What is evaluated the moment a turn ends."""
     metrics: tuple[MetricEntry, ...] = ()
     """Metrics that need parameters or a policy; one of the inline pack's names takes its place there."""
+    references: ReferenceOptions = ReferenceOptions()
+    """What turns are compared with."""
     conversation: ConversationOptions = ConversationOptions()
     """Metrics over whole conversations."""
     outlets: OutletOptions = OutletOptions()
@@ -459,14 +532,24 @@ def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
     return f"{_where(path, sources)}: {_shown(value, path[-1] if path else '')} is not allowed; {allowed}"
 
 
+_ENTRIES: dict[tuple[type[_Section], str | int], type[_Section]] = {
+    (Config, "metrics"): MetricEntry, (ConversationOptions, "metrics"): MetricEntry, (ReferenceOptions, "given"): GivenReferences,
+}  # fmt: skip
+
+
 def _at(path: KeyPath) -> type[_Section] | None:
     """The section at a path."""
     section: type[_Section] | None = Config
     for index, part in enumerate(path):
         if section is None:
             return None
-        if section in (Config, ConversationOptions) and part == "metrics":
-            return MetricEntry if len(path) == index + 2 else None
+        entry = _ENTRIES.get((section, part))
+        if entry is not None:
+            inner = path[index + 2 :]
+            if not inner:
+                return entry if len(path) == index + 2 else None
+            section = Selector if inner[0] == "when" else None
+            return section if len(inner) == 1 else None
         field = section.model_fields.get(str(part))
         section = _section_of(field.annotation) if field is not None else None
     return section
@@ -514,7 +597,17 @@ def _masked_urls(text: str) -> str:
 
 def _written(section: _Section) -> Any:
     if isinstance(section, MetricEntry):
-        return {section.name: section.params, "policy": section.policy}
+        when = {} if section.when is None else {"when": _written(section.when)}
+        return {section.name: section.params, "policy": section.policy, **when}
+    if isinstance(section, GivenReferences):
+        when = {} if section.when is None else {"when": _written(section.when)}
+        return {**section.references, **when}
+    if isinstance(section, Selector):
+        return {
+            name: list(value) if isinstance(value, tuple) else dict(value)
+            for name in type(section).model_fields
+            if (value := getattr(section, name))
+        }
     if isinstance(section, PrometheusOptions):
         return {"registry": section.registry} if section.port is None else {"port": section.port}
     out: dict[str, Any] = {}

@@ -30,6 +30,7 @@ from .emit.otlp_metrics import OtlpMetricsOutlet
 from .emit.prometheus import PrometheusOutlet
 from .emit.span_events import SpanEventOutlet
 from .pipeline import ConversationMetrics, Pipeline
+from .references import ReferenceSources
 from .selection import select_conversation_metrics, select_metrics
 from .spans.record import SpanRecord
 from .spans.sdk import attributes_of, scope_of
@@ -101,6 +102,7 @@ class Engine:
             role_of_span,
             clock.monotonic,
         )  # fmt: skip
+        self.references = ReferenceSources(config)
         self.span_events = SpanEventOutlet(config.outlets.span_events)
         self.pipeline = Pipeline(
             select_metrics(config),
@@ -108,6 +110,7 @@ class Engine:
             self.telemetry,
             self.span_events,
             config.inline.budget,
+            self.references,
             self._conversations(clock),
             limits.stitch_timeout,
             clock.monotonic,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opentelemetry import baggage, context
 
 from . import names
+from .references import BAGGAGE
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -84,7 +85,11 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         return other
 
 
-def current_references(parent_context: context.Context | None) -> dict[str, Any] | None:
-    """The references that hold where a span starts."""
-    found = (parent_context if parent_context is not None else context.get_current()).get(_KEY)
+def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
+    """The references that hold where a span starts, and under ``baggage:`` those of the ``accepted`` baggage keys that are set."""
+    here = parent_context if parent_context is not None else context.get_current()
+    found = here.get(_KEY)
+    said = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}
+    if said:
+        return {**(found if isinstance(found, dict) else {}), BAGGAGE: said}
     return found if isinstance(found, dict) else None

@@ -379,7 +379,7 @@ def _plain_fields(value: Any) -> dict[str, Any]:
         inner = getattr(value, item.name)
         if (
             inner is None
-            or inner is False
+            or (inner is False and item.default is False)  # where the default is None, False is a fact
             or (not inner and isinstance(inner, (list, tuple, Mapping)) and item.name != "arguments")
         ):
             continue

@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from .emit.base import Outlet, Root, ScoredTurn
 from .emit.span_events import SpanEventOutlet
 from .model import Turn
 from .names import METRIC_DURATION, SCOPE
+from .references import ReferenceSources, applies, tell_sources
 from .registry import BoundMetric
 from .score import Score
 from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
@@ -129,6 +130,7 @@ class Pipeline:
         telemetry: gets the counts and observations of turns and scores.
         span_events: the outlet that writes on the ending root.
         budget: seconds that one turn may take where it must be evaluated on the agent's thread; past it the rest runs on the worker.
+        references: what turns are compared with.
         conversations: where turns are held by conversation, for the metrics over whole ones.
         patience: seconds that a part of a turn waits for the trace in which it goes on.
         now: monotonic seconds.
@@ -141,6 +143,7 @@ class Pipeline:
         telemetry: Telemetry,
         span_events: SpanEventOutlet,
         budget: float,
+        references: ReferenceSources | None = None,
         conversations: ConversationMetrics | None = None,
         patience: float = 0.0,
         now: Callable[[], float] = time.monotonic,
@@ -153,6 +156,7 @@ class Pipeline:
         self.spans_left_out: Counter[str] = Counter()
         """Spans and turns that no score came of, by reason."""
         self.emit_errors: Counter[tuple[str, str]] = Counter()
+        self._references = references
         self._conversations = conversations
         self._now = now
         self._holding = threading.Lock()
@@ -351,7 +355,7 @@ class Pipeline:
                 records.append(root)
             groups = [Group(root, records)]
         else:
-            groups = split(records)
+            groups = split(records, frozenset((closed.root.context.span_id,)) if closed.cut_off else frozenset())
             if closed.leftover:
                 groups = [group for group in groups if role_in(group.root) is not None]
         if closed.references and groups and groups[0].root.references is None:
@@ -387,7 +391,8 @@ class Pipeline:
     def _score(self, group: Group, budget: float | None) -> tuple[ScoredTurn, Sequence[BoundMetric]]:
         earlier = self._past.before(group)
         turn = reader_of(group).turn(group.reason, group.complete and group.root_seen, earlier.revision + 1, earlier.turn_id)
-        scores, pending, seconds = self._evaluate(turn, self.metrics, budget)
+        sources = self._references.attach(turn, group.root.attributes) if self._references is not None else {}
+        scores, pending, seconds = self._evaluate(turn, self.metrics, budget, sources)
         self._past.keep(group, Earlier(turn.turn_id, turn.revision))
         record = group.root
         trace_state = record.context.trace_state if record.context is not None else None
@@ -396,7 +401,7 @@ class Pipeline:
         return ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds), pending
 
     def _evaluate(
-        self, turn: Turn, metrics: Sequence[BoundMetric], budget: float | None
+        self, turn: Turn, metrics: Sequence[BoundMetric], budget: float | None, sources: Mapping[str, str] | None = None
     ) -> tuple[list[Score], Sequence[BoundMetric], float]:
         """The scores, the metrics that the budget left over, and the seconds it took."""
         scores: list[Score] = []
@@ -405,7 +410,11 @@ class Pipeline:
         start, start_cpu = clock(), time.thread_time()
         deadline = start + budget if budget is not None else float("inf")
         for index, metric in enumerate(metrics):
+            if metric.when is not None and not applies(metric.when, turn):
+                continue
             score = metric.evaluate(turn)
+            if sources:
+                tell_sources(metric, score, sources)
             if score.status != "skipped":
                 score.about = about
             scores.append(score)

@@ -59,6 +59,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._assembler = self.engine.assembler
         self._pipeline = self.engine.pipeline
         self._traces = self._assembler.traces
+        self._baggage = tuple(self.engine.references.baggage)
         self._active = False
         self._passive = not self.engine.enabled
         self._ending_is_called = False
@@ -78,7 +79,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                     self._plain_scopes.get(span._instrumentation_scope._name) and ROLE_KEYS.isdisjoint(span._attributes._dict)
                 ):
                     with self.engine.lock:
-                        if owner.heir is None and not parent[2]:
+                        if owner.heir is None:
                             trace.nodes[span._context[1]] = owner
                             owner.open += 1
                             return
@@ -99,11 +100,13 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 if scope == names.SCOPE:
                     return
                 role = role_of(attributes, scope, span.name)
-                if expect.in_use and role is not None:
-                    references = current_references(parent_context)
+                if (expect.in_use or self._baggage) and role is not None:
+                    references = current_references(parent_context, self._baggage)
+            parent = None if parent_id else span.parent
+            carried_id = parent.span_id if parent is not None else 0
             engine = self.engine
             with engine.lock:
-                self._assembler.start(trace_id, span_id, parent_id, role, span, references)
+                self._assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
             if engine.worker.idle:
                 engine.worker.wake()
         except Exception as error:

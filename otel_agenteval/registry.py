@@ -4,7 +4,7 @@
     def code_tool_success(turn: Turn, *, empty_value: float = 1.0) -> Result:
         \"\"\"Share of tool calls that did not end in an error.\"\"\"
 
-Name, kind (prefix), family (module), parameters (keyword-only arguments, checked by their annotations) and user
+Name, kind (prefix), family (module, unless given), parameters (keyword-only arguments, checked by their annotations) and user
 documentation (docstring) are read from the function. A function that does not fit is refused at import with its file
 and line. A parameter without a default is required: the name resolves without it, and evaluating is a score with
 ``status="error"``.
@@ -162,6 +162,7 @@ def metric(
     inline: bool = False,
     extra: str | None = None,
     combines: bool = False,
+    family: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as a metric. The function stays callable as it is.
 
@@ -178,6 +179,7 @@ def metric(
         inline: whether the default inline pack has it (reference-free, cheap, and meaningful on any answer).
         extra: the optional extra that it needs (``[text]`` …).
         combines: whether it takes a list of scores instead of a turn.
+        family: the family's name; default the module's, which is right unless a family is spread over several modules.
     """
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -197,8 +199,8 @@ def metric(
             if need not in _FIELD_OF_NEED and need not in Turn.__annotations__:
                 raise ConfigError(f"{where}: metric {name!r} needs {need!r}, which is no field of a turn")
         built = Metric(
-            name=name, fn=fn, kind=cast("Kind", kind), family=fn.__module__.rsplit(".", 1)[-1], unit=unit, direction=direction,
-            type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
+            name=name, fn=fn, kind=cast("Kind", kind), family=family or fn.__module__.rsplit(".", 1)[-1], unit=unit,
+            direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
             aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
             spellings=dict(spellings or {}), inline=inline, extra=extra, combines=combines,
             parameters=_parameters(fn, where, boolean), doc=inspect.getdoc(fn) or "",
@@ -352,11 +354,14 @@ class BoundMetric:
         "policy",
         "signature_hash",
         "threshold",
+        "when",
     )
 
     def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend") -> None:
         self.metric = metric
         self._fn = metric.fn
+        self.when: Any = None
+        """Selector of the turns that it is for, where the configuration has one (:func:`~otel_agenteval.references.applies`)."""
         self.name = metric.name
         self.policy = policy
         given = {metric.spellings.get(key, key): value for key, value in params.items()}
@@ -396,7 +401,7 @@ class BoundMetric:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
             for need, read, present_when_empty in self._needs:
                 known = read(turn)
-                if known is None or not (known or present_when_empty):
+                if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
                     return self._skipped({"reason": f"missing:{need}"})
             found = self._fn(turn, **self._call)
             return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .config import Config, MetricEntry
+from .config import Config, MetricEntry, Selector
 from .errors import ConfigError
 from .registry import BoundMetric, default_pack, resolve
 from .score import Policy
@@ -38,7 +38,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
 
 
 def _configured(config: Config, path: tuple[str, ...], entries: Sequence[MetricEntry]) -> list[BoundMetric]:
-    bound = [_bind(config, (*path, i), entry.name, entry.params, entry.policy) for i, entry in enumerate(entries)]
+    bound = [_bind(config, (*path, i), entry.name, entry.params, entry.policy, entry.when) for i, entry in enumerate(entries)]
     _refuse_repeats(config, path, bound)
     return bound
 
@@ -51,10 +51,12 @@ def _inline(config: Config) -> Iterable[tuple[str, BoundMetric]]:
     return [(metric.name, metric) for metric in bound]
 
 
-def _bind(config: Config, path: tuple[str | int, ...], name: str, params: dict[str, Any], policy: Policy) -> BoundMetric:
+def _bind(
+    config: Config, path: tuple[str | int, ...], name: str, params: dict[str, Any], policy: Policy, when: Selector | None = None
+) -> BoundMetric:
     try:
         metric, preset = resolve(name)
-        return BoundMetric(metric, {**preset, **params}, policy)
+        bound = BoundMetric(metric, {**preset, **params}, policy)
     except ConfigError as error:
         message = str(error)
         # A parameter's fault already begins with ``metric.parameter``: only then does it belong to a deeper path.
@@ -63,6 +65,8 @@ def _bind(config: Config, path: tuple[str | int, ...], name: str, params: dict[s
             raise ConfigError(f"{config.where(path)}: {message}") from None
         place = config.where((*path, name, deeper[2])).removesuffix(f".{name}.{deeper[2]}")
         raise ConfigError(f"{place}.{message}") from None
+    bound.when = when
+    return bound
 
 
 def _refuse_repeats(config: Config, path: tuple[str, ...], configured: list[BoundMetric]) -> None:

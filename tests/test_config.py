@@ -93,6 +93,18 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("outlets.jsonl", "scores.jsonl", "scores.jsonl"),
         ("outlets.jsonl", Path("scores.jsonl"), "scores.jsonl"),
         ("queue.max_bytes", "1MB", 1_000_000),
+        ("turn.stitch_timeout", "0s", 0.0),
+        ("conversation.idle_timeout", "10m", 600.0),
+        ("conversation.max_open", 5, 5),
+        ("conversation.max_turns", "5", 5),
+        ("conversation.max_bytes", "1MiB", 2**20),
+        (
+            "references.accept_from",
+            ["eval.ground_truth", "baggage:case"],
+            {"eval.ground_truth": "ground_truth", "baggage:case": "case"},
+        ),
+        ("references.accept_from", {"app.answer": "ground_truth"}, {"app.answer": "ground_truth"}),
+        ("references.dataset", "cases.jsonl", "cases.jsonl"),
     ],
 )
 def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
@@ -145,6 +157,14 @@ SWITCH = "true or false"
         ("outlets.jsonl", 3, "the path of a file"),
         ("queue", "64MiB", "a mapping of max_bytes"),
         ("queue.max_bytes", "many", SIZE),
+        ("turn.stitch_timeout", "soon", DURATION),
+        ("conversation.idle_timeout", 0, "above 0"),
+        ("conversation.max_open", "many", COUNT),
+        ("conversation.max_turns", 0, COUNT),
+        ("conversation.max_bytes", "0", SIZE),
+        ("references.accept_from", "everything", "a list of span attributes"),
+        ("references.accept_from", {"app.answer": 5}, "a mapping of them to reference names"),
+        ("references.dataset", 5, "the path of a file"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: str, value: Any, allowed: str) -> None:
@@ -159,7 +179,7 @@ def test_every_option_is_in_the_tables_of_good_and_bad_values() -> None:
     def covered(test: Any) -> set[str]:
         return {case[0] for mark in test.pytestmark for case in mark.args[1]}
 
-    leaves = leaf_paths() - {"metrics"}  # which has a table of its own
+    leaves = leaf_paths() - {"metrics", "conversation.metrics", "references.given"}  # lists of entries have tables of their own
     assert leaves <= covered(test_a_value_is_read)
     assert leaves <= covered(test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is)
 
@@ -420,9 +440,9 @@ def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: An
     ("entry", "expected"),
     [
         (3, "metrics[0]: 3 is not allowed; a metric's name, or"),
-        ({}, "exactly one metric beside policy is (here: none)"),
-        ({"policy": "gate"}, "exactly one metric beside policy is (here: none)"),
-        ({"code_latency": {}, "polcy": "gate"}, "exactly one metric beside policy is (here: code_latency, polcy)"),
+        ({}, "exactly one metric beside policy and when is (here: none)"),
+        ({"policy": "gate"}, "exactly one metric beside policy and when is (here: none)"),
+        ({"code_latency": {}, "polcy": "gate"}, "exactly one metric beside policy and when is (here: code_latency, polcy)"),
         ({"code_latency": 5}, "a mapping of parameters of code_latency is"),
         ({"code_latency": {}, "policy": "must"}, "metrics[0].policy: 'must' is not allowed; gate or trend is"),
     ],

@@ -20,7 +20,7 @@ LAYERS: dict[str, int] = {
         "config telemetry",
         "model score",
         "registry",
-        "metrics selection",
+        "metrics selection references",
         "spans dialects turns",
         "sampling judge",
         "emit",

@@ -33,6 +33,8 @@ PLAIN_KEPT = 256
 _RECENT = 4_096
 _CLOSED_IDS = 50_000
 """Ids of spans in closed turns that are known at most: what starts below one of them belongs to its turn."""
+_LATE, _BELOW_REQUEST, _BELOW_AGENT = 0, 1, 2
+"""What is known of such a span: it started after the close, or what its turn's root was."""
 _MATTERS = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW))
 """Roles of spans that change what is known of a turn, even when they come after its close."""
 _PER_TICK = 3_000
@@ -76,6 +78,8 @@ class Owner:
     closed = False
     deadline = 0.0
     started = 0.0
+    leak = False
+    """Whether it began below a request that was over."""
     orphan = False
     """Whether its parent is a span of this process that was never seen: then only an agent is a root."""
 
@@ -132,6 +136,8 @@ class Closed:
     """Whether these came after the trace's turns were closed: they revise them."""
     above: Any = None
     """The application's span that the owner stands below: it may be open still."""
+    cut_off: bool = False
+    """Whether the root is one although its parent is a span of this process, which is not among the spans."""
 
 
 class _Late:
@@ -173,8 +179,8 @@ class Assembler:
         self._late: OrderedDict[int, _Late] = OrderedDict()
         self._settled: OrderedDict[int, None] = OrderedDict()
         """Traces that were closed at a bound, or belong to the parent process: nothing late revises them."""
-        self._closed_ids: OrderedDict[int, dict[int, bool]] = OrderedDict()
-        """Spans of closed turns, by trace → whether they had started before the close."""
+        self._closed_ids: OrderedDict[int, dict[int, int]] = OrderedDict()
+        """Spans of closed turns, by trace."""
         self._closed_count = 0
         self._recent_plain: OrderedDict[int, None] = OrderedDict()
         """Traces that ended without GenAI: what starts below them later is no part of a turn that is still to come."""
@@ -206,10 +212,12 @@ class Assembler:
         if carried_id and ((trace is not None and carried_id in trace.nodes) or (closed is not None and carried_id in closed)):
             parent_id = carried_id
         parent = trace.nodes.get(parent_id) if trace is not None and parent_id else None
-        if parent is None and closed is not None and parent_id in closed:
+        after = closed.get(parent_id) if parent is None and closed is not None else None
+        # A request below another that is over is none of its parts: somebody never left a context.
+        leak = after == _BELOW_REQUEST and role is None
+        if closed is not None and after is not None and not leak:
             self._note_orphan(trace_id)
-            closed[span_id] = False
-            self._closed_count += 1
+            self._add_ids(closed, {span_id: _LATE})
             return
         if parent is None and parent_id:
             self._note_orphan(trace_id)
@@ -223,6 +231,7 @@ class Assembler:
             self._tops[owner] = trace
             if parent_id:
                 owner.orphan = trace_id not in self._recent and trace_id not in self._recent_plain
+                owner.leak = leak
         else:
             owner = parent
             while owner.heir is not None:
@@ -245,7 +254,7 @@ class Assembler:
         if trace is None or owner is None:
             closed = self._closed_ids.get(trace_id)
             if closed is not None and span_id in closed:
-                if closed[span_id]:
+                if closed[span_id] != _LATE:  # else it was counted when it started
                     self._note_late(trace_id)
                 self._keep_late(trace_id, span, size_of(attributes))
                 return ()
@@ -594,18 +603,23 @@ class Assembler:
         return Closed(
             trace.trace_id, spans, reason, complete, root, owner.role in _TURN_ROLES, owner.turns > 0, trace.logs,
             owner.references, owner.size, above=owner.up.span if owner.up is not None else None,
+            cut_off=owner.leak or owner.up is not None,
         )  # fmt: skip
 
     def _keep_ids(self, trace: Trace, owner: Owner) -> None:
         if trace.trace_id in self._settled:
             return
-        ids = dict.fromkeys(trace.nodes if trace.owners == 1 else self._ids_of(trace, owner), True)
+        what = _BELOW_REQUEST if owner.role is None else _BELOW_AGENT
+        ids = dict.fromkeys(trace.nodes if trace.owners == 1 else self._ids_of(trace, owner), what)
         known = self._closed_ids.get(trace.trace_id)
         if known is None:
-            self._closed_ids[trace.trace_id] = ids
-        else:
-            known.update(ids)
-        self._closed_count += len(ids)
+            known = self._closed_ids[trace.trace_id] = {}
+        self._add_ids(known, ids)
+
+    def _add_ids(self, known: dict[int, int], ids: dict[int, int]) -> None:
+        before = len(known)
+        known.update(ids)
+        self._closed_count += len(known) - before
         while self._closed_count > _CLOSED_IDS:
             self._closed_count -= len(self._closed_ids.popitem(last=False)[1])
 

@@ -1,0 +1,241 @@
+"""What turns are compared with: by whom it was said, who wins, and how bad sources are refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from opentelemetry import baggage, context
+
+import otel_agenteval as oa
+from otel_agenteval.config import load_config
+from otel_agenteval.errors import ConfigError
+from otel_agenteval.model import Turn
+from otel_agenteval.references import ReferenceSources, applies, evaluate
+from otel_agenteval.selection import select_metrics
+from tests.support.rig import Rig
+
+
+def sources(**options):
+    return ReferenceSources(load_config({"references": options}, env={}))
+
+
+def turn(**known):
+    return Turn.from_dict({"turn_id": "t-1", "input": "Capital of  France?", "output": "Paris", **known})
+
+
+def attached(reference_sources, about, attributes=None):
+    where = reference_sources.attach(about, attributes or {})
+    return about.references, where
+
+
+# --- the sources, one by one
+
+
+def test_without_sources_a_turn_has_none():
+    assert attached(sources(), turn()) == ({}, {})
+
+
+def test_an_attribute_says_a_reference_only_where_the_configuration_lets_it_in():
+    told = {"eval.ground_truth": "Lyon", "eval.expected_tools": '["search"]'}
+    assert attached(sources(), turn(), told) == ({}, {})
+    assert attached(sources(accept_from=["eval.ground_truth"]), turn(), told)[0] == {"ground_truth": "Lyon"}
+    found, where = attached(sources(accept_from={"eval.expected_tools": "expected_tools"}), turn(), told)
+    assert found == {"expected_tools": ["search"]}
+    assert where == {"expected_tools": "span attribute eval.expected_tools"}
+
+
+@pytest.mark.parametrize(
+    ("when", "meant"),
+    [
+        ({"agent": "travel"}, True), ({"agent": ["x", "tra*"]}, True), ({"agent": "Travel"}, False), ({"service": "shop"}, True),
+        ({"model": "gpt-*"}, True), ({"model": "claude*"}, False), ({"step": "tool"}, True), ({"step": ["tool", "retrieval"]}, False),
+        ({"step": "llm"}, True), ({"step": "handoff"}, False), ({"step": "sub_agent"}, False), ({"conversation": "c*"}, True),
+        ({"attribute": {"http.route": "/chat*"}}, True), ({"attribute": {"http.route": "/x"}}, False), ({"attribute": {"beta": "true"}}, True),
+        ({"attribute": {"absent": "*"}}, False), ({"agent": "travel", "service": "other"}, False), ({}, True),
+    ],
+)  # fmt: skip
+def test_a_selector_means_a_turn(when, meant):
+    attributes = {"http.route": "/chat/1", "beta": True}
+    about = turn(
+        turn_id="a1-b2", agent="travel", service="shop", conversation_id="c1", llm_calls=[{"model": "gpt-4o"}],
+        tool_calls=[{"name": "search"}], spans=[{"id": "b2", "name": "root", "attributes": attributes}],
+    )  # fmt: skip
+    config = load_config({"metrics": [{"code_latency": {}, "when": when}]}, env={})
+    assert applies(config.metrics[0].when, about) is meant
+
+
+def test_references_can_be_given_for_an_agent():
+    given = [{"when": {"agent": "travel"}, "expected_tools": ["book"]}, {"expected_tools": ["search"], "ground_truth": "Paris"}]
+    found, where = attached(sources(given=given), turn(agent="travel"))
+    assert found == {"expected_tools": ["book"], "ground_truth": "Paris"}
+    assert set(where.values()) == {"config"}
+    assert attached(sources(given=given), turn(agent="other"))[0]["expected_tools"] == ["search"]
+
+
+CASES = [
+    {"case_id": "c1", "ground_truth": "Paris", "expected_tools": ["search"]},
+    {"id": 2, "input": "Capital of France?", "ground_truth": "Paris", "references": {"relevant_ids": ["d1"]}},
+]
+
+
+@pytest.fixture(params=["jsonl", "csv", "parquet"])
+def dataset(request, tmp_path):
+    """The cases in each kind of file."""
+    path = tmp_path / f"cases.{request.param}"
+    if request.param == "jsonl":
+        path.write_text("\n".join(json.dumps(case) for case in CASES) + "\n\n")
+    elif request.param == "csv":
+        path.write_text(
+            "case_id,input,ground_truth,expected_tools,references\n"
+            'c1,,Paris,"[""search""]",\n'
+            '2,Capital of France?,Paris,,"{""relevant_ids"": [""d1""]}"\n'
+        )
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        arrow = pytest.importorskip("pyarrow")
+        columns = ("case_id", "input", "ground_truth", "expected_tools", "references")
+        rows = [
+            {"expected_tools": None, "references": None, "input": None, **CASES[0]},
+            {**CASES[1], "case_id": "2", "expected_tools": None},
+        ]
+        parquet.write_table(arrow.Table.from_pylist([{key: row[key] for key in columns} for row in rows]), path)
+    return str(path)
+
+
+def test_a_data_set_is_asked_by_case_id(dataset):
+    found, where = attached(sources(dataset=dataset), turn(references={"case_id": "c1"}))
+    assert found == {"case_id": "c1", "ground_truth": "Paris", "expected_tools": ["search"]}
+    assert where == {"case_id": "expect", "ground_truth": "dataset", "expected_tools": "dataset"}
+
+
+def test_a_data_set_is_asked_by_input(dataset):
+    about = turn()
+    found, _ = attached(sources(dataset=dataset), about)
+    assert (found["ground_truth"], found["relevant_ids"], found["case_id"]) == ("Paris", ["d1"], "2")
+    assert (about.ground_truth, about.relevant_ids) == ("Paris", ["d1"])
+    assert attached(sources(dataset=dataset), turn(input="Another question"))[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("absent.jsonl", None, "cannot be read"),
+        ("cases.jsonl", '{"ground_truth": "x"}', r"cases\.jsonl:1: a case has a case_id, an input"),
+        ("cases.jsonl", '{"case_id": 1}\n{', r"cases\.jsonl:2: not JSON"),
+        ("cases.jsonl", "[1]", r"cases\.jsonl:1: a case is a JSON object"),
+        ("cases.csv", "a,b\n1,2\n", r"cases\.csv:2: a case has"),
+    ],
+)
+def test_a_bad_data_set_is_refused_with_its_line(tmp_path, name, content, message):
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigError, match=rf"references\.dataset: .*{message}"):
+        sources(dataset=str(path))
+
+
+# --- the nearest wins, and the score says which it was
+
+
+def test_the_nearest_source_wins_name_by_name(tmp_path):
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(json.dumps({"input": "Capital of France?", "ground_truth": "d", "a": "d", "b": "d", "c": "d"}))
+    told = sources(accept_from=["said.a", "said.b"], given=[{"a": "g", "b": "g", "c": "g"}], dataset=str(cases))
+    found, where = attached(told, turn(references={"a": "e"}), {"said.a": "s", "said.b": "s"})
+    assert found == {"a": "e", "b": "s", "c": "g", "ground_truth": "d"}
+    assert where == {"a": "expect", "b": "span attribute said.b", "c": "config", "ground_truth": "dataset"}
+
+
+def test_a_score_says_where_its_reference_came_from():
+    metrics = [oa.get_metric("code_recall_at_k", k=1), oa.get_metric("code_word_count", min=1)]
+    about = turn(retrieved_ids=["d1"], references={"relevant_ids": ["d1"]}, relevant_ids=["d1"])
+    recall, words = evaluate(about, metrics, sources())
+    assert (recall.value, recall.detail["reference_from"]) == (1.0, {"relevant_ids": "expect"})
+    assert "reference_from" not in words.detail
+
+
+def test_a_metric_is_evaluated_only_on_the_turns_that_it_is_for():
+    config = load_config({"inline": {"metrics": []}, "metrics": [{"code_latency": {}, "when": {"agent": "travel"}}]}, env={})
+    metrics = select_metrics(config)
+    assert [score.metric for score in evaluate(turn(agent="travel", duration_s=1.0), metrics)] == ["code_latency"]
+    assert evaluate(turn(agent="support", duration_s=1.0), metrics) == []
+
+
+# --- live
+
+
+def recall(rig):
+    """The live score that compares retrieved with relevant ids."""
+    return next(score for scored in rig.scored() for score in scored.scores if score.metric == "code_recall_at_k")
+
+
+LIVE = {"inline": {"metrics": []}, "metrics": [{"code_recall_at_k": {"k": 1}}]}
+
+
+def retrieve(rig, **more):
+    found = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": '[{"id": "d1"}]'}
+    with rig.agent(**more):
+        rig.tracer.start_span("retrieval", attributes=found).end()
+        rig.chat("q", "a")
+
+
+def test_a_root_s_attribute_is_a_reference_where_it_is_let_in():
+    with Rig({**LIVE, "references": {"accept_from": ["eval.relevant_ids"]}}) as rig:
+        retrieve(rig, attributes={"eval.relevant_ids": ["d1"]})
+        assert recall(rig).value == 1.0
+        assert recall(rig).detail["reference_from"] == {"relevant_ids": "span attribute eval.relevant_ids"}
+
+
+def test_baggage_is_a_reference_where_it_is_let_in():
+    with Rig({**LIVE, "references": {"accept_from": {"baggage:eval.ids": "relevant_ids"}}}) as rig:
+        token = context.attach(baggage.set_baggage("eval.ids", '["d1"]'))
+        try:
+            retrieve(rig)
+        finally:
+            context.detach(token)
+        assert recall(rig).detail["reference_from"] == {"relevant_ids": "baggage eval.ids"}
+
+
+def test_baggage_that_is_not_let_in_decides_nothing():
+    with Rig(LIVE) as rig:
+        token = context.attach(baggage.set_baggage("relevant_ids", '["d1"]'))
+        try:
+            retrieve(rig)
+        finally:
+            context.detach(token)
+        assert recall(rig).status == "skipped"
+
+
+def test_a_case_that_was_propagated_finds_its_row_in_the_data_set(tmp_path):
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(json.dumps({"case_id": "case-7", "relevant_ids": ["d1"]}))
+    references = {"accept_from": {"baggage:agenteval.case.id": "case_id"}, "dataset": str(cases)}
+    with Rig({**LIVE, "references": references}) as rig:
+        with oa.expect(case_id="case-7", propagate=True):
+            retrieve(rig)
+        assert recall(rig).detail["reference_from"] == {"relevant_ids": "dataset"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"code_latency": {}, "when": {"agnt": "x"}}, r"metrics\[0\]\.when\.agnt: unknown key; did you mean 'agent'"),
+        ({"code_latency": {}, "when": {"agent": 5}}, r"metrics\[0\]\.when\.agent: 5 is not allowed; a text or a list"),
+        ({"code_latency": {}, "when": "travel"}, r"metrics\[0\]\.when: 'travel' is not allowed; a mapping of agent"),
+        ({"code_latency": {}, "when": {"step": "tol"}}, r"metrics\[0\]\.when\.step"),
+    ],
+)
+def test_a_bad_selector_is_refused_with_its_path(entry, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config({"metrics": [entry]}, env={})
+
+
+def test_the_effective_configuration_shows_selectors_and_references():
+    given = [{"when": {"agent": ["travel"]}, "expected_tools": ["book"]}]
+    written = {
+        "references": {"given": given, "accept_from": {"a.b": "b"}},
+        "metrics": [{"code_latency": {}, "when": {"step": ["tool"]}}],
+    }
+    config = load_config(written, env={})
+    assert load_config(config.to_dict(), env={}) == config
