@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ..dialects.reader import role_in
+from ..dialects.step import AGENT, WORKFLOW
 from ..spans.record import SpanRecord
 from .roots import Group, split
 
@@ -36,6 +38,12 @@ class _Trace:
         self.turns: list[tuple[Earlier, frozenset[int]]] = []
         """Each evaluated turn with the ids of its spans."""
         self.size = 0
+
+
+def _stands_alone(group: Group) -> bool:
+    """Whether late spans of a trace that nobody remembers are a turn: a whole one, or an agent that began long after the others."""
+    root = group.root
+    return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
 
 class PastTurns:
@@ -106,7 +114,7 @@ class PastTurns:
         late = list(late)
         known = self.records(trace_id)
         if not known:
-            return [group for group in split(late) if group.root_seen and (group.root.parent_id == 0 or group.root.remote_parent)]
+            return [group for group in split(late) if _stands_alone(group)]
         roots = self._roots(trace_id)
         ids = {record.span_id for record in known}
         changed = {record.span_id for record in late if record.span_id not in ids} | set(touched)

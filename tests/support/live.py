@@ -38,6 +38,7 @@ class Live:
         metrics: whether to serve ``/metrics`` on a port (closing it takes half a second).
         span_exporter: to export spans with, instead of OTLP over HTTP to :attr:`receiver`.
         config: ours, over defaults.
+        clock: ours; real time unless it is given.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Live:
         metrics: bool = False,
         span_exporter: Any = None,
         config: Mapping[str, Any] | None = None,
+        clock: Any = None,
     ) -> None:
         self.receiver = Receiver()
         resource = Resource({"service.name": "support"})
@@ -61,6 +63,10 @@ class Live:
         if exporting == "before":
             self.provider.add_span_processor(spans_out)
         config = {"outlets": {"prometheus": {"port": 0} if metrics else None}, **(config or {})}
+        if clock is not None:  # instrument() takes none, but finds a processor that stands there already
+            processor = oa.AgentEvalSpanProcessor(config, logger_provider=self.logger_provider, clock=clock)
+            self.provider.add_span_processor(processor)
+            self.logger_provider.add_log_record_processor(oa.AgentEvalLogProcessor(processor))
         self.handle = oa.instrument(tracer_provider=self.provider, logger_provider=self.logger_provider, config=config)
         if exporting == "after":
             self.provider.add_span_processor(spans_out)

@@ -1,0 +1,401 @@
+"""Many turns at once, of all frameworks: as many come out as were run, and none holds anything of another.
+
+Every turn has a mark: in its question, its tool's argument and result, its answer, its tokens and its conversation's id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from typing import NamedTuple
+
+import pytest
+
+pytest.importorskip("langchain")
+pytest.importorskip("pydantic_ai")
+
+import httpx
+import openai
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.usage import RequestUsage
+
+from otel_agenteval import load_turns
+from tests.support.agents import (
+    ALL,
+    asker,
+    definitions,
+    langchain_traced,
+    langgraph_agent,
+    openai_traced,
+    pydantic_agent,
+    said,
+    settings_of,
+    tool_loop,
+    tool_loop_async,
+)
+from tests.support.fake_llm import SCRIPTS, C, T
+from tests.support.live import Live
+from tests.support.otlp_json import write_lines
+
+TASKS = 64
+THREADS, EACH = 16, 4
+_MARK = re.compile(r"[mM](\d{4})x")
+
+
+class Job(NamedTuple):
+    """What one turn is about."""
+
+    number: int
+
+    @property
+    def mark(self):
+        return f"m{self.number:04}x"
+
+    @property
+    def question(self):
+        return f"What is known of {self.mark}?"
+
+    @property
+    def answer(self):
+        return f"This is known of {self.mark}."
+
+    @property
+    def conversation(self):
+        return f"conv-{self.mark}"
+
+    @property
+    def tokens(self):
+        """Given and answered, of both calls together; no two jobs have the same."""
+        return 2 * self.number + 1_100, self.number + 30
+
+
+def look_up(code: str) -> str:
+    """Look a thing up."""
+    return f"found {code}"
+
+
+JOBS = [Job(number) for number in range(TASKS)]
+OFFERED = definitions({"look_up": "code"})
+TOOLS = {"look_up": look_up}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _scripts():
+    """The scripted server's part in every job. Its tool calls' ids hold the mark too."""
+    for job in JOBS:
+        asked = C([("look_up", {"code": job.mark})], 100 + job.number, 10 + job.number)
+        SCRIPTS[job.mark] = (job.question, [asked, T(job.answer, 1_000 + job.number, 20)])
+    yield
+    for job in JOBS:
+        del SCRIPTS[job.mark]
+
+
+@pytest.fixture
+def live():
+    live = Live(config={"queue": {"max_bytes": "256MiB"}})
+    yield live
+    live.close()
+
+
+# --- the frameworks
+
+
+def answering(history, info):
+    """A model that knows its job by the question."""
+    (number,) = set(_MARK.findall(str(history[0].parts[-1].content)))
+    job = Job(int(number))
+    if len(history) == 1:
+        call = ToolCallPart("look_up", {"code": job.mark}, f"call_{job.mark}")
+        return ModelResponse(parts=[call], usage=RequestUsage(input_tokens=100 + job.number, output_tokens=10 + job.number))
+    usage = RequestUsage(input_tokens=1_000 + job.number, output_tokens=20)
+    return ModelResponse(parts=[TextPart(job.answer)], usage=usage)
+
+
+class PydanticAi:
+    """Agents of pydantic-ai; in threads every run has a loop of its own."""
+
+    def __init__(self, live, url):
+        self._agent = pydantic_agent(live, FunctionModel(answering), tools=[look_up])
+
+    @asynccontextmanager
+    async def tasks(self):
+        async def run(job):
+            return (await self._agent.run(job.question, conversation_id=job.conversation)).output
+
+        yield run
+
+    @contextmanager
+    def threads(self):
+        async def run(job):
+            return (await self._agent.run(job.question, conversation_id=job.conversation)).output
+
+        yield lambda job: asyncio.run(run(job))
+
+
+class OpenAi:
+    """A hand-written loop around the OpenAI SDK, below a span of the application."""
+
+    capture = "SPAN_ONLY"
+
+    def __init__(self, live, url):
+        self._live, self._url = live, url
+
+    def _span(self, job):
+        return self._live.tracer.start_as_current_span("handle_message", attributes={"session.id": job.conversation})
+
+    @asynccontextmanager
+    async def tasks(self):
+        with openai_traced(self._live, self.capture):
+            async with openai.AsyncOpenAI(
+                base_url=self._url, api_key="none", max_retries=0, http_client=httpx.AsyncClient(limits=ALL)
+            ) as client:
+
+                async def run(job):
+                    with self._span(job):
+                        return await tool_loop_async(client, job.question, OFFERED, TOOLS)
+
+                yield run
+
+    @contextmanager
+    def threads(self):
+        with (
+            openai_traced(self._live, self.capture),
+            openai.OpenAI(base_url=self._url, api_key="none", max_retries=0, http_client=httpx.Client(limits=ALL)) as client,
+        ):
+
+            def run(job):
+                with self._span(job):
+                    return tool_loop(asker(client, OFFERED, stream=job.number % 2 == 1), job.question, TOOLS)
+
+            yield run
+
+
+class OpenAiInLogs(OpenAi):
+    """The same with its content in log records."""
+
+    capture = "EVENT_ONLY"
+
+
+class OpenAiWithoutSpan(OpenAi):
+    """The same without the application's span: every model call is a trace of its own."""
+
+    def _span(self, job):
+        return ExitStack()
+
+
+class LangGraph:
+    """Agents of LangGraph."""
+
+    def __init__(self, live, url):
+        self._live, self._url = live, url
+
+    @asynccontextmanager
+    async def tasks(self):
+        with langchain_traced(self._live), httpx.Client() as unused:
+            async with httpx.AsyncClient(limits=ALL) as client:
+                agent = langgraph_agent(self._url, [look_up], http_client=unused, http_async_client=client)
+
+                async def run(job):
+                    return (await agent.ainvoke(said(job.question), settings_of(job.conversation)))["messages"][-1].content
+
+                yield run
+
+    @contextmanager
+    def threads(self):
+        with langchain_traced(self._live), httpx.Client(limits=ALL) as client:
+            agent = langgraph_agent(self._url, [look_up], http_client=client)
+            yield lambda job: agent.invoke(said(job.question), settings_of(job.conversation))["messages"][-1].content
+
+
+FRAMEWORKS = [PydanticAi, OpenAi, OpenAiInLogs, OpenAiWithoutSpan, LangGraph]
+AGENTS = [PydanticAi, LangGraph]
+
+
+def name_of(framework):
+    return framework.__name__
+
+
+# --- what must be true
+
+
+def marks_in(value):
+    return set(_MARK.findall(json.dumps(value, default=str)))
+
+
+def check(live, jobs, folder, framework=None):
+    """Every job is one turn, whole and alone; nothing stays; and the file of what was sent gives the same."""
+    turns = [scored.turn for scored in live.scored()]
+    assert len(turns) == len(jobs)
+    by_number = {int(number): turn for turn in turns for number in marks_in(turn.to_dict())}
+    assert by_number.keys() == {job.number for job in jobs}
+    for job in jobs:
+        check_turn(by_number[job.number], job, framework)
+    ids = [span.id for turn in turns for span in turn.spans]
+    assert len(ids) == len(set(ids))
+    assert len({len(turn.spans) for turn in turns}) == 1 or framework is None
+    check_nothing_stays(live)
+    live.flush()
+    assert live.logger_provider.force_flush()
+    sent = {f"{int.from_bytes(span.span_id, 'big'):016x}" for span in live.receiver.spans() if span.name != "batch"}
+    assert sent == set(ids)
+    read = {turn.turn_id: told(turn) for turn in load_turns(write_lines(live.receiver.requests, folder / "sent.jsonl"))}
+    assert read == {turn.turn_id: told(turn) for turn in turns}
+
+
+def check_turn(turn, job, framework):
+    assert marks_in(turn.to_dict()) == {f"{job.number:04}"}
+    assert (turn.input, turn.output, turn.error) == (job.question, job.answer, None)
+    assert (turn.close_reason, turn.complete, turn.revision) == ("root_ended", True, 1)
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [
+        ("look_up", {"code": job.mark}, f"found {job.mark}")
+    ]
+    assert len(turn.llm_calls) == 2
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == job.tokens
+    if framework is not OpenAiWithoutSpan:
+        assert turn.conversation_id == job.conversation
+        assert len({span.parent for span in turn.spans} - {span.id for span in turn.spans}) == 1  # one tree
+
+
+def check_nothing_stays(live):
+    assembler, pipeline = live.engine.assembler, live.engine.pipeline
+    assert (assembler.open_turns, assembler.size, assembler.late_spans, assembler.orphan_parents) == (0, 0, 0, 0)
+    assert (pipeline.waiting, +pipeline.spans_left_out, +pipeline.emit_errors, +live.engine.failures) == (0, {}, {}, {})
+
+
+def told(turn):
+    return {key: value for key, value in turn.to_dict().items() if key != "close_reason"}
+
+
+# --- tasks
+
+
+def run_tasks(runs):
+    """(framework's run, job) pairs, all at once."""
+
+    async def all_at_once():
+        begin = asyncio.Event()
+
+        async def one(run, job):
+            await begin.wait()
+            return await run(job)
+
+        tasks = [asyncio.create_task(one(run, job)) for run, job in runs]
+        begin.set()
+        return await asyncio.gather(*tasks)
+
+    return all_at_once()
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=name_of)
+def test_turns_in_concurrent_tasks_hold_nothing_of_each_other(live, llm, framework, tmp_path):
+    async def work():
+        async with framework(live, llm).tasks() as run:
+            return await run_tasks([(run, job) for job in JOBS])
+
+    assert asyncio.run(work()) == [job.answer for job in JOBS]
+    check(live, JOBS, tmp_path, framework)
+
+
+@pytest.mark.parametrize("framework", AGENTS, ids=name_of)
+def test_turns_in_concurrent_tasks_below_one_span_hold_nothing_of_each_other(live, llm, framework, tmp_path):
+    async def work():
+        async with framework(live, llm).tasks() as run:
+            with live.tracer.start_as_current_span("batch"):
+                return await run_tasks([(run, job) for job in JOBS])
+
+    assert asyncio.run(work()) == [job.answer for job in JOBS]
+    assert len({scored.turn.trace_id for scored in live.scored()}) == 1
+    check_with_batch(live, tmp_path, framework)
+
+
+def check_with_batch(live, folder, framework):
+    """The span around all turns is in none of them."""
+    left_out = live.engine.pipeline.spans_left_out
+    assert left_out.pop("not_in_a_turn", 0) <= 1
+    check(live, JOBS, folder, framework)
+
+
+def test_turns_of_all_frameworks_in_concurrent_tasks_hold_nothing_of_each_other(live, llm, tmp_path):
+    async def work():
+        frameworks = [PydanticAi(live, llm), OpenAi(live, llm)]
+        async with frameworks[0].tasks() as first, frameworks[1].tasks() as second:
+            runs = [first, second]
+            return await run_tasks([(runs[job.number % 2], job) for job in JOBS])
+
+    assert asyncio.run(work()) == [job.answer for job in JOBS]
+    check(live, JOBS, tmp_path)
+
+
+def test_tool_calls_of_concurrent_agents_that_call_every_tool_stay_apart(live):
+    """TestModel's calls of different agents look alike but for the tools' names."""
+
+    def tool_of(job):
+        def tool() -> str:
+            return f"found {job.mark}"
+
+        tool.__name__ = f"look_up_{job.mark}"
+        return tool
+
+    async def work():
+        agents = [pydantic_agent(live, TestModel(custom_output_text=job.answer), tools=[tool_of(job)]) for job in JOBS]
+        await asyncio.gather(*(agent.run(job.question) for agent, job in zip(agents, JOBS, strict=True)))
+
+    asyncio.run(work())
+    turns = [scored.turn for scored in live.scored()]
+    assert sorted((turn.input, turn.output, *(call.name for call in turn.tool_calls)) for turn in turns) == [
+        (job.question, job.answer, f"look_up_{job.mark}") for job in JOBS
+    ]
+    assert all(len(marks_in(turn.to_dict())) == 1 for turn in turns)
+    check_nothing_stays(live)
+
+
+# --- threads
+
+
+def run_threads(live, runs):
+    """One list of (framework's run, job) pairs for each thread; they begin together, and one more exports all the while."""
+    start = threading.Barrier(len(runs) + 1)
+    over = threading.Event()
+
+    def work(mine):
+        start.wait()
+        return [run(job) for run, job in mine]
+
+    def export():
+        start.wait()
+        while not over.is_set():
+            live.provider.force_flush()
+
+    with ThreadPoolExecutor(len(runs) + 1) as pool:
+        exporting = pool.submit(export)
+        try:
+            return [answer for answers in pool.map(work, runs) for answer in answers]
+        finally:
+            over.set()
+            exporting.result()
+
+
+def shares():
+    return [JOBS[first : first + EACH] for first in range(0, THREADS * EACH, EACH)]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=name_of)
+def test_turns_in_concurrent_threads_hold_nothing_of_each_other(live, llm, framework, tmp_path):
+    with framework(live, llm).threads() as run:
+        answers = run_threads(live, [[(run, job) for job in share] for share in shares()])
+    assert answers == [job.answer for job in JOBS]
+    check(live, JOBS, tmp_path, framework)
+
+
+def test_turns_of_all_frameworks_in_concurrent_threads_hold_nothing_of_each_other(live, llm, tmp_path):
+    with PydanticAi(live, llm).threads() as first, OpenAi(live, llm).threads() as second:
+        runs = [first, second]
+        answers = run_threads(live, [[(runs[job.number % 2], job) for job in share] for share in shares()])
+    assert answers == [job.answer for job in JOBS]
+    check(live, JOBS, tmp_path)
