@@ -65,8 +65,9 @@ def test_the_generated_parts_are_in_step(generator: ModuleType) -> None:
 def test_a_part_that_is_out_of_step_is_found_and_renewed(
     generator: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path in ("README.md", "docs/metrics.md", "docs/configuration.md", "docs/outlets.md"):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+    metrics = [str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "metrics").iterdir()]
+    for path in ("README.md", "docs/configuration.md", "docs/outlets.md", *metrics):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(
             read(path).replace("| `turn.max_open` | `50000` |", "| `turn.max_open` | `7` |"), encoding="utf-8"
         )
@@ -90,7 +91,7 @@ def test_the_readme_lists_the_default_pack() -> None:
 
 @pytest.mark.parametrize("metric", list(catalog()), ids=lambda metric: metric.name)
 def test_a_metric_has_a_section_with_its_parameters_and_names(metric: Any) -> None:
-    section = read("docs/metrics.md").split(f"\n### {metric.name}\n", 1)[1].split("\n### ", 1)[0]
+    section = read(f"docs/metrics/{metric.family}.md").split(f"\n## {metric.name}\n", 1)[1].split("\n## ", 1)[0]
     assert metric.summary.replace("``", "`") in section
     for name in (*metric.parameters, *metric.needs, *metric.aliases):
         assert f"`{name}`" in section

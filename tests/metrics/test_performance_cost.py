@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import copy
+import datetime
+import importlib.metadata
+import math
 from typing import Any
 
+import genai_prices
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval.metrics import _prices
 
 
 def evaluate(metric: str, turn: dict[str, Any], **params: Any) -> oa.Score:
@@ -28,6 +36,26 @@ def test_latency_has_a_threshold_when_one_is_set() -> None:
         pytest.param("code_max_duration", {"duration_s": 2.0}, {"max_seconds": 2}, True, id="a duration at the limit passes"),
         pytest.param("code_max_duration", {"duration_s": 2.01}, {"max_seconds": 2}, False, id="a duration over it does not"),
         pytest.param("code_max_duration", {"duration_s": 0}, {"max_seconds": 0}, True, id="a duration of 0 is known"),
+        pytest.param("code_max_duration", {"duration_s": 0.1 + 0.2}, {"max_seconds": 0.3}, True, id="0.1 + 0.2 is within 0.3"),
+        pytest.param("code_max_iterations", {"llm_calls": [{}, {}]}, {"max_iterations": 2}, True, id="calls at the limit pass"),
+        pytest.param(
+            "code_max_iterations", {"llm_calls": [{}, {"error": True}]}, {"max_iterations": 1}, False, id="a failed call counts"
+        ),
+        pytest.param("code_max_iterations", {"llm_calls": 0}, {"max_iterations": 0}, True, id="a count of 0 is known"),
+        pytest.param(
+            "code_max_input_tokens",
+            {"usage": {"input_tokens": 10, "output_tokens": 99}},
+            {"max_tokens": 10},
+            True,
+            id="only input tokens count as input",
+        ),
+        pytest.param(
+            "code_max_output_tokens",
+            {"usage": {"input_tokens": 1, "output_tokens": 11}},
+            {"max_tokens": 10},
+            False,
+            id="only output tokens count as output",
+        ),
         pytest.param("code_max_tokens", {"usage": {"total_tokens": 10}}, {"max_tokens": 10}, True, id="tokens at the limit pass"),
         pytest.param("code_max_tokens", {"usage": {"input_tokens": 11}}, {"max_tokens": 10}, False, id="tokens over it do not"),
         pytest.param("code_max_tokens", {"usage": {"total_tokens": 0}}, {"max_tokens": 0}, True, id="no tokens is a number"),
@@ -99,6 +127,210 @@ def test_cost_scores(turn: dict[str, Any], params: dict[str, Any], detail: dict[
     assert score.detail == detail
 
 
+LATENCY = [
+    pytest.param(0, 0, 1.0, id="no time at all"),
+    pytest.param(1.999, 2000, 1.0, id="under the threshold"),
+    pytest.param(2.0, 2000, 1.0, id="at the threshold"),
+    pytest.param(4.0, 2000, 0.5, id="twice the threshold"),
+    pytest.param(20.0, 2000, 0.1, id="ten times the threshold"),
+    pytest.param(1.0, 0, 0.0, id="a threshold of 0"),
+    pytest.param(-1.0, 2000, 1.0, id="clocks that ran backwards"),
+]
+
+
+@pytest.mark.parametrize(("seconds", "threshold_ms", "value"), LATENCY)
+def test_latency_score_decays_past_its_threshold(seconds: float, threshold_ms: float, value: float) -> None:
+    score = evaluate("code_latency_score", {"duration_s": seconds}, threshold_ms=threshold_ms)
+    assert (score.value, score.passed) == (pytest.approx(value), value == 1.0)
+    under = value == 1.0
+    assert score.detail == {"latency_ms": seconds * 1000, "threshold_ms": threshold_ms, "under_threshold": under}
+    gate = evaluate("code_latency_threshold", {"duration_s": seconds}, threshold_ms=threshold_ms)
+    assert (gate.passed, gate.detail) == (under, {"latency_ms": seconds * 1000})
+
+
+def test_latency_score_can_pass_at_less_than_1() -> None:
+    assert evaluate("code_latency_score", {"duration_s": 10}, threshold=0.5).passed is True
+    assert evaluate("code_latency_score", {"duration_s": 11}, threshold=0.5).passed is False
+
+
+def test_the_latency_threshold_has_its_other_spelling() -> None:
+    assert evaluate("trusys:latency", {"duration_s": 2.001}, threshold=2000).passed is False
+    assert oa.get_metric("trusys:latency", threshold=2000).params == {"threshold_ms": 2000}
+
+
+MAX_COST = [
+    pytest.param({"cost_usd": 0.01}, "cost_usd", id="the turn's cost"),
+    pytest.param({"metadata": {"turn_cost_usd": 0.01, "cost": 9}}, "turn_cost_usd", id="metadata in its order"),
+    pytest.param({"metadata": {"estimated_cost_usd": 0.01}}, "estimated_cost_usd", id="an estimate of others"),
+    pytest.param({"metadata": {"cost": 0.01, "cost_usd": "9"}}, "cost", id="the last key"),
+    pytest.param({"llm_calls": [{"cost_usd": 0.004}, {"cost_usd": 0.006}]}, "llm_calls", id="what the calls say"),
+    pytest.param({"cost_usd": 0.01, "tool_calls": TOOLS}, "cost_usd", id="tools are left out"),
+]
+
+
+@pytest.mark.parametrize(("turn", "key"), MAX_COST)
+def test_max_cost_finds_the_cost(turn: dict[str, Any], key: str) -> None:
+    score = evaluate("code_max_cost", turn, max_cost_usd=0.01)
+    assert score.passed is True
+    assert score.detail == {"cost_usd": pytest.approx(0.01), "source_key": key, "limit": 0.01}
+    assert evaluate("code_max_cost", turn, max_cost_usd=0.0099).passed is False
+
+
+# --- estimates
+
+START = "2026-06-01T12:00:00Z"
+TABLE = f"genai-prices {importlib.metadata.version('genai-prices')}"
+OWN = {"mine": {"input": 2.0, "output": 10.0}, "acme/mine": {"input": 1.0, "output": 1.0, "cached_input": 0.5}}
+
+
+def llm(model: str | None = "mine", given: int | None = 1000, answered: int | None = 100, **known: Any) -> dict[str, Any]:
+    return {"model": model, "input_tokens": given, "output_tokens": answered, **known}
+
+
+ESTIMATES = [
+    pytest.param([llm()], (2000 + 1000) / 1e6, id="tokens times the price"),
+    pytest.param([llm(), llm(answered=None)], (2000 + 1000 + 2000) / 1e6, id="every call is added"),
+    pytest.param([llm(cached_tokens=400)], (2000 + 1000) / 1e6, id="cached input costs what input does"),
+    pytest.param([llm(provider="acme", cached_tokens=400)], (600 + 200 + 100) / 1e6, id="unless it has a price"),
+    pytest.param([llm(provider="acme", cached_tokens=4000)], (500 + 100) / 1e6, id="no more is cached than was given"),
+    pytest.param([llm(provider="other")], (2000 + 1000) / 1e6, id="a price for every provider"),
+    pytest.param([llm(), llm("unknown", cost_usd=1.0)], 1.003, id="a call that says its cost needs no price"),
+    pytest.param([llm(), llm("unknown", None, None, error=True)], 0.003, id="a call that failed uncounted cost nothing"),
+    pytest.param([llm(given=0, answered=0)], 0.0, id="no tokens cost nothing"),
+]
+
+
+@pytest.mark.parametrize(("calls", "usd"), ESTIMATES)
+def test_a_cost_that_nobody_reported_is_estimated_with_the_configured_prices(calls: list[Any], usd: float) -> None:
+    turn = {"llm_calls": calls, "tool_calls": TOOLS}
+    score = evaluate("code_cost", turn, prices=OWN)
+    assert score.value == pytest.approx(usd + 0.5)
+    estimated = {"estimated": True, "price_source": "prices"}
+    assert score.detail == {"cost": score.value, "model_cost": pytest.approx(usd), "tool_cost": 0.5, **estimated}
+    gate = evaluate("code_max_cost", turn, prices=OWN, max_cost_usd=usd)
+    assert (gate.passed, gate.detail["source_key"], gate.detail["price_source"]) == (True, "tokens", "prices")
+
+
+def test_the_table_prices_what_is_not_configured_at_the_time_of_the_turn() -> None:
+    calls = [llm("gpt-4o", 5000, 300, provider="openai", cached_tokens=1000), llm()]
+    usage = genai_prices.Usage(input_tokens=5000, output_tokens=300, cache_read_tokens=1000)
+    moment = datetime.datetime(2026, 6, 1, 12, tzinfo=datetime.timezone.utc)
+    oracle = genai_prices.calc_price(usage, "gpt-4o", provider_id="openai", genai_request_timestamp=moment).total_price
+    score = evaluate("code_cost", {"start": START, "llm_calls": calls}, prices=OWN)
+    assert score.value == pytest.approx(float(oracle) + 0.003)
+    assert score.detail["price_source"] == f"{TABLE} + prices"
+    assert evaluate("code_cost", {"start": START, "llm_calls": calls[:1]}).detail["price_source"] == TABLE
+
+
+def test_prices_follow_the_time_of_the_turn_and_are_the_newest_where_that_is_unknown() -> None:
+    calls = [llm("o3", 1_000_000, 0, provider="openai")]
+    first, later, unknown = (
+        evaluate("code_cost", {"llm_calls": calls, "start": start}).value for start in ("2025-05-01T00:00:00Z", START, None)
+    )
+    assert first > later == unknown
+
+
+@pytest.mark.parametrize("provider", ["gcp.gen_ai", "gcp.gemini", "gcp.vertex_ai", None])
+def test_providers_have_the_names_of_the_conventions(provider: str | None) -> None:
+    assert evaluate("code_cost", {"llm_calls": [llm("gemini-2.5-pro", provider=provider)]}).value > 0
+
+
+def test_one_model_s_calls_without_counts_have_those_of_the_turn() -> None:
+    turn = {"llm_calls": [llm(given=None, answered=None)] * 2, "usage": {"input_tokens": 1000, "output_tokens": 100}}
+    assert evaluate("code_cost", turn, prices=OWN).value == pytest.approx(0.003)
+
+
+UNKNOWN = [
+    pytest.param({"llm_calls": [llm(), llm("theirs"), llm("theirs")]}, ["theirs"], id="a model has no price"),
+    pytest.param({"llm_calls": [llm(None)]}, ["?"], id="the model is unknown"),
+    pytest.param({"llm_calls": [llm("x" * 999)]}, ["x" * 200], id="a name that is none"),
+    pytest.param({"llm_calls": [llm("gpt-4o", provider="unheard-of")]}, ["gpt-4o"], id="somebody else's model of that name"),
+    pytest.param({"llm_calls": [llm(), llm(given=None, answered=None)]}, None, id="a call has no counts"),
+    pytest.param({"llm_calls": [llm(given=None, answered=None)]}, None, id="neither call nor turn has counts"),
+    pytest.param(
+        {"llm_calls": [llm(given=None, answered=None), llm("theirs", None, None)], "usage": {"input_tokens": 5}},
+        None,
+        id="the turn's counts are of two models",
+    ),
+    pytest.param({"llm_calls": [llm(given=None, answered=None, error=True)]}, None, id="all there is failed"),
+    pytest.param({"llm_calls": 3, "usage": {"input_tokens": 5, "output_tokens": 5}}, None, id="only the count is known"),
+    pytest.param({"llm_calls": [llm()] * 1001}, None, id="more calls than are priced"),
+]
+
+
+@pytest.mark.parametrize(("turn", "unpriced"), UNKNOWN)
+def test_a_cost_that_cannot_be_estimated_is_not_invented(turn: dict[str, Any], unpriced: list[str] | None) -> None:
+    detail = {"reason": "missing:cost", **({} if unpriced is None else {"unpriced": unpriced})}
+    for metric, params in (("code_cost", {}), ("code_max_cost", {"max_cost_usd": 1})):
+        score = evaluate(metric, turn, prices=OWN, **params)
+        assert (score.status, score.detail) == ("skipped", detail)
+
+
+def test_tool_costs_alone_say_which_models_had_no_price() -> None:
+    score = evaluate("code_cost", {"llm_calls": [llm("theirs")], "tool_calls": TOOLS})
+    assert score.detail == {"cost": 0.5, "model_cost": 0, "tool_cost": 0.5, "unpriced": ["theirs"]}
+
+
+def test_estimates_can_be_switched_off() -> None:
+    turn = {"llm_calls": [llm()]}
+    assert evaluate("code_cost", turn, prices=OWN, estimate=False).detail == {"reason": "missing:cost"}
+    assert evaluate("code_max_cost", turn, prices=OWN, estimate=False, max_cost_usd=1).status == "skipped"
+
+
+def test_without_the_table_only_configured_prices_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_prices, "_table", lambda: None)
+    _prices._table_price.cache_clear()
+    try:
+        score = evaluate("code_cost", {"llm_calls": [llm("gpt-4o", provider="openai")]})
+        assert score.detail == {"reason": "missing:cost", "unpriced": ["gpt-4o"]}
+        assert evaluate("code_cost", {"llm_calls": [llm()]}, prices=OWN).value == pytest.approx(0.003)
+    finally:
+        _prices._table_price.cache_clear()
+
+
+def test_the_table_is_an_optional_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(module: str, *, feature: str, extra: str) -> Any:
+        raise oa.errors.MissingExtra(feature, extra)
+
+    monkeypatch.setattr(_prices, "require", absent)
+    _prices._table.cache_clear()
+    try:
+        assert _prices._table() is None
+    finally:
+        _prices._table.cache_clear()
+
+
+# --- perplexity
+
+
+PERPLEXITY = [
+    pytest.param([0.0, 0.0], 1.0, id="sure of every token"),
+    pytest.param([math.log(0.5), math.log(0.125)], 4.0, id="the geometric mean of the inverse probabilities"),
+    pytest.param([1e-9], 1.0, id="a rounded 0"),
+    pytest.param([-700.0], math.exp(700), id="as good as impossible"),
+]
+
+
+@pytest.mark.parametrize(("logprobs", "value"), PERPLEXITY)
+def test_perplexity_scores(logprobs: list[float], value: float) -> None:
+    score = evaluate("code_perplexity", {"logprobs": logprobs})
+    assert score.value == pytest.approx(value)
+    assert (score.passed, score.direction, score.detail["tokens"]) == (None, "down", len(logprobs))
+    assert score.detail["normalised_score"] == pytest.approx(1 / (1 + value))
+    assert math.exp(-score.detail["mean_logprob"]) == pytest.approx(value)
+
+
+def test_perplexity_has_a_threshold_when_one_is_set() -> None:
+    assert evaluate("code_perplexity", {"logprobs": [math.log(0.5)]}, threshold=2).passed is True
+    assert evaluate("code_perplexity", {"logprobs": [math.log(0.5)]}, threshold=1.9).passed is False
+
+
+@pytest.mark.parametrize("value", [0.5, -1000.0, -1.7e308, math.nan, -math.inf, "x", None, True], ids=str)
+def test_perplexity_of_what_are_no_log_probabilities_is_an_error(value: Any) -> None:
+    score = oa.get_metric("code_perplexity").evaluate(oa.Turn(logprobs=[value, value]))
+    assert (score.status, score.error_type) == ("error", "invalid_logprobs")
+
+
 @pytest.mark.parametrize(
     ("metric", "params", "turn", "reason"),
     [
@@ -109,6 +341,30 @@ def test_cost_scores(turn: dict[str, Any], params: dict[str, Any], detail: dict[
             "code_token_usage", {}, {"usage": {"cached_tokens": 3}}, "missing:usage", id="tokens of which only a part is known"
         ),
         pytest.param("code_max_tokens", {"max_tokens": 1}, {"usage": {}}, "missing:usage", id="a token limit without numbers"),
+        pytest.param("code_latency_threshold", {"threshold_ms": 1}, {}, "missing:duration", id="a latency limit of an open turn"),
+        pytest.param("code_latency_score", {}, {}, "missing:duration", id="a latency score of an open turn"),
+        pytest.param("code_max_iterations", {"max_iterations": 1}, {}, "missing:llm_calls", id="no model call is known"),
+        pytest.param("code_max_input_tokens", {"max_tokens": 1}, {}, "missing:usage", id="an input limit without usage"),
+        pytest.param(
+            "code_max_input_tokens",
+            {"max_tokens": 1},
+            {"usage": {"output_tokens": 3}},
+            "missing:usage",
+            id="only output is known",
+        ),
+        pytest.param(
+            "code_max_output_tokens",
+            {"max_tokens": 1},
+            {"usage": {"total_tokens": 3}},
+            "missing:usage",
+            id="only a total is known",
+        ),
+        pytest.param("code_max_cost", {"max_cost_usd": 1}, {}, "missing:cost", id="a cost limit without cost"),
+        pytest.param(
+            "code_max_cost", {"max_cost_usd": 1}, {"tool_calls": TOOLS}, "missing:cost", id="a cost limit with costs of tools"
+        ),
+        pytest.param("code_perplexity", {}, {}, "missing:logprobs", id="no log probabilities"),
+        pytest.param("code_perplexity", {}, {"logprobs": []}, "missing:logprobs", id="log probabilities of no token"),
         pytest.param("code_cost", {}, {"tool_calls": [{"name": "b"}]}, "missing:cost", id="no cost anywhere"),
         pytest.param(
             "code_cost", {}, {"metadata": {"cost": "cheap", "cost_usd": True}}, "missing:cost", id="metadata that is no number"
@@ -121,11 +377,79 @@ def test_does_not_apply(metric: str, params: dict[str, Any], turn: dict[str, Any
     assert (score.status, score.value, score.detail) == ("skipped", None, {"reason": reason})
 
 
-@pytest.mark.parametrize("metric", ["code_max_duration", "code_max_tokens"])
+LIMITS = {
+    "code_max_duration": "max_seconds",
+    "code_latency_threshold": "threshold_ms",
+    "code_max_iterations": "max_iterations",
+    "code_max_tokens": "max_tokens",
+    "code_max_input_tokens": "max_tokens",
+    "code_max_output_tokens": "max_tokens",
+    "code_max_cost": "max_cost_usd",
+}
+
+
+@pytest.mark.parametrize("metric", LIMITS)
 def test_a_limit_is_required_when_evaluated_and_checked_when_built(metric: str) -> None:
     assert evaluate(metric, {}).error_type == "missing_parameter"
     with pytest.raises(oa.ConfigError):
-        oa.get_metric(metric, **{"max_seconds" if metric == "code_max_duration" else "max_tokens": -1})
+        oa.get_metric(metric, **{LIMITS[metric]: -1})
+
+
+@pytest.mark.parametrize(
+    "price", [{"input": 1}, {"input": -1, "output": 1}, {"input": 1, "output": math.inf}, {"input": 1, "output": 1, "in": 1}, 5], ids=str
+)  # fmt: skip
+def test_prices_that_cannot_be_are_refused_when_the_metric_is_built(price: Any) -> None:
+    with pytest.raises(oa.ConfigError, match="prices"):
+        oa.get_metric("code_cost", prices={"m": price})
+
+
+COUNTS = st.none() | st.integers(0, 10**12)
+LLM_CALLS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "model": st.none() | st.sampled_from(["gpt-4o", "mine", "?", "\ud800", ""]),
+            "provider": st.none() | st.sampled_from(["openai", "acme", ""]),
+            "input_tokens": COUNTS,
+            "output_tokens": COUNTS,
+            "cached_tokens": COUNTS,
+            "cost_usd": st.none() | st.floats(0, 10),
+            "error": st.none() | st.just("x"),
+        }
+    ),
+    max_size=4,
+)
+TURNS = st.fixed_dictionaries(
+    {},
+    optional={
+        "duration_s": st.floats(-1, 1e9),
+        "cost_usd": st.floats(0, 1e9),
+        "llm_calls": LLM_CALLS | st.integers(0, 9),
+        "usage": st.fixed_dictionaries({}, optional=dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), COUNTS)),
+        "logprobs": st.lists(st.floats(-1e6, 1), max_size=4),
+        "metadata": st.dictionaries(
+            st.sampled_from(_prices.COST_KEYS), st.none() | st.booleans() | st.floats() | st.text(max_size=2)
+        ),
+        "tool_calls": st.just(TOOLS),
+    },
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TURNS)
+def test_any_turn_has_a_score_in_range_that_is_always_the_same(given_turn: dict[str, Any]) -> None:
+    turn = oa.Turn.from_dict(given_turn)
+    before = copy.deepcopy(turn.to_dict())
+    for metric in ("code_latency_score", "code_cost", "code_token_usage", "code_perplexity", *LIMITS):
+        params: dict[str, Any] = {LIMITS[metric]: 1} if metric in LIMITS else {}
+        bound = oa.get_metric(metric, **params, **({"prices": OWN} if "cost" in metric else {}))
+        score = bound.evaluate(turn)
+        assert score.status in ("ok", "skipped") or score.error_type == "invalid_logprobs", score
+        if score.status == "ok":
+            assert math.isfinite(score.value)
+            assert score.unit != "1" or 0 <= score.value <= 1
+            assert metric != "code_perplexity" or score.value >= 1
+        assert bound.evaluate(turn) == score
+    assert str(turn.to_dict()) == str(before)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +462,14 @@ def test_a_limit_is_required_when_evaluated_and_checked_when_built(metric: str) 
         ("agentunit:TokenUsageMetric", "code_token_usage"),
         ("agentunit:cost", "code_cost"),
         ("agentunit:CostMetric", "code_cost"),
+        ("hpd:MaxIterationsEvaluator", "code_max_iterations"),
+        ("hpd:MaxInputTokensEvaluator", "code_max_input_tokens"),
+        ("hpd:MaxOutputTokensEvaluator", "code_max_output_tokens"),
+        ("trusys:latency", "code_latency_threshold"),
+        ("agentunit:latency", "code_latency_score"),
+        ("agentunit:LatencyMetric", "code_latency_score"),
+        ("hpd:MaxCostEvaluator", "code_max_cost"),
+        ("trusys:perplexity", "code_perplexity"),
     ],
 )
 def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import copy
+import uuid
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval.metrics import _ledger
 
 
 def evaluate(output: str | None, input: str | None = None, **params: Any) -> oa.Score:  # noqa: A002 - the turn's field
@@ -133,6 +138,302 @@ def test_pii_leakage_errors_when_nothing_is_to_be_checked() -> None:
 def test_values_that_are_not_allowed_are_refused_when_the_metric_is_built(params: dict[str, Any]) -> None:
     with pytest.raises(oa.ConfigError):
         oa.get_metric("code_pii_leakage", **params)
+
+
+# --- privacy budget
+
+
+def budget(turn: dict[str, Any], **params: Any) -> oa.Score:
+    return oa.get_metric("code_privacy_budget", **params).evaluate(oa.Turn.from_dict(turn))
+
+
+BUDGETS = [
+    pytest.param([0.5], 2.7, {}, (3.2, 0.68, False, False), id="a part is spent"),
+    pytest.param([0.1, 0.2], 0, {"total_budget": 0.3}, (0.3, 0.0, False, True), id="all of it is not too much"),
+    pytest.param([8.0], 3.0, {}, (11.0, 0.0, True, True), id="too much is spent"),
+    pytest.param([0.0], 8.0, {}, (8.0, 0.2, False, True), id="the warning begins at its threshold"),
+    pytest.param([], 7.9, {}, (7.9, 0.21, False, False), id="no epsilon leaves it as it was"),
+    pytest.param(2.0, 0.0, {}, (2.0, 0.8, False, False), id="one number"),
+    pytest.param([1.0], 0.0, {"warn_threshold": 0.05}, (1.0, 0.9, False, True), id="a warning of one's own"),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "before", "params", "found"), BUDGETS)
+def test_privacy_budget_scores(epsilon: Any, before: float, params: dict[str, Any], found: tuple[Any, ...]) -> None:
+    spent, value, exceeded, warning = found
+    score = budget({"privacy": {"epsilon": epsilon, "spent_before": before}}, **params)
+    total = params.get("total_budget", 10.0)
+    assert (score.value, score.passed) == (pytest.approx(value), not exceeded)
+    assert score.detail == {
+        "epsilon_used": pytest.approx(spent - before),
+        "total_spent": pytest.approx(spent),
+        "remaining": pytest.approx(total - spent),
+        "utilization": pytest.approx(spent / total),
+        "budget_exceeded": exceeded,
+        "warning": warning,
+    }
+
+
+@pytest.mark.parametrize("total", [0, -1])
+def test_a_budget_of_nothing_is_used_up(total: float) -> None:
+    score = budget({"privacy": {"epsilon": [0.5]}}, total_budget=total)
+    assert (score.value, score.passed, score.detail["utilization"]) == (0.0, False, 1.0)
+
+
+def test_a_threshold_replaces_the_rule_that_the_budget_must_hold() -> None:
+    turn = {"privacy": {"epsilon": [6.0]}}
+    assert (budget(turn).passed, budget(turn, threshold=0.5).passed) == (True, False)
+
+
+def test_nothing_spent_is_vacuous() -> None:
+    assert (budget({}).value, budget({}).passed, budget({}).vacuous) == (1.0, True, True)
+    assert budget({"privacy": {"epsilon": [1]}}).vacuous is False
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [{"epsilon": [-1]}, {"epsilon": "1"}, {"epsilon": [True]}, {"epsilon": [float("inf")]}, {"epsilon": {}}, {"spent_before": -1},
+     {"epsilon": [1.7e308] * 2}, {"spent_before": float("nan")}],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_amount_of_epsilon_is_an_error(privacy: dict[str, Any]) -> None:
+    assert oa.get_metric("code_privacy_budget").evaluate(oa.Turn(privacy=privacy)).error_type == "invalid_privacy"
+
+
+def test_epsilon_can_stand_on_spans_where_other_values_are_ignored() -> None:
+    values = [0.5, 1, "x", -1, True, None]
+    spans = [{"id": str(index), "attributes": {"privacy.epsilon": value}} for index, value in enumerate(values)]
+    assert budget({"spans": spans}).detail["epsilon_used"] == 1.5
+    assert budget({"spans": spans, "privacy": {"epsilon": [2]}}).detail["epsilon_used"] == 2.0
+
+
+def spent(epsilon: float, **known: Any) -> float:
+    """What was spent in the turn's scope, the turn included."""
+    return budget({"privacy": {"epsilon": [epsilon]}, **known}).detail["total_spent"]
+
+
+def anybody() -> str:
+    return uuid.uuid4().hex
+
+
+@pytest.mark.parametrize(
+    ("one", "scope"),
+    [
+        pytest.param(lambda name: {"user_id": name}, "user", id="a user"),
+        pytest.param(lambda name: {"metadata": {"tenant_id": name}}, "tenant", id="a tenant"),
+        pytest.param(lambda name: {"metadata": {"tenant": name}}, "tenant", id="a tenant by its other name"),
+        pytest.param(lambda name: {"conversation_id": name}, "conversation", id="a conversation"),
+    ],
+)
+def test_spending_adds_up_for(one: Any, scope: str) -> None:
+    this, that = anybody(), anybody()
+    assert [spent(1, turn_id=str(turn), **one(this)) for turn in range(3)] == [1, 2, 3]
+    assert spent(1, turn_id="1", **one(that)) == 1
+    turn = {"privacy": {"epsilon": [1]}, "turn_id": "4", **one(this)}
+    assert budget(turn, scope=scope).detail["total_spent"] == 4
+    other = {"user": "conversation", "tenant": "user", "conversation": "tenant"}[scope]
+    assert budget(turn, scope=other).detail["total_spent"] == 1
+
+
+def test_the_user_s_budget_comes_before_the_conversation_s() -> None:
+    user = anybody()
+    assert spent(1, turn_id="1", user_id=user, conversation_id=anybody()) == 1
+    assert spent(1, turn_id="2", user_id=user, conversation_id=anybody()) == 2
+
+
+def test_a_turn_is_charged_once_and_sees_the_same_past_again() -> None:
+    user = anybody()
+    assert [spent(1, turn_id=turn, user_id=user) for turn in ("1", "2", "1", "2", "3")] == [1, 2, 1, 2, 3]
+
+
+def test_a_revision_replaces_what_the_turn_was_charged() -> None:
+    user = anybody()
+    assert spent(1, turn_id="1", user_id=user) == 1
+    assert spent(5, turn_id="1", user_id=user) == 5
+    assert spent(2, turn_id="1b", supersedes="1", user_id=user) == 2
+    assert spent(1, turn_id="2", user_id=user) == 3
+
+
+def test_turns_without_an_id_are_told_apart_by_themselves() -> None:
+    user = anybody()
+    metric = oa.get_metric("code_privacy_budget")
+    turns = [oa.Turn(user_id=user, privacy={"epsilon": [1]}) for _ in range(2)]
+    assert [metric.evaluate(turn).detail["total_spent"] for turn in (*turns, *turns)] == [1, 2, 1, 2]
+
+
+def test_a_turn_that_knows_its_past_neither_reads_nor_writes_the_state() -> None:
+    user = anybody()
+    assert spent(1, turn_id="1", user_id=user) == 1
+    known = {"turn_id": "2", "user_id": user, "privacy": {"epsilon": [5], "spent_before": 0}}
+    assert budget(known).detail["total_spent"] == 5
+    assert spent(1, turn_id="3", user_id=user) == 2
+
+
+def test_a_turn_of_nobody_stands_for_itself() -> None:
+    assert [spent(1, turn_id=str(turn)) for turn in range(2)] == [1, 1]
+
+
+def test_the_ledger_forgets_the_longest_unused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_ledger, "_MOST_SCOPES", 2)
+    monkeypatch.setattr(_ledger, "_MOST_TURNS", 3)
+    ledger = _ledger.Ledger()
+    for turn, scope in enumerate("aabca"):
+        ledger.charge(scope, oa.Turn(turn_id=str(turn)), 1.0)
+    assert ledger.charge("c", oa.Turn(turn_id="x"), 1.0) == 1.0
+    assert ledger.charge("b", oa.Turn(turn_id="y"), 1.0) == 0.0
+    assert len(ledger._spent) == 2
+    assert len(ledger._entries) == 3
+
+
+# --- data minimisation and consent
+
+
+def minimised(output: str | None, metadata: dict[str, Any], **params: Any) -> oa.Score:
+    return oa.get_metric("code_data_minimization", **params).evaluate(oa.Turn(output=output, metadata=metadata))
+
+
+MINIMISATION = [
+    pytest.param("Hi JO@X.org", {"email": "jo@x.org"}, {}, 1 - 1 / 9, ["email"], id="a leak whatever the case"),
+    pytest.param("Hi", {"email": "jo@x.org"}, {}, 1.0, [], id="no leak"),
+    pytest.param(
+        "jo@x.org", {"email": "jo@x.org", "phone": "5"}, {"denominator": "present"}, 0.5, ["email"], id="of those present"
+    ),
+    pytest.param("jo@x.org", {"email": "jo@x.org"}, {"denominator": "present"}, 0.0, ["email"], id="the only one present"),
+    pytest.param("no 42", {"user_id": 42}, {}, 1 - 1 / 9, ["user_id"], id="a number"),
+    pytest.param('{"A":1}', {"address": {"a": 1}}, {}, 1 - 1 / 9, ["address"], id="an object as compact JSON"),
+    pytest.param("x y", {"email": "", "phone": None, "token": " "}, {}, 1.0, [], id="values that are nothing"),
+    pytest.param("Zed", {"name": "zed", "email": "zed"}, {"keys": ["name"]}, 0.0, ["name"], id="keys of one's own"),
+    pytest.param("Zed", {"name": "zed"}, {"keys": ["name", "name", "x"]}, 0.5, ["name"], id="a key counts once"),
+    pytest.param("Zed", {"name": "zed"}, {"keys": []}, 1.0, [], id="no keys"),
+    pytest.param("", {"email": "jo@x.org"}, {}, 1.0, [], id="an empty output"),
+]
+
+
+@pytest.mark.parametrize(("output", "metadata", "params", "value", "leaked"), MINIMISATION)
+def test_data_minimization_scores(output: str, metadata: Any, params: Any, value: float, leaked: list[str]) -> None:
+    score = minimised(output, metadata, **params)
+    assert (score.value, score.passed) == (pytest.approx(value), not leaked)
+    assert (score.detail["leaked_keys"], score.detail["num_leakages"]) == (leaked, len(leaked))
+    assert "x.org" not in str(score.to_dict())
+
+
+def test_data_minimization_is_vacuous_without_data_and_needs_an_output() -> None:
+    assert minimised("x", {}).vacuous is True
+    assert minimised("x", {"email": " "}).vacuous is True
+    assert minimised("x", {"email": "y"}).vacuous is False
+    assert minimised(None, {"email": "y"}).detail == {"reason": "missing:output"}
+
+
+def test_data_minimization_has_a_threshold_when_one_is_set() -> None:
+    assert minimised("jo@x.org", {"email": "jo@x.org"}, threshold=0.8).passed is True
+    assert minimised("jo@x.org", {"email": "jo@x.org"}, threshold=0.9).passed is False
+    assert minimised("x", {}, threshold=0.9).passed is True
+
+
+def consented(output: str | None, metadata: dict[str, Any], **params: Any) -> oa.Score:
+    return oa.get_metric("code_consent_compliance", **params).evaluate(oa.Turn(output=output, metadata=metadata))
+
+
+CONSENT = [
+    pytest.param("Your Location?", {"location": False}, {}, ["location"], id="the name of a refused kind, whatever the case"),
+    pytest.param("Your location", {"location": True}, {}, [], id="the name of an allowed kind"),
+    pytest.param("Your place", {"location": False}, {}, [], id="another word"),
+    pytest.param("b a", {"a": False, "b": False, "c": False}, {}, ["a", "b"], id="in the order of the consent"),
+    pytest.param("a b c d", {"a": "yes", "b": "TRUE", "c": 1, "d": "1"}, {}, [], id="words and numbers of consent"),
+    pytest.param("a b c d", {"a": "no", "b": None, "c": 0, "d": []}, {}, ["a", "b", "c", "d"], id="everything else is none"),
+    pytest.param("a", {"": False, " ": False}, {}, [], id="kinds without a name"),
+    pytest.param("email", {"email": False}, {"match": "value"}, [], id="the name is not the value"),
+    pytest.param("to a@b.co", {"Email": False}, {"match": "value"}, ["Email"], id="the value is found by its shape"),
+    pytest.param("in Bern", {"city": False}, {"match": "value"}, ["city"], id="the value is found by the metadata"),
+    pytest.param("in Bern", {"city": True, "email": False}, {"match": "value"}, [], id="an allowed value"),
+]
+
+
+@pytest.mark.parametrize(("output", "consent", "params", "violations"), CONSENT)
+def test_consent_compliance_scores(output: str, consent: Any, params: dict[str, Any], violations: list[str]) -> None:
+    score = consented(output, {"consent": consent, "city": "BERN"}, **params)
+    assert (score.passed, score.value) == (not violations, float(not violations))
+    assert score.detail == {"violations": violations, "num_violations": len(violations)}
+
+
+def test_configured_consent_wins() -> None:
+    assert consented("x", {"consent": {"x": True}}, consent={"x": False}).passed is False
+    assert consented("x", {"consent": {"x": False}}, consent={}).vacuous is True
+
+
+@pytest.mark.parametrize(("output", "consent"), [(None, {"x": False}), ("", {"x": False}), ("x", None), ("x", {})])
+def test_consent_compliance_is_vacuous_without_consent_or_output(output: str | None, consent: Any) -> None:
+    score = consented(output, {"consent": consent})
+    assert (score.value, score.vacuous, score.detail["num_violations"]) == (1.0, True, 0)
+
+
+def test_consent_that_is_no_object_is_an_error() -> None:
+    assert consented("x", {"consent": "all"}).error_type == "invalid_consent"
+
+
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 2)
+    | st.floats()
+    | st.text("aA1@ ", max_size=4)
+    | st.lists(st.integers(), max_size=2)
+)
+TURNS = st.fixed_dictionaries(
+    {},
+    optional={
+        "turn_id": st.sampled_from(["", "1", "2"]),
+        "user_id": st.sampled_from(["", "any turn's user"]),
+        "output": st.text("aA1@ ", max_size=12),
+        "metadata": st.dictionaries(st.sampled_from(["email", "user_id", "a", "tenant"]), VALUES, max_size=3),
+        "privacy": st.dictionaries(st.sampled_from(["epsilon", "spent_before"]), VALUES | st.lists(VALUES, max_size=2)),
+    },
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TURNS, st.none() | VALUES | st.dictionaries(st.sampled_from(["email", "a", "1"]), VALUES))
+def test_any_turn_has_a_score_in_range_that_is_always_the_same(known: dict[str, Any], consent: Any) -> None:
+    turn = oa.Turn(**{**known, "metadata": {**known.get("metadata", {}), "consent": consent}})
+    before = str(copy.deepcopy(turn.to_dict()))
+    for metric in ("code_privacy_budget", "code_data_minimization", "code_consent_compliance", "code_pii_leakage"):
+        for params in ({}, {"match": "value"} if "consent" in metric else {"threshold": 0.5}):
+            bound = oa.get_metric(metric, **params)
+            score = bound.evaluate(turn)
+            assert score.status in ("ok", "skipped") or score.error_type in ("invalid_privacy", "invalid_consent"), score
+            assert score.value is None or 0 <= score.value <= 1
+            assert bound.evaluate(turn) == score
+    assert str(turn.to_dict()) == before
+
+
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [
+        ("code_privacy_budget", {"total_budget": float("nan")}),
+        ("code_privacy_budget", {"scope": "planet"}),
+        ("code_data_minimization", {"denominator": "all"}),
+        ("code_consent_compliance", {"match": "data"}),
+        ("code_consent_compliance", {"consent": {"x": "perhaps"}}),
+    ],
+)
+def test_parameters_are_checked_when_the_metric_is_built(metric: str, params: dict[str, Any]) -> None:
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric(metric, **params)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("agentunit:privacy_budget", "code_privacy_budget"),
+        ("agentunit:PrivacyBudgetMetric", "code_privacy_budget"),
+        ("agentunit:data_minimization", "code_data_minimization"),
+        ("agentunit:DataMinimizationMetric", "code_data_minimization"),
+        ("agentunit:consent_compliance", "code_consent_compliance"),
+        ("agentunit:ConsentComplianceMetric", "code_consent_compliance"),
+    ],
+)
+def test_names_of_the_other_metrics_resolve(alias: str, name: str) -> None:
+    assert oa.get_metric(alias).name == name
 
 
 @pytest.mark.parametrize("alias", ["agentunit:pii_leakage", "agentunit:PIILeakageMetric"])

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval.jsonio import dumps
 
 
 def evaluate(metric: str, output: str | None, **params: Any) -> oa.Score:
@@ -12,6 +16,46 @@ def evaluate(metric: str, output: str | None, **params: Any) -> oa.Score:
 
 
 SCORES = [
+    pytest.param("code_equals", {"value": "Paris"}, "Paris", True, id="equals wants the very text"),
+    pytest.param("code_equals", {"value": "Paris"}, "paris", False, id="equals has case"),
+    pytest.param("code_equals", {"value": "Paris"}, " Paris", False, id="equals does not trim"),
+    pytest.param("code_equals", {"value": "é"}, "e\u0301", False, id="equals does not normalise"),
+    pytest.param("code_equals", {"value": ""}, "", True, id="an empty output equals an empty value"),
+    pytest.param("code_equals", {"value": ""}, " ", False, id="a blank output does not"),
+    pytest.param("code_equals", {"value": 42.0}, "42", True, id="equals writes a whole number without its fraction"),
+    pytest.param("code_equals", {"value": 0.5}, "0.5", True, id="equals writes a fraction"),
+    pytest.param("code_equals", {"value": 42}, "42.0", False, id="equals compares numbers as text"),
+    pytest.param("code_equals", {"value": True}, "true", True, id="equals writes a boolean in small letters"),
+    pytest.param("code_equals", {"value": '{"a":1}'}, '{"a": 1}', False, id="a text that is JSON stays text"),
+    pytest.param("code_equals", {"value": {"a": 1, "b": [2]}}, ' {"b": [2.0], "a": 1} ', True, id="objects equal by structure"),
+    pytest.param("code_equals", {"value": [1, 2]}, "[2, 1]", False, id="the order of a list counts"),
+    pytest.param("code_equals", {"value": [1]}, "[true]", False, id="true is not 1"),
+    pytest.param("code_equals", {"value": {"a": 1}}, "{'a': 1}", False, id="what is no JSON equals no object"),
+    pytest.param("code_equals", {"value": []}, "", False, id="an empty output equals no list"),
+    pytest.param("code_equals", {"value": {}}, "[" * 100_000, False, id="what is nested too deep equals no object"),
+    pytest.param("code_contains_all", {"value": ["a", "b"]}, "b and a", True, id="contains all in any order"),
+    pytest.param("code_contains_all", {"value": ["a", "B"]}, "b and a", False, id="contains all has case"),
+    pytest.param("code_contains_all", {"value": ["A", "B"], "ignore_case": True}, "b and a", True, id="or not"),
+    pytest.param("code_contains_all", {"value": "a , b ,, "}, "b and a", True, id="fields are trimmed, empty ones dropped"),
+    pytest.param("code_contains_all", {"value": 'a,"b, c" ,d'}, "d b, c a", True, id="quotes protect a comma"),
+    pytest.param("code_contains_all", {"value": '" b"'}, "ab", False, id="quotes protect white space"),
+    pytest.param("code_contains_all", {"value": '"say ""hi""",x'}, 'say "hi" x', True, id="a quote is doubled"),
+    pytest.param("code_contains_all", {"value": r'"say \"hi\"",x'}, 'say "hi" x', True, id="a quote is escaped"),
+    pytest.param("code_contains_all", {"value": r'"a\\b\c"'}, r"a\b\c", True, id="a backslash is escaped, or just stands there"),
+    pytest.param("code_contains_all", {"value": 'a"b'}, 'a"b', True, id="a quote within a field is a character"),
+    pytest.param("code_contains_all", {"value": [5.0, True]}, "5 is true", True, id="a list of numbers and booleans"),
+    pytest.param("code_contains_all", {"value": 5}, "5", True, id="one number"),
+    pytest.param("code_contains_any", {"value": ["x", "b"]}, "b and a", True, id="contains any of them"),
+    pytest.param("code_contains_any", {"value": ["x", "B"]}, "b and a", False, id="contains any has case"),
+    pytest.param("code_contains_any", {"value": "X,B", "ignore_case": True}, "b and a", True, id="contains any without case"),
+    pytest.param("code_contains_any", {"value": ["x"]}, "", False, id="an empty output contains none"),
+    pytest.param("code_starts_with", {"value": "Result:"}, "Result: ok", True, id="starts with"),
+    pytest.param("code_starts_with", {"value": "result:"}, "Result: ok", False, id="starts with has case"),
+    pytest.param(
+        "code_starts_with", {"value": "RESULT:", "ignore_case": True}, "Result: ok", True, id="starts with, whatever case"
+    ),
+    pytest.param("code_starts_with", {"value": "Result"}, " Result", False, id="leading white space is not stripped"),
+    pytest.param("code_starts_with", {"value": 4.0}, "42", True, id="starts with a number"),
     pytest.param("code_contains", {"value": "Paris"}, "In Paris.", True, id="contains finds a part"),
     pytest.param("code_contains", {"value": "paris"}, "In Paris.", False, id="contains has case"),
     pytest.param("code_contains", {"value": 5.0}, "I have 5", True, id="contains looks for a whole number without its fraction"),
@@ -59,6 +103,11 @@ def test_scores(metric: str, params: dict[str, Any], output: str, passed: bool) 
 NO_SCORE = [
     pytest.param("code_contains", {"value": ""}, "x", "invalid_parameter", id="contains with an empty value"),
     pytest.param("code_icontains", {"value": ""}, "x", "invalid_parameter", id="icontains with an empty value"),
+    pytest.param("code_starts_with", {"value": ""}, "x", "invalid_parameter", id="starts with an empty value"),
+    pytest.param("code_equals", {}, "x", "missing_parameter", id="equals without a value"),
+    pytest.param("code_contains_all", {}, "x", "missing_parameter", id="contains all without a value"),
+    pytest.param("code_contains_any", {}, "x", "missing_parameter", id="contains any without a value"),
+    pytest.param("code_starts_with", {}, "x", "missing_parameter", id="starts with without a value"),
     pytest.param("code_contains", {}, "x", "missing_parameter", id="contains without a value"),
     pytest.param("code_icontains", {}, "x", "missing_parameter", id="icontains without a value"),
     pytest.param("code_regex_match", {}, "x", "missing_parameter", id="regex without a pattern"),
@@ -79,6 +128,14 @@ def test_errors(metric: str, params: dict[str, Any], output: str, error_type: st
 @pytest.mark.parametrize(
     ("metric", "params"),
     [
+        ("code_equals", {"value": ""}),
+        ("code_equals_ground_truth", {}),
+        ("code_contains_all", {"value": []}),
+        ("code_contains_any", {"value": []}),
+        ("code_starts_with", {"value": "x"}),
+        ("code_keyword_coverage", {"keywords": []}),
+        ("code_content_similarity", {"expected": ""}),
+        ("code_levenshtein_similarity", {"expected": ""}),
         ("code_contains", {"value": "x"}),
         ("code_icontains", {"value": "x"}),
         ("code_regex_match", {"pattern": "x"}),
@@ -99,6 +156,12 @@ def test_does_not_apply_when_the_output_is_unknown(metric: str, params: dict[str
         pytest.param("code_word_count", {"min": -1}, id="fewer words than none"),
         pytest.param("code_word_count", {"tokenizer": "lines"}, id="an unknown tokenizer"),
         pytest.param("code_contains", {"value": ["x"]}, id="a list"),
+        pytest.param("code_equals", {"value": None}, id="nothing"),
+        pytest.param("code_contains_all", {"value": 'a,"b'}, id="a quote that is not closed"),
+        pytest.param("code_contains_any", {"value": '"a" b,c'}, id="a text after a quoted field"),
+        pytest.param("code_contains_any", {"value": [["a"]]}, id="a list in a list"),
+        pytest.param("code_keyword_coverage", {"keywords": "a,b"}, id="keywords that are no list"),
+        pytest.param("code_content_similarity", {"mode": "bag"}, id="an unknown mode"),
     ],
 )
 def test_values_that_are_not_allowed_are_refused_when_the_metric_is_built(metric: str, params: dict[str, Any]) -> None:
@@ -126,7 +189,7 @@ def test_contains_shows_what_it_looked_for() -> None:
 
 
 @pytest.mark.parametrize("spelling", ["value", "expected_output", "expcted_output"])
-@pytest.mark.parametrize("metric", ["trusys:contains", "trusys:icontains"])
+@pytest.mark.parametrize("metric", ["trusys:contains", "trusys:icontains", "trusys:contains-all", "trusys:contains-any"])
 def test_trusys_spellings_of_the_value_are_taken(metric: str, spelling: str) -> None:
     assert evaluate(metric, "abc", **{spelling: "b"}).passed is True
 
@@ -134,6 +197,17 @@ def test_trusys_spellings_of_the_value_are_taken(metric: str, spelling: str) -> 
 @pytest.mark.parametrize(
     ("alias", "name"),
     [
+        ("trusys:equals", "code_equals"),
+        ("hpd:OutputEqualsEvaluator", "code_equals"),
+        ("hpd:EqualsGroundTruthEvaluator", "code_equals_ground_truth"),
+        ("trusys:contains-all", "code_contains_all"),
+        ("hpd:ContainsAllEvaluator", "code_contains_all"),
+        ("trusys:contains-any", "code_contains_any"),
+        ("hpd:ContainsAnyEvaluator", "code_contains_any"),
+        ("hpd:StartsWithEvaluator", "code_starts_with"),
+        ("hpd:KeywordCoverageEvaluator", "code_keyword_coverage"),
+        ("hpd:ContentSimilarityEvaluator", "code_content_similarity"),
+        ("hpd:LevenshteinEvaluator", "code_levenshtein_similarity"),
         ("trusys:contains", "code_contains"),
         ("hpd:OutputContainsEvaluator", "code_contains"),
         ("trusys:icontains", "code_icontains"),
@@ -147,5 +221,164 @@ def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
     assert oa.get_metric(alias).name == name
 
 
+@pytest.mark.parametrize("spelling", ["value", "expected_output", "expcted_output"])
+def test_trusys_spellings_of_an_equal_value_are_taken(spelling: str) -> None:
+    assert evaluate("trusys:equals", "b", **{spelling: "b"}).passed is True
+
+
+def test_equals_shows_the_beginning_of_both_sides() -> None:
+    assert evaluate("code_equals", "y" * 300, value="x" * 300).detail == {"expected": "x" * 200, "actual": "y" * 200}
+    assert evaluate("code_equals", "y", value={"a": [1, None]}).detail == {"expected": '{"a":[1,null]}', "actual": "y"}
+
+
+@pytest.mark.parametrize(
+    ("truth", "output", "passed"),
+    [
+        pytest.param("Paris", "Paris", True, id="the very text"),
+        pytest.param("Paris", "Paris\n", False, id="a newline more"),
+        pytest.param(0, "0", True, id="the number 0 is a ground truth"),
+        pytest.param(False, "false", True, id="false is a ground truth"),
+        pytest.param({"a": 1}, '{ "a": 1.0 }', True, id="an object, by structure"),
+        pytest.param([1], "1", False, id="a list"),
+    ],
+)
+def test_equals_ground_truth(truth: Any, output: str, passed: bool) -> None:
+    turn = oa.Turn(output=output, ground_truth=truth)
+    assert oa.get_metric("code_equals_ground_truth").evaluate(turn).passed is passed
+    assert oa.get_metric("code_equals_ground_truth", inverse=True).evaluate(turn).passed is not passed
+
+
+@pytest.mark.parametrize("truth", [None, "", [], {}])
+@pytest.mark.parametrize(
+    ("metric", "need"),
+    [
+        ("code_equals_ground_truth", "ground_truth"),
+        ("code_content_similarity", "criteria"),
+        ("code_levenshtein_similarity", "criteria"),
+    ],
+)
+def test_does_not_apply_without_anything_to_compare_with(metric: str, need: str, truth: Any) -> None:
+    score = oa.get_metric(metric).evaluate(oa.Turn(output="x", ground_truth=truth))
+    assert (score.status, score.detail) == ("skipped", {"reason": f"missing:{need}"})
+
+
+@pytest.mark.parametrize("value", [[], "", " , ,", '""'])
+@pytest.mark.parametrize("metric", ["code_contains_all", "code_contains_any"])
+def test_nothing_to_look_for_passes_and_is_vacuous(metric: str, value: Any) -> None:
+    score = evaluate(metric, "x", value=value)
+    assert (score.value, score.passed, score.vacuous) == (1.0, True, True)
+
+
+def test_contains_all_and_any_show_texts_in_the_configured_order() -> None:
+    assert evaluate("code_contains_all", "b", value="c,b,a").detail == {"missing": ["c", "a"]}
+    assert evaluate("code_contains_any", "a b", value="c,b,a").detail == {"matched": "b"}
+    assert evaluate("code_contains_any", "x", value="c,b,a").detail == {"matched": None}
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "output", "value"),
+    [
+        pytest.param("code_keyword_coverage", {"keywords": ["a", "B", "c", "d"]}, "A cab", 0.75, id="keywords without case"),
+        pytest.param("code_keyword_coverage", {"keywords": ["a", "B"], "ignore_case": False}, "ab", 0.5, id="keywords with case"),
+        pytest.param("code_keyword_coverage", {"keywords": ["a", "a", "b"]}, "aaa", 2 / 3, id="a keyword twice counts twice"),
+        pytest.param("code_keyword_coverage", {"keywords": ["a"]}, "", 0.0, id="no keyword is in an empty output"),
+        pytest.param("code_content_similarity", {"expected": "night"}, "nacht", 0.25, id="one pair in common"),
+        pytest.param("code_content_similarity", {"expected": "aaaa"}, "aa", 0.5, id="a pair counts as often as both have it"),
+        pytest.param("code_content_similarity", {"expected": "AB"}, "ab", 0.0, id="similarity has case"),
+        pytest.param("code_content_similarity", {"expected": ""}, "", 1.0, id="two empty texts are alike"),
+        pytest.param("code_content_similarity", {"expected": ""}, "ab", 0.0, id="an empty text is like no other"),
+        pytest.param("code_content_similarity", {"expected": "a"}, "a", 1.0, id="two equal characters are alike"),
+        pytest.param("code_content_similarity", {"expected": "a"}, "b", 0.0, id="two other characters are not"),
+        pytest.param("code_content_similarity", {"expected": "a"}, "ab", 0.0, id="one character has no pair"),
+        pytest.param("code_content_similarity", {"expected": "banana"}, "banana", 1.0, id="a text is like itself"),
+        pytest.param(
+            "code_content_similarity", {"expected": "banana", "mode": "seed"}, "banana", 0.6, id="the seed's mode is not"
+        ),
+        pytest.param("code_content_similarity", {"expected": "a", "mode": "seed"}, "a", 1.0, id="the seed's mode has no NaN"),
+        pytest.param("code_levenshtein_similarity", {"expected": "sitting"}, "kitten", 4 / 7, id="three edits of seven"),
+        pytest.param("code_levenshtein_similarity", {"expected": ""}, "", 1.0, id="two empty texts need no edit"),
+        pytest.param("code_levenshtein_similarity", {"expected": "abc"}, "ABC", 0.0, id="edits have case"),
+        pytest.param("code_levenshtein_similarity", {"expected": "a😀"}, "a\ud800", 0.5, id="edits are of code points"),
+        pytest.param("code_levenshtein_similarity", {"expected": 5.0}, "5", 1.0, id="edits of a number"),
+    ],
+)
+def test_values(metric: str, params: dict[str, Any], output: str, value: float) -> None:
+    score = evaluate(metric, output, **params)
+    assert (score.status, score.value, score.passed) == ("ok", pytest.approx(value), None)
+    assert evaluate(metric, output, inverse=True, **params).value == pytest.approx(1 - value)
+    assert evaluate(metric, output, threshold=0.5, **params).passed is (value >= 0.5)
+
+
+def test_no_keywords_are_all_covered_and_vacuous() -> None:
+    score = evaluate("code_keyword_coverage", "x", keywords=[])
+    assert (score.value, score.vacuous, score.detail["missing"]) == (1.0, True, [])
+
+
+def test_keyword_coverage_shows_the_keywords_as_configured() -> None:
+    assert evaluate("code_keyword_coverage", "ab", keywords=["C", "B", "A"]).detail == {"found": ["B", "A"], "missing": ["C"]}
+
+
+@pytest.mark.parametrize("metric", ["code_content_similarity", "code_levenshtein_similarity"])
+def test_the_ground_truth_is_compared_with_when_nothing_is_configured(metric: str) -> None:
+    turn = oa.Turn(output="Paris", ground_truth="Paris")
+    assert oa.get_metric(metric).evaluate(turn).value == 1.0
+    assert oa.get_metric(metric, expected="xxx").evaluate(turn).value == 0.0
+
+
+@pytest.mark.parametrize(("output", "expected"), [("a" * 5_001, ""), ("", "a" * 5_001)])
+def test_edits_of_long_texts_are_not_counted(output: str, expected: str) -> None:
+    score = evaluate("code_levenshtein_similarity", output, expected=expected)
+    assert (score.status, score.detail) == ("skipped", {"reason": "too_long"})
+    assert evaluate("code_levenshtein_similarity", output[:5_000], expected=expected[:5_000]).detail == {"distance": 5_000}
+
+
 def test_a_negated_name_inverts() -> None:
     assert evaluate("trusys:not-icontains", "abc", value="B").passed is False
+
+
+COMPARISONS: list[tuple[str, dict[str, Any]]] = [
+    ("code_equals", {"value": {"a": [1]}}),
+    ("code_equals_ground_truth", {}),
+    ("code_contains_all", {"value": 'a,"b, c"'}),
+    ("code_contains_any", {"value": ["", "b"], "ignore_case": True}),
+    ("code_starts_with", {"value": "a", "ignore_case": True}),
+    ("code_keyword_coverage", {"keywords": ["", "a", "a"]}),
+    ("code_content_similarity", {}),
+    ("code_content_similarity", {"expected": "abc", "mode": "seed"}),
+    ("code_levenshtein_similarity", {}),
+]
+TRUTHS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()), st.dictionaries(st.text(), st.none())
+)
+OUTPUTS = st.one_of(st.none(), st.text(), st.text('ab,"{}[]1:\ud800'))
+
+
+@settings(max_examples=200, deadline=None)
+@given(OUTPUTS, TRUTHS)
+def test_any_output_and_any_ground_truth_give_a_score_between_0_and_1(output: str | None, truth: Any) -> None:
+    turn = oa.Turn(output=output, ground_truth=truth)
+    for name, params in COMPARISONS:
+        metric = oa.get_metric(name, **params)
+        score = metric.evaluate(turn)
+        assert score.status == ("skipped" if output is None or score.value is None else "ok"), score
+        assert score.value is None or 0 <= score.value <= 1
+        assert metric.evaluate(turn) == score
+        json.loads(dumps(score.to_dict()))
+    assert turn.output == output
+    assert turn.ground_truth is truth
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("abcé"), st.text("abcé"))
+def test_similarities_are_symmetric_and_1_only_for_what_has_the_same_parts(one: str, other: str) -> None:
+    for name in ("code_content_similarity", "code_levenshtein_similarity"):
+        value = evaluate(name, one, expected=other).value
+        assert value == evaluate(name, other, expected=one).value
+        assert evaluate(name, one, expected=one).value == 1
+    assert (evaluate("code_levenshtein_similarity", one, expected=other).value == 1) is (one == other)
+
+
+@given(st.lists(st.text().filter(bool)))
+def test_fields_that_are_quoted_come_back_as_they_were(fields: list[str]) -> None:
+    quoted = ", ".join('"' + field.replace("\\", "\\\\").replace('"', '""') + '"' for field in fields)
+    assert evaluate("code_contains_all", "", value=quoted).detail["missing"] == fields

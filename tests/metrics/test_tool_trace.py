@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import copy
+import time
 from typing import Any
 
+import networkx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.model import ErrorInfo, ToolCall
+from otel_agenteval.model import ErrorInfo, SpanInfo, ToolCall
 
 
 def call(name: str, **known: Any) -> dict[str, Any]:
@@ -289,6 +294,471 @@ def test_tool_correctness_compares_arguments_nested_deeper_than_it_walks() -> No
     assert oa.get_metric("code_tool_correctness", check_arguments=True).evaluate(turn).value == 0.5
 
 
+WAS_CALLED = [
+    pytest.param([call("a"), call("b")], True, id="among others"),
+    pytest.param([call("a", error=True)], True, id="a call that failed is a call"),
+    pytest.param([call("A"), call("a ")], False, id="names compare exactly"),
+    pytest.param([], False, id="no calls"),
+]
+
+
+@pytest.mark.parametrize(("calls", "passed"), WAS_CALLED)
+def test_tool_was_called_scores(calls: list[Any], passed: bool) -> None:
+    assert evaluate("code_tool_was_called", calls, tool="a").passed is passed
+    assert evaluate("code_tool_was_called", calls, tool="a", inverse=True).passed is not passed
+
+
+@pytest.mark.parametrize("metric", ["code_tool_was_called", "code_no_tools_called"])
+def test_the_names_that_were_called_are_told_once_and_not_without_end(metric: str) -> None:
+    params = {"tool": "x"} if metric == "code_tool_was_called" else {}
+    assert evaluate(metric, [call("b"), call("a"), call("b")], **params).detail == {"called": ["b", "a"]}
+    assert len(evaluate(metric, [call(str(i)) for i in range(10_000)], **params).detail["called"]) == 100
+
+
+def test_no_tools_called_scores() -> None:
+    assert evaluate("code_no_tools_called", []).passed is True
+    assert evaluate("code_no_tools_called", [call("a", permission_denied=True)]).passed is False
+
+
+COUNT = [
+    pytest.param({"count": 2}, 2, True, id="the exact number"),
+    pytest.param({"count": 2}, 3, False, id="more than the exact number"),
+    pytest.param({"count": 0}, 0, True, id="none when none is wanted"),
+    pytest.param({"min": 2}, 2, True, id="the least number"),
+    pytest.param({"min": 2}, 1, False, id="less than the least"),
+    pytest.param({"max": 2}, 2, True, id="the greatest number"),
+    pytest.param({"max": 2}, 3, False, id="more than the greatest"),
+    pytest.param({"min": 1, "max": 2}, 3, False, id="within both bounds or not"),
+    pytest.param({"min": 5, "count": 1}, 1, True, id="the exact number wins over bounds"),
+]
+
+
+@pytest.mark.parametrize(("params", "made", "passed"), COUNT)
+def test_tool_call_count_scores(params: dict[str, int], made: int, passed: bool) -> None:
+    score = evaluate("code_tool_call_count", [*[call("a")] * made, call("b"), call("A")], tool="a", **params)
+    assert (score.passed, score.detail) == (passed, {"actual": made})
+
+
+def test_tool_call_count_needs_a_number() -> None:
+    assert evaluate("code_tool_call_count", [], tool="a").error_type == "missing_parameter"
+
+
+MATCHES = [
+    pytest.param("paris", "paris", True, id="the same text"),
+    pytest.param("Paris", "paris", False, id="text has case"),
+    pytest.param(5, "5", True, id="a number as text"),
+    pytest.param(5.5, "5.5", True, id="a broken number as text"),
+    pytest.param(True, "true", True, id="true as JSON text"),
+    pytest.param(True, "True", True, id="true as .NET text"),
+    pytest.param(False, "False", True, id="false as .NET text"),
+    pytest.param(False, "True", False, id="false is not true"),
+    pytest.param(None, "null", True, id="null as text"),
+    pytest.param([1, {"a": None}], '[1,{"a":null}]', True, id="a list as compact JSON"),
+    pytest.param(5, 5.0, True, id="equal numbers"),
+    pytest.param("5", 5, False, id="a number does not match text"),
+    pytest.param(1, True, False, id="true does not match 1"),
+    pytest.param(None, None, True, id="null matches null"),
+    pytest.param({"b": [1], "a": 2}, {"a": 2, "b": [1.0]}, True, id="objects compare as JSON"),
+    pytest.param({"x": "paris"}, "paris", False, id="a text inside an object"),
+]
+
+
+@pytest.mark.parametrize(("actual", "expected", "passed"), MATCHES)
+def test_tool_argument_matches_scores(actual: Any, expected: Any, passed: bool) -> None:
+    calls = [call("s", arguments={"q": actual})]
+    assert evaluate("code_tool_argument_matches", calls, tool="s", argument="q", expected=expected).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("calls", "passed"),
+    [
+        pytest.param([call("s", arguments={"q": 1}), call("s", arguments={"q": 2})], True, id="any one call"),
+        pytest.param([call("t", arguments={"q": 2})], False, id="another tool"),
+        pytest.param([call("s", arguments={"Q": 2})], False, id="another key"),
+        pytest.param([call("s", arguments={"deep": {"q": 2}})], False, id="a key further inside"),
+        pytest.param([call("s", arguments="{q: 2"), call("s")], False, id="unknown arguments"),
+        pytest.param([call("s", arguments='{"q": 2}')], True, id="arguments as JSON text"),
+        pytest.param([], False, id="no calls"),
+    ],
+)
+def test_tool_argument_matches_looks_at_calls_of_the_tool(calls: list[Any], passed: bool) -> None:
+    score = evaluate("code_tool_argument_matches", calls, tool="s", argument="q", expected=2)
+    assert (score.passed, score.detail) == (passed, {"calls": sum(made["name"] == "s" for made in calls)})
+
+
+def test_a_missing_argument_is_not_null() -> None:
+    calls = [call("s", arguments={})]
+    assert evaluate("code_tool_argument_matches", calls, tool="s", argument="q", expected=None).passed is False
+
+
+CONTAINS = [
+    pytest.param("found Paris", "Paris", {}, True, id="text in text"),
+    pytest.param("found paris", "Paris", {}, False, id="text has case"),
+    pytest.param("found PARIS", "Paris", {"ignore_case": True}, True, id="unless asked otherwise"),
+    pytest.param({"city": "Paris"}, '{"city":"Paris"}', {}, True, id="an object is compact JSON"),
+    pytest.param({"city": "PARIS"}, '"CITY":"paris"', {"ignore_case": True}, True, id="an object whatever the case"),
+    pytest.param('{"city": "Paris"}', '"city":"Paris"', {}, False, id="JSON text stays as it is"),
+    pytest.param([1, None, True], "null,true", {}, True, id="a list is compact JSON"),
+    pytest.param({"city": "Zürich"}, "Zürich", {}, True, id="JSON with letters of its own"),
+    pytest.param(42, 42.0, {}, True, id="a number in a number"),
+    pytest.param(None, "None", {}, False, id="no result is no text"),
+]
+
+
+@pytest.mark.parametrize(("result", "expected", "params", "passed"), CONTAINS)
+def test_tool_result_contains_scores(result: Any, expected: Any, params: dict[str, Any], passed: bool) -> None:
+    calls = [call("s", result="nothing"), call("t", result=expected), call("s", result=result)]
+    score = evaluate("code_tool_result_contains", calls, tool="s", expected=expected, **params)
+    assert (score.passed, score.detail) == (passed, {"calls": 2})
+
+
+ORDER = [
+    pytest.param(["a", "b"], [call("a"), call("x"), call("b"), call("a")], True, 2, id="others between and after"),
+    pytest.param(["a", "b"], [call("b"), call("a")], False, 1, id="the wrong order"),
+    pytest.param(["a", "a"], [call("a")], False, 1, id="a repeat needs two calls"),
+    pytest.param(["a", "b", "a"], [call("a"), call("a"), call("b"), call("a")], True, 3, id="greedy from the left"),
+    pytest.param(["a"], [call("A")], False, 0, id="names have case"),
+    pytest.param([{"name": "a"}], [call("a")], True, 1, id="objects with a name"),
+    pytest.param(["a"], [], False, 0, id="no calls"),
+]
+
+
+@pytest.mark.parametrize(("expected", "calls", "passed", "prefix"), ORDER)
+def test_tool_call_order_scores(expected: list[Any], calls: list[Any], passed: bool, prefix: int) -> None:
+    score = evaluate("code_tool_call_order", calls, expected=expected)
+    assert (score.passed, score.detail) == (passed, {"matched_prefix": prefix})
+    assert evaluate("code_tool_call_order", calls, {"expected_tools": expected}) == score
+
+
+def test_tool_call_order_is_vacuous_when_nothing_is_expected() -> None:
+    score = evaluate("code_tool_call_order", [call("a")], expected=[])
+    assert (score.value, score.passed, score.vacuous) == (1.0, True, True)
+
+
+F1 = [
+    pytest.param(["a", "b"], ["b", "a"], {}, (1.0, 1.0), id="the order does not count"),
+    pytest.param(["a", "b"], ["a", "c", "d"], {}, (1 / 3, 1 / 2), id="some were expected"),
+    pytest.param(["a"], ["a", "a"], {}, (1 / 2, 1.0), id="a repeat that was not expected"),
+    pytest.param(["a", "a"], ["a", "a", "b"], {"mode": "set"}, (1 / 2, 1.0), id="without repeats as sets"),
+    pytest.param(["a"], ["A"], {}, (0.0, 0.0), id="names have case"),
+    pytest.param([], [], {}, (1.0, 1.0), id="nothing at all agrees"),
+    pytest.param([], ["a"], {}, (0.0, 0.0), id="nothing expected"),
+    pytest.param(["a"], [], {}, (0.0, 0.0), id="nothing called"),
+]
+
+
+@pytest.mark.parametrize(("expected", "names", "params", "found"), F1)
+def test_tool_call_f1_scores(expected: list[str], names: list[str], params: Any, found: tuple[float, float]) -> None:
+    score = evaluate("code_tool_call_f1", [call(name) for name in names], expected_tools=expected, **params)
+    precision, recall = found
+    assert score.detail == {"precision": precision, "recall": recall}
+    assert score.value == pytest.approx(2 * precision * recall / (precision + recall) if precision else 0.0)
+    assert score.passed is None
+
+
+def test_tool_call_f1_can_be_a_gate() -> None:
+    assert evaluate("code_tool_call_f1", [call("a")], expected_tools=["a"], threshold=0.8).passed is True
+
+
+@pytest.mark.parametrize("metric", ["code_tool_call_order", "code_tool_call_f1"])
+def test_expected_tools_are_needed_from_somewhere(metric: str) -> None:
+    assert evaluate(metric, None).detail == {"reason": "missing:tool_calls"}
+    assert evaluate(metric, []).detail == {"reason": "missing:expected_tools"}
+    assert evaluate(metric, [], {"expected_tools": 5}).error_type == "invalid_reference"
+
+
+REQUIRED = {
+    "code_tool_was_called": {"tool": "a"},
+    "code_tool_call_count": {"tool": "a", "count": 1},
+    "code_tool_argument_matches": {"tool": "a", "argument": "x", "expected": 1},
+    "code_tool_result_contains": {"tool": "a", "expected": "x"},
+    "code_no_tools_called": {},
+}
+
+
+@pytest.mark.parametrize("metric", REQUIRED)
+def test_unknown_calls_are_skipped_and_missing_parameters_an_error(metric: str) -> None:
+    params = REQUIRED[metric]
+    assert evaluate(metric, None, **params).detail == {"reason": "missing:tool_calls"}
+    for name in params.keys() - {"count"}:
+        rest = {key: value for key, value in params.items() if key != name}
+        assert evaluate(metric, [call("a")], **rest).error_type == "missing_parameter"
+
+
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [
+        ("code_tool_was_called", {"tool": ""}),
+        ("code_tool_was_called", {"tool": "a", "tools": ["a"]}),
+        ("code_tool_call_count", {"tool": "a", "count": -1}),
+        ("code_tool_call_f1", {"mode": "bag"}),
+        ("code_has_matching_span", {"query": "execute_tool"}),
+    ],
+)
+def test_values_that_are_not_allowed_are_refused_when_the_metric_is_built(metric: str, params: dict[str, Any]) -> None:
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric(metric, **params)
+
+
+# --- spans
+
+SPANS = [
+    {"id": "1", "name": "invoke_agent planner", "duration_s": 9.0, "attributes": {"gen_ai.operation.name": "invoke_agent"}},
+    {"id": "2", "parent": "1", "name": "chat", "duration_s": 2.0, "attributes": {"stream": True, "reasons": ["stop"]}},
+    {"id": "3", "parent": "1", "name": "execute_tool search", "duration_s": 6.0, "attributes": {"code": 200, "cached": "true"}},
+    {"id": "4", "parent": "3", "name": "HTTP GET", "duration_s": 5.5, "attributes": {"url.path": "/v1"}},
+    {"id": "5", "parent": "4", "name": "connect"},
+]
+
+
+def matches(query: dict[str, Any], spans: list[dict[str, Any]] | None = None) -> int:
+    turn = oa.Turn.from_dict({"spans": SPANS if spans is None else spans})
+    score = oa.get_metric("code_has_matching_span", query=query).evaluate(turn)
+    assert score.status == "ok", score.explanation
+    assert score.passed is (score.detail["matches"] > 0)
+    return score.detail["matches"]
+
+
+QUERIES = [
+    pytest.param({}, 5, id="no condition matches every span"),
+    pytest.param({"name_equals": "chat"}, 1, id="a name"),
+    pytest.param({"name_equals": "Chat"}, 0, id="a name in another case"),
+    pytest.param({"name_contains": "e"}, 3, id="a part of names"),
+    pytest.param({"name_matches_regex": "t$"}, 2, id="a pattern at the end"),
+    pytest.param({"name_matches_regex": "(?i)http"}, 1, id="a pattern anywhere"),
+    pytest.param({"has_attributes": {"code": 200}}, 1, id="a number"),
+    pytest.param({"has_attributes": {"code": "200"}}, 1, id="a number as text"),
+    pytest.param({"has_attributes": {"code": 200.0}}, 1, id="the same number"),
+    pytest.param({"has_attributes": {"stream": True}}, 1, id="a boolean"),
+    pytest.param({"has_attributes": {"stream": "True"}}, 1, id="a boolean as text"),
+    pytest.param({"has_attributes": {"cached": True}}, 1, id="text as a boolean"),
+    pytest.param({"has_attributes": {"stream": False}}, 0, id="the other boolean"),
+    pytest.param({"has_attributes": {"stream": 1}}, 0, id="a number is no boolean"),
+    pytest.param({"has_attributes": {"reasons": ["stop"]}}, 1, id="a list"),
+    pytest.param({"has_attributes": {"reasons": '["stop"]'}}, 1, id="a list as text"),
+    pytest.param({"has_attributes": {"code": 200, "cached": "no"}}, 0, id="all attributes are needed"),
+    pytest.param({"has_attributes": {}}, 5, id="no attributes are needed"),
+    pytest.param({"has_attribute_keys": ["code", "cached"]}, 1, id="keys"),
+    pytest.param({"has_attribute_keys": ["code", "url.path"]}, 0, id="keys that no span has together"),
+    pytest.param({"min_duration_s": 5.5}, 3, id="a duration at the lower bound"),
+    pytest.param({"max_duration_s": 5.5}, 2, id="a duration at the upper bound, where it is known"),
+    pytest.param({"min_duration_s": 0}, 4, id="an unknown duration has no bound"),
+    pytest.param({"min_child_count": 2}, 1, id="two children"),
+    pytest.param({"max_child_count": 0}, 2, id="no children"),
+    pytest.param({"some_child_matches": {"name_equals": "HTTP GET"}}, 1, id="some child"),
+    pytest.param({"all_children_match": {"name_equals": "HTTP GET"}}, 3, id="all children, or none there"),
+    pytest.param({"no_child_matches": {"name_equals": "HTTP GET"}}, 4, id="no child"),
+    pytest.param({"some_descendant_matches": {"name_equals": "connect"}}, 3, id="some descendant"),
+    pytest.param({"all_descendants_match": {"name_matches_regex": "^(connect|HTTP GET)$"}}, 4, id="all descendants"),
+    pytest.param({"no_descendant_matches": {"name_equals": "connect"}}, 2, id="no descendant"),
+    pytest.param(
+        {"some_descendant_matches": {"name_equals": "connect"}, "stop_recursing_when": {"name_equals": "HTTP GET"}},
+        1,
+        id="a span that stops hides what is below it",
+    ),
+    pytest.param(
+        {"some_descendant_matches": {"name_equals": "HTTP GET"}, "stop_recursing_when": {"name_equals": "HTTP GET"}},
+        0,
+        id="a span that stops is left out itself",
+    ),
+    pytest.param(
+        {"all_descendants_match": {"name_equals": "chat"}, "stop_recursing_when": {"name_contains": "tool"}},
+        3,
+        id="what is left out need not match",
+    ),
+    pytest.param({"stop_recursing_when": {"name_equals": "chat"}}, 5, id="stopping alone is no condition"),
+    pytest.param({"some_ancestor_matches": {"name_equals": "execute_tool search"}}, 2, id="some ancestor"),
+    pytest.param({"all_ancestors_match": {"name_contains": "planner"}}, 3, id="all ancestors, or none there"),
+    pytest.param({"no_ancestor_matches": {"name_equals": "HTTP GET"}}, 4, id="no ancestor"),
+    pytest.param({"min_depth": 2}, 2, id="two ancestors at least"),
+    pytest.param({"max_depth": 1}, 3, id="one ancestor at most"),
+    pytest.param({"not": {"name_contains": "e"}}, 2, id="not"),
+    pytest.param({"and": [{"name_contains": "t"}, {"min_depth": 1}]}, 3, id="and"),
+    pytest.param({"and": []}, 5, id="and of nothing"),
+    pytest.param({"or": [{"name_equals": "chat"}, {"name_equals": "connect"}]}, 2, id="or"),
+    pytest.param({"or": []}, 0, id="or of nothing"),
+    pytest.param({"and": [{"or": [{"name_equals": "chat"}, {"min_depth": 3}]}], "max_child_count": 0}, 2, id="or below and"),
+    pytest.param({"or": [{"name_equals": "chat"}], "name_equals": None}, 1, id="null is no condition"),
+]
+
+
+@pytest.mark.parametrize(("query", "count"), QUERIES)
+def test_a_span_query_matches(query: dict[str, Any], count: int) -> None:
+    assert matches(query) == count
+    assert matches({"and": [query]}) == count
+    assert matches({"not": query}) == 5 - count
+    assert matches(query, SPANS[::-1]) == count
+
+
+def test_the_first_span_that_matches_is_named() -> None:
+    score = oa.get_metric("code_has_matching_span", query={"name_contains": "t"}).evaluate(oa.Turn.from_dict({"spans": SPANS}))
+    assert score.detail == {"matches": 4, "span_id": "1", "span_name": "invoke_agent planner"}
+    assert oa.get_metric("code_has_matching_span", query={}).evaluate(oa.Turn()).detail == {"matches": 0}
+
+
+BAD_QUERIES = [
+    pytest.param({"name": "x"}, "query.name", id="an unknown condition"),
+    pytest.param({"not": {"and": [{}, {"depth": 1}]}}, "query.not.and[1].depth", id="an unknown condition far below"),
+    pytest.param({"or": [{}], "min_depth": 1}, "query.or", id="or beside another condition"),
+    pytest.param({"or": {}}, "query.or", id="or of an object"),
+    pytest.param({"not": [{}]}, "query.not", id="not of a list"),
+    pytest.param({"name_contains": 5}, "query.name_contains", id="a name that is no text"),
+    pytest.param({"min_depth": True}, "query.min_depth", id="a bound that is no number"),
+    pytest.param({"max_duration_s": float("nan")}, "query.max_duration_s", id="a bound that is not a number"),
+    pytest.param({"has_attributes": ["x"]}, "query.has_attributes", id="attributes that are no object"),
+    pytest.param({"has_attribute_keys": "x"}, "query.has_attribute_keys", id="keys that are no list"),
+    pytest.param({"name_matches_regex": "(?=x)"}, "pattern", id="a pattern that cannot be searched in bounded time"),
+    pytest.param({5: 1}, "query.5", id="a condition that is no text"),
+]
+
+
+@pytest.mark.parametrize("spans", [SPANS, []], ids=["spans", "no spans"])
+@pytest.mark.parametrize(("query", "where"), BAD_QUERIES)
+def test_a_query_that_cannot_be_asked_is_an_error(query: Any, where: str, spans: list[Any]) -> None:
+    turn = oa.Turn.from_dict({"spans": spans})
+    try:
+        score = oa.get_metric("code_has_matching_span", query=query).evaluate(turn)
+    except oa.ConfigError:
+        assert query == {5: 1}
+        return
+    assert (score.status, score.error_type) == ("error", "invalid_pattern" if where == "pattern" else "invalid_query")
+    assert score.explanation.startswith(where)
+
+
+def test_a_query_can_be_deep_but_not_without_end() -> None:
+    query: dict[str, Any] = {}
+    for _ in range(50):
+        query = {"not": query}
+    assert matches(query) == 5
+    score = oa.get_metric("code_has_matching_span", query={"not": query}).evaluate(oa.Turn())
+    assert score.error_type == "invalid_query"
+
+
+@pytest.mark.parametrize(
+    ("parents", "depths"),
+    [
+        pytest.param({"a": "a"}, {"a": 0}, id="a span that is its own parent"),
+        pytest.param({"a": "b", "b": "a"}, {"a": 0, "b": 1}, id="two spans in a circle"),
+        pytest.param({"t": "a", "a": "c", "b": "a", "c": "b"}, {"t": 1, "a": 0, "b": 1, "c": 2}, id="a span below a circle"),
+        pytest.param({"a": "gone", "b": "a"}, {"a": 0, "b": 1}, id="a parent that is not there"),
+        pytest.param({"b": "a", "a": None}, {"a": 0, "b": 1}, id="a child before its parent"),
+    ],
+)
+def test_broken_trees_have_depths(parents: dict[str, str | None], depths: dict[str, int]) -> None:
+    spans = [{"id": name, "name": name, "parent": parent} for name, parent in parents.items()]
+    for name, depth in depths.items():
+        assert matches({"name_equals": name, "min_depth": depth, "max_depth": depth}, spans) == 1
+
+
+@pytest.mark.parametrize("shape", ["a chain", "a star", "a circle"])
+def test_many_spans_are_asked_in_one_pass(shape: str) -> None:
+    def parent(index: int) -> str:
+        return {"a chain": str(index - 1), "a star": "0", "a circle": str((index - 1) % 10_000)}[shape]
+
+    spans = [SpanInfo(str(index), parent(index), "x" if index else "top") for index in range(10_000)]
+    deepest = {"some_descendant_matches": {"name_equals": "x"}}
+    for _ in range(8):
+        deepest = {"some_descendant_matches": deepest, "no_ancestor_matches": {"name_equals": "y"}}
+    started = time.thread_time()
+    score = oa.get_metric("code_has_matching_span", query=deepest).evaluate(oa.Turn(spans=spans))
+    assert score.passed is (shape != "a star")
+    assert time.thread_time() - started < 5
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from("ab")), min_size=1, max_size=9))
+def test_relatives_are_those_of_a_graph_library(rows: list[tuple[int, str]]) -> None:
+    tree = networkx.DiGraph()
+    spans = []
+    for index, (parent, name) in enumerate(rows):
+        above = parent if parent < index else None
+        spans.append({"id": str(index), "name": name, "parent": None if above is None else str(above)})
+        tree.add_node(index)
+        if above is not None:
+            tree.add_edge(above, index)
+    named = {index for index, (_, name) in enumerate(rows) if name == "a"}
+    relations = {"child": tree.successors, "descendant": lambda n: networkx.descendants(tree, n), "ancestor": lambda n: networkx.ancestors(tree, n)}  # fmt: skip
+    for word, plural in (("child", "all_children_match"), ("descendant", "all_descendants_match"), ("ancestor", "all_ancestors_match")):  # fmt: skip
+        found = {node: set(relations[word](node)) for node in tree}
+        asked = {"name_equals": "a"}
+        assert matches({f"some_{word}_matches": asked}, spans) == sum(bool(near & named) for near in found.values())
+        assert matches({plural: asked}, spans) == sum(near <= named for near in found.values())
+        assert matches({f"no_{word}_matches": asked}, spans) == sum(not near & named for near in found.values())
+
+
+# --- any turn
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text("aAé1 ", max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
+NAMES = st.sampled_from(["a", "A", "b", ""])
+CALLS = st.lists(
+    st.builds(
+        ToolCall,
+        NAMES,
+        st.none() | st.dictionaries(st.sampled_from("ab"), VALUES, max_size=2),
+        VALUES,
+        st.none() | st.just(ErrorInfo()),
+        st.none() | st.floats(0, 9),
+    ),
+    max_size=5,
+)
+SPAN_LISTS = st.lists(
+    st.builds(
+        SpanInfo,
+        st.sampled_from("1234"),
+        st.none() | st.sampled_from("12345"),
+        st.none() | NAMES,
+        st.none() | st.floats(0, 9),
+        st.dictionaries(st.sampled_from("ab"), VALUES, max_size=2),
+    ),
+    max_size=6,
+)
+CONDITIONS = st.one_of(
+    st.dictionaries(st.sampled_from(["name_equals", "name_contains", "name_matches_regex"]), NAMES, max_size=2),
+    st.dictionaries(
+        st.sampled_from(["min_depth", "max_depth", "min_child_count", "max_duration_s"]), st.integers(0, 3), max_size=2
+    ),
+    st.fixed_dictionaries({"has_attributes": st.dictionaries(st.sampled_from("ab"), VALUES, max_size=2)}),
+    st.fixed_dictionaries({"wrong": VALUES}),
+)
+SPAN_QUERIES = st.recursive(
+    CONDITIONS,
+    lambda inner: st.one_of(
+        st.dictionaries(
+            st.sampled_from(["not", "some_child_matches", "all_descendants_match", "no_ancestor_matches", "stop_recursing_when"]),
+            inner,
+            max_size=2,
+        ),
+        st.dictionaries(st.sampled_from(["and", "or"]), st.lists(inner, max_size=2), max_size=2),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(calls=st.none() | CALLS, spans=SPAN_LISTS, value=VALUES, expected=st.lists(NAMES, max_size=3), query=SPAN_QUERIES)
+def test_any_turn_has_a_score_in_range_that_is_always_the_same(
+    calls: Any, spans: Any, value: Any, expected: list[str], query: dict[str, Any]
+) -> None:
+    turn = oa.Turn(tool_calls=calls, spans=spans)
+    before = copy.deepcopy(turn.to_dict())
+    for metric, params in {
+        **REQUIRED,
+        "code_tool_argument_matches": {"tool": "a", "argument": "a", "expected": value},
+        "code_tool_call_order": {"expected": expected},
+        "code_tool_call_f1": {"expected_tools": expected},
+        "code_has_matching_span": {"query": query},
+    }.items():
+        score = oa.get_metric(metric, **params).evaluate(turn)
+        assert score.status in ("ok", "skipped") or score.error_type == "invalid_query", score
+        assert score.value is None or 0 <= score.value <= 1
+        assert oa.get_metric(metric, **params).evaluate(turn) == score
+    assert turn.to_dict() == before
+
+
 @pytest.mark.parametrize(
     "metric", ["code_tool_success", "code_tool_efficiency", "code_tool_selection", "code_tool_arguments", "code_tool_correctness"]
 )
@@ -310,6 +780,15 @@ def test_odd_names_and_results_are_no_error(metric: str, odd: Any) -> None:
         ("agenteval:ToolArgumentsMetric", "code_tool_arguments"),
         ("agenteval:ToolSelectionMetric", "code_tool_selection"),
         ("trusys:tool-correctness", "code_tool_correctness"),
+        ("hpd:ToolWasCalledEvaluator", "code_tool_was_called"),
+        ("hpd:ToolCallCountEvaluator", "code_tool_call_count"),
+        ("hpd:ToolArgumentMatchesEvaluator", "code_tool_argument_matches"),
+        ("hpd:ToolResultContainsEvaluator", "code_tool_result_contains"),
+        ("hpd:NoToolsCalledEvaluator", "code_no_tools_called"),
+        ("hpd:ToolCallOrderEvaluator", "code_tool_call_order"),
+        ("hpd:ToolCallF1Evaluator", "code_tool_call_f1"),
+        ("hpd:HasMatchingSpanEvaluator", "code_has_matching_span"),
+        ("hpd:SpanQuery", "code_has_matching_span"),
     ],
 )
 def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:

@@ -1,0 +1,587 @@
+"""Finding code and its language; running it, and that nothing gets out of where it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import otel_agenteval as oa
+from otel_agenteval.metrics import _code, _sandbox
+from otel_agenteval.registry import MetricError, get_metric
+
+NAMES = ("code_code_language", "code_contains_code_language", "code_code_execution")
+
+
+def evaluate(metric: str, output: str, **params: Any) -> oa.Score:
+    return get_metric(metric, **params).evaluate(oa.Turn(output=output))
+
+
+def fenced(code: str, info: str = "python") -> str:
+    return f"Here you are:\n\n```{info}\n{code}\n```\n\nHope that helps."
+
+
+# --- where code is
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [
+        pytest.param("```python\nx = 1\n```", [("x = 1\n", "python")], id="one block"),
+        pytest.param(
+            "a\n```js\nf()\n```\nb\n~~~\ng()\n~~~\n", [("f()\n", "javascript"), ("g()\n", None)], id="two, of both fences"
+        ),
+        pytest.param("```python\nx = 1", [("x = 1\n", "python")], id="one that nothing closes"),
+        pytest.param("````md\n```python\nx\n```\n````", [("```python\nx\n```\n", "md")], id="a fence inside a longer one"),
+        pytest.param("~~~py\n```\n~~~", [("```\n", "python")], id="a fence of the other kind inside"),
+        pytest.param("```python\nx\n``` and so on\n```", [("x\n``` and so on\n", "python")], id="only a bare fence closes"),
+        pytest.param(
+            "1. Run\n   ```sh\n   ls\n     -l\n   ```", [("ls\n  -l\n", "bash")], id="one in a list, without the list's indent"
+        ),
+        pytest.param("```python\r\nx = 1\r\n```\r\n", [("x = 1\n", "python")], id="lines as Windows ends them"),
+        pytest.param("```python\n\n```\n```py\n \n```", [], id="empty ones are none"),
+        pytest.param("```\n```", [], id="an empty one without a name is none"),
+        pytest.param("Use ```x = 1``` here.", [], id="code within a line is none"),
+        pytest.param("x = 1\n```\n```", [], id="with a fence, nothing outside counts"),
+        pytest.param("def f():\n    pass", [("def f():\n    pass", None)], id="without one, the text if it is code"),
+        pytest.param("hello", [], id="and none if it is not"),
+        pytest.param("", [], id="and none if there is no text"),
+    ],
+)
+def test_code_is_what_stands_in_fences(output: str, found: list[tuple[str, str | None]]) -> None:
+    assert [(block.text, block.label) for block in _code.code_blocks(output)] == found
+
+
+@pytest.mark.parametrize(
+    ("info", "label"),
+    [
+        ("python", "python"), ("Python", "python"), ("py", "python"), ("py title=main.py", "python"), ("python,ignore", "python"),
+        ("{.python}", "python"), ("python:main.py", "python"), ("language-python", "python"), (" JS ", "javascript"), ("ts", "typescript"),
+        ("sh", "bash"), ("yml", "yaml"), ("c++", "cpp"), ("C#", "csharp"), ("golang", "go"), ("rb", "ruby"), ("rs", "rust"),
+        ("brainfuck", "brainfuck"), ("", None), ("{}", None),
+    ],
+)  # fmt: skip
+def test_the_word_after_the_fence_names_the_language(info: str, label: str | None) -> None:
+    (block,) = _code.code_blocks(f"```{info}\nx\n```")
+    assert block.label == label
+
+
+PROSE = "The capital of France is Paris. It has been so for a long time.\n\nAsk me anything else: I am here to help."
+
+
+@pytest.mark.parametrize(
+    ("output", "language"),
+    [
+        pytest.param('{"a": 1}', "json", id="a JSON object"),
+        pytest.param(" [1, 2]\n", "json", id="a JSON array"),
+        pytest.param("SELECT name FROM users WHERE id = 1", "sql", id="a query"),
+        pytest.param("x = 5", "python", id="an assignment"),
+        pytest.param("import os\nprint(os.getcwd())", "python", id="statements"),
+        pytest.param("const a = 1;\nconsole.log(a);", "javascript", id="two lines with keywords"),
+        pytest.param("#include <stdio.h>\nint main() { return 0; }", "c", id="two lines with keywords of C"),
+        pytest.param("hello", None, id="a word is a Python name"),
+        pytest.param("print(1)", None, id="a bare expression"),
+        pytest.param("Answer: Paris", None, id="a Python annotation"),
+        pytest.param("Name: Bob\nAge: 42", None, id="two of them"),
+        pytest.param("42", None, id="a number is JSON, but no object or array"),
+        pytest.param('"quoted"', None, id="a string too"),
+        pytest.param("const a = 1;", None, id="one line with a keyword"),
+        pytest.param("Select a hotel from the list and book it.", None, id="a sentence that begins like a query"),
+        pytest.param(PROSE, None, id="prose"),
+    ],
+)
+def test_unfenced_text_is_code_only_beyond_doubt(output: str, language: str | None) -> None:
+    found = evaluate("code_contains_code_language", output, language=language or "python")
+    assert (found.passed, found.detail["languages"]) == (language is not None, [language] if language else [])
+
+
+SNIPPETS = {
+    "python": "print(1 + 1)",
+    "json": '{"a": [1, 2]}',
+    "sql": "select * from t",
+    "javascript": "let x = 1",
+    "typescript": "interface User {\n  name: string;\n}\nconst u: User = { name: 'x' };",
+    "java": 'public class Main {\n  public static void main(String[] args) {\n    System.out.println("x");\n  }\n}',
+    "csharp": 'using System;\n\npublic class P {\n  public static void Main() { Console.WriteLine("x"); }\n}',
+    "c": '#include <stdio.h>\n\nint main(void) {\n  printf("x");\n  return 0;\n}',
+    "cpp": "#include <iostream>\n\nint main() {\n  std::cout << 1;\n}",
+    "go": 'package main\n\nimport "fmt"\n\nfunc main() {\n  fmt.Println("x")\n}',
+    "rust": 'fn main() {\n    let mut x = 5;\n    println!("{}", x);\n}',
+    "ruby": 'def greet(name)\n  puts "Hi #{name}"\nend',
+    "php": '<?php\n$x = 1;\necho "$x";',
+    "bash": "cd /srv\nls -la",
+    "kotlin": "fun main() {\n  val x = 1\n  println(x)\n}",
+    "html": "<!DOCTYPE html>\n<div>x</div>",
+    "xml": '<?xml version="1.0"?>\n<a/>',
+    "css": ".a {\n  color: red;\n}",
+    "yaml": "name: x\nversion: y",
+}
+
+
+@pytest.mark.parametrize("language", SNIPPETS)
+def test_a_block_without_a_name_is_known_by_its_code(language: str) -> None:
+    assert evaluate("code_code_language", fenced(SNIPPETS[language], ""), language=language).detail["languages"] == [language]
+
+
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [
+        pytest.param("console.log(1)", "javascript", id="JavaScript that Python could read"),
+        pytest.param("ls -la", "bash", id="a command that Python could read as a difference"),
+        pytest.param("def f(:\n  pass", "python", id="Python with a mistake in it, by its keywords"),
+        pytest.param(">>> 1 + 1\n2", "python", id="a session of Python's"),
+        pytest.param("2", "python", id="a number"),
+        pytest.param("???", None, id="nothing known"),
+        pytest.param("x = '\\d'", "python", id="an escape that the compiler warns about"),
+        pytest.param("x = '\ud800'", None, id="half a character"),
+        pytest.param("x = 1\0", None, id="a character that ends texts elsewhere"),
+        pytest.param("x = " + "(" * 5000, None, id="more brackets than a parser takes"),
+        pytest.param("-" * 90_000 + "1", None, id="deeper than a parser goes"),
+    ],
+)
+def test_odd_code(code: str, language: str | None) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = evaluate("code_code_language", fenced(code, ""), language="python")
+    assert found.detail["languages"] == [language]
+
+
+def test_parsers_see_so_much_and_no_more() -> None:
+    long = "x = 1\n" * 17_000
+    assert evaluate("code_code_language", fenced(long, ""), language="python").detail["languages"] == [None]
+    two = "```\n" + "x = 1\n" * 10_000 + "```\n```\n" + "y = 2\n" * 10_000 + "```\n```\nz = 3\n```"
+    assert evaluate("code_code_language", two, language="python").detail["languages"] == ["python", None, "python"]
+
+
+def test_so_many_blocks_are_looked_at_and_no_more() -> None:
+    found = evaluate("code_code_language", "```\nx\n```\n" * 5_000, language="python")
+    assert len(found.detail["languages"]) == _code.MAX_BLOCKS
+
+
+# --- the two questions about it
+
+PYTHON, SCRIPT, NAMELESS = fenced("x = 1"), fenced("let x = 1", "js"), fenced("x = 1", "")
+
+
+@pytest.mark.parametrize(
+    ("output", "params", "all_of_it", "any_of_it"),
+    [
+        pytest.param(PYTHON, {"language": "python"}, True, True, id="the language"),
+        pytest.param(PYTHON, {"language": "PY"}, True, True, id="another name for it"),
+        pytest.param(SCRIPT, {"language": "python"}, False, False, id="another language"),
+        pytest.param(PYTHON + SCRIPT, {"language": "python"}, False, True, id="both"),
+        pytest.param(PYTHON + NAMELESS, {"language": "python"}, True, True, id="one that must be looked into"),
+        pytest.param(fenced("let x = 1", "python"), {"language": "python"}, True, True, id="the fence is believed"),
+        pytest.param(fenced("x", "haskell"), {"language": "Haskell"}, True, True, id="any name"),
+        pytest.param("no code", {"language": "python"}, False, False, id="no code"),
+        pytest.param("", {"language": "python"}, False, False, id="no words"),
+        pytest.param(fenced(""), {"language": "python"}, False, False, id="an empty block"),
+    ],
+)
+def test_all_code_or_any_code_in_a_language(output: str, params: dict[str, Any], all_of_it: bool, any_of_it: bool) -> None:
+    for metric, passed in (("code_code_language", all_of_it), ("code_contains_code_language", any_of_it)):
+        found = evaluate(metric, output, **params)
+        assert (found.passed, found.value, found.type) == (passed, float(passed), "boolean")
+        assert evaluate(metric, output, inverse=True, **params).passed is not passed
+
+
+def test_the_fence_need_not_be_believed() -> None:
+    wrong = fenced("const x = () => { return 1 }", "python")
+    assert evaluate("code_code_language", wrong, language="python").passed is True
+    assert evaluate("code_code_language", wrong, language="python", detector="heuristic").passed is False
+    assert evaluate("code_code_language", wrong, language="js", detector="heuristic").passed is True
+
+
+@pytest.mark.parametrize("metric", NAMES[:2])
+def test_a_language_is_required_when_evaluated_and_checked_when_built(metric: str) -> None:
+    assert get_metric(metric).evaluate(oa.Turn(output="x")).error_type == "missing_parameter"
+    for wrong in ("", None, 3):
+        with pytest.raises(oa.ConfigError):
+            get_metric(metric, language=wrong)
+
+
+# --- running it: everywhere
+
+
+def run(output: str, sandbox: str | None = "auto", **params: Any) -> oa.Score:
+    return evaluate("code_code_execution", output, sandbox=sandbox, **params)
+
+
+@pytest.fixture(params=["monty", "bubblewrap"])
+def sandbox(request: pytest.FixtureRequest) -> str:
+    if request.param not in _sandbox.usable():
+        pytest.skip(f"{request.param} does not work on this machine")
+    return str(request.param)
+
+
+def test_nothing_runs_unless_a_sandbox_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sandbox, "run", lambda *args: pytest.fail("it ran"))
+    monkeypatch.setattr(_sandbox, "usable", lambda: pytest.fail("it was tried out"))
+    for output in (PYTHON, "no code"):
+        found = get_metric("code_code_execution").evaluate(oa.Turn(output=output))
+        assert (found.status, found.detail) == ("skipped", {"reason": "no_sandbox"})
+
+
+def test_nothing_runs_where_no_sandbox_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sandbox, "run", lambda *args: pytest.fail("it ran"))
+    monkeypatch.setattr(_sandbox, "usable", tuple)
+    assert run(PYTHON).detail == {"reason": "no_sandbox"}
+    for name in ("monty", "bubblewrap"):
+        assert run(PYTHON, name).error_type == "sandbox_unavailable"
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)
+    missing = run(PYTHON, "monty")
+    assert (missing.error_type, "[code]" in (missing.explanation or "")) == ("MissingExtra", True)
+
+
+def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sandbox, "usable", lambda: ("bubblewrap", "monty"))
+    monkeypatch.setattr(_sandbox, "run", lambda name, *args: _sandbox.Outcome(0, "", timed_out=False))
+    assert run(PYTHON).detail["sandbox"] == "bubblewrap"
+
+
+@pytest.mark.parametrize(
+    ("params", "allowed"),
+    [
+        ({"language": "py"}, True), ({"language": "javascript"}, False), ({"sandbox": "none"}, False), ({"sandbox": None}, True),
+        ({"timeout_s": 0}, False), ({"timeout_s": 61}, False), ({"timeout_s": 60}, True), ({"block": "second"}, False),
+    ],
+)  # fmt: skip
+def test_parameters_are_checked_when_built(params: dict[str, Any], allowed: bool) -> None:
+    if allowed:
+        get_metric("code_code_execution", **params)
+    else:
+        with pytest.raises(oa.ConfigError):
+            get_metric("code_code_execution", **params)
+
+
+# --- running it: in each sandbox
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [
+        pytest.param("print(1 + 1)", 0, id="all is well"),
+        pytest.param("def f(x):\n    return x + 1\n\nassert f(1) == 2", 0, id="an assertion that holds"),
+        pytest.param("assert 1 == 2", 1, id="one that does not"),
+        pytest.param("1 / 0", 1, id="an exception"),
+        pytest.param("def f(:", 1, id="no syntax"),
+        pytest.param("import no_such_module_anywhere", 1, id="a module that is not there"),
+        pytest.param("raise NotImplementedError('later')", 1, id="work left undone"),
+        pytest.param("import sys\nsys.exit(0)", 0, id="an exit that is fine"),
+        pytest.param(
+            "import sys\n\n\ndef main():\n    return 3\n\n\nif __name__ == '__main__':\n    sys.exit(main())",
+            3,
+            id="one that is not",
+        ),
+        pytest.param("exit('no')", 1, id="an exit with a message"),
+        pytest.param("raise SystemExit", 0, id="an exit by exception"),
+        pytest.param("try:\n    exit(2)\nexcept SystemExit:\n    pass", 0, id="an exit that is caught"),
+        pytest.param("name = '\u00fc'\nimport sys; sys.exit(4 if name else 5)", 4, id="an exit after letters of two bytes"),
+        pytest.param("x = '\\d'", 0, id="an escape that the compiler warns about"),
+    ],
+)
+def test_a_program_passes_when_it_ends_well(sandbox: str, code: str, exit_code: int) -> None:
+    found = run(fenced(code), sandbox, timeout_s=20)
+    assert (found.passed, found.value) == (exit_code == 0, float(exit_code == 0))
+    assert (found.detail["exit_code"], found.detail["timed_out"], found.detail["sandbox"]) == (exit_code, False, sandbox)
+
+
+def test_what_went_wrong_is_told_but_not_all_of_it(sandbox: str) -> None:
+    assert "ZeroDivisionError" in run(fenced("1 / 0"), sandbox).detail["stderr"]
+    long = run(fenced("raise ValueError('x' * 100_000)"), sandbox)
+    assert len(long.detail["stderr"]) == 1_000
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["just words", "", fenced("let x = 1", "js"), fenced("SELECT 1", "sql"), fenced(" ")],
+    ids=["words", "none", "js", "sql", "blank"],
+)
+def test_without_python_nothing_runs_and_it_fails(sandbox: str, output: str) -> None:
+    found = run(output, sandbox)
+    assert (found.status, found.passed, found.detail) == ("ok", False, {})
+
+
+TWO = fenced("x = 1") + fenced("rm -rf /", "sh") + fenced("assert x == 1")
+
+
+@pytest.mark.parametrize(
+    ("output", "block", "passed"),
+    [
+        pytest.param(TWO, "first", True, id="the first"),
+        pytest.param(TWO, "last", False, id="the last, which needs the first"),
+        pytest.param(TWO, "all", True, id="all, as one program"),
+        pytest.param(fenced("assert False") + fenced("x = 1"), "last", True, id="the last, whatever the first does"),
+        pytest.param(fenced("x = 1") + fenced("assert False"), "all", False, id="all, one of which fails"),
+        pytest.param("import math\nassert math.floor(1.5) == 1", "first", True, id="the whole text, without a fence"),
+        pytest.param(fenced("x = 1", ""), "first", True, id="a block without a name"),
+    ],
+)
+def test_which_block_runs(sandbox: str, output: str, block: str, passed: bool) -> None:
+    assert run(output, sandbox, block=block).passed is passed
+
+
+def test_a_program_reads_what_it_is_given(sandbox: str) -> None:
+    code = fenced("assert input() == 'one'\nassert input('more? ') == 'two'")
+    assert run(code, sandbox, stdin="one\ntwo\n").passed is True
+    assert run(code, sandbox, stdin="one\n").passed is False
+    assert run(code, sandbox).passed is False
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("while True:\n    pass", id="an endless loop"),
+        pytest.param("import time\ntime.sleep(1000)", id="an endless sleep"),
+        pytest.param("import time\nwhile True:\n    time.sleep(0.01)", id="endless short sleeps"),
+        pytest.param("while True:\n    print('x' * 100_000)", id="endless output"),
+        pytest.param("while True:\n    try:\n        1 / 0\n    except Exception:\n        pass", id="endless exceptions"),
+    ],
+)
+def test_what_never_ends_is_ended(sandbox: str, code: str) -> None:
+    found = run(fenced(code), sandbox, timeout_s=0.5)
+    assert (found.passed, found.detail["timed_out"], found.detail["exit_code"]) == (False, True, None)
+    assert _left_over() == []
+
+
+def _left_over() -> list[str]:
+    """Processes of ours that a sandbox should have ended."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            words = " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        if "main.py" in words or "bwrap" in words or "monty" in words:
+            found.append(words)
+    return found
+
+
+# --- walls
+
+
+def never_well(found: oa.Score) -> bool:
+    """It failed, or monty said that it does not even know such a thing."""
+    return found.passed is False or (found.error_type == "unsupported_program" and found.value is None)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("open('/etc/passwd').read()", id="a file of the system"),
+        pytest.param("import os\nassert os.listdir('/root') is not None", id="a home"),
+        pytest.param("import os\nassert os.listdir('/home')", id="other homes"),
+        pytest.param(
+            "from pathlib import Path\nPath('/proc/1/environ').read_bytes().index(b'PYTEST')", id="the environment of a process"
+        ),
+        pytest.param("open('/usr/escaped', 'w')", id="a new file in the system"),
+        pytest.param("open('/main.py', 'w')", id="its own text"),
+        pytest.param("open('/dev/escaped', 'w')", id="a new device"),
+        pytest.param("import os\nos.mkdir('/escaped')", id="a new folder"),
+        pytest.param("import os\nos.setuid(0)", id="to be root"),
+        pytest.param("import os\nos.chroot('/tmp')", id="another root"),
+        pytest.param("import os\nassert os.getuid() == 0", id="being root"),
+        pytest.param("import ctypes\nassert ctypes.CDLL(None).unshare(0x10000000) == 0", id="a namespace of its own"),
+        pytest.param(
+            "import ctypes\nassert ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, None) == 0", id="a mount of its own"
+        ),
+        pytest.param("import os\nassert len(os.listdir('/proc/self/fd')) > 4", id="open files of ours"),
+        pytest.param("import os\nassert [p for p in os.listdir('/proc') if p.isdigit() and int(p) > 50]", id="other processes"),
+        pytest.param("import os\nos.kill(os.getppid() + 100, 9)", id="the end of another process"),
+        pytest.param("import otel_agenteval", id="our own package"),
+    ],
+)
+def test_there_is_no_way_out(sandbox: str, code: str) -> None:
+    assert never_well(run(fenced(code), sandbox, timeout_s=20))
+
+
+def test_the_environment_stays_outside(sandbox: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_SECRET", "hush")
+    assert never_well(run(fenced("import os\nassert 'hush' in str(dict(os.environ))"), sandbox))
+
+
+def test_what_is_written_stays_inside(sandbox: str) -> None:
+    name = f"/tmp/escaped-{uuid.uuid4().hex}"
+    run(fenced(f"with open('{name}', 'w') as file:\n    file.write('x')"), sandbox)
+    assert not Path(name).exists()
+
+
+def test_there_is_no_network(sandbox: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        port = server.getsockname()[1]
+        assert never_well(run(fenced(f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 1)"), sandbox))
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("import os\nwhile True:\n    os.fork()", id="processes that double"),
+        pytest.param("import os, time\nfor _ in range(200):\n    if os.fork() == 0:\n        time.sleep(60)", id="many processes"),
+        pytest.param("import threading, time\nfor _ in range(200):\n    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+                     id="many threads"),
+        pytest.param("x = 'a' * (4 * 2**30)", id="much memory at once"),
+        pytest.param("x = []\nwhile True:\n    x.append('a' * 1_000_000)", id="much memory bit by bit"),
+        pytest.param("x = 10 ** 10 ** 10", id="a large number"),
+        pytest.param("def f():\n    return f()\nf()", id="a call without end"),
+        pytest.param("for i in range(10_000):\n    with open(f'/tmp/{i}', 'w') as file:\n        file.write('x' * 900_000)", id="many files"),
+        pytest.param("with open('/tmp/x', 'w') as file:\n    file.write('x' * 10_000_000)", id="a large file"),
+        pytest.param("import ctypes\nctypes.string_at(0)", id="a crash"),
+    ],
+)  # fmt: skip
+def test_what_grows_without_end_is_stopped(sandbox: str, code: str) -> None:
+    assert never_well(run(fenced(code), sandbox, timeout_s=4))
+    assert _left_over() == []
+
+
+def test_what_is_left_behind_ends_with_the_program(sandbox: str) -> None:
+    run(fenced("import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(600)"), sandbox)
+    assert _left_over() == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("def g():\n    yield 1", id="generators"),
+        pytest.param("class A(dict):\n    pass", id="inheritance"),
+        pytest.param("import heapq", id="a module"),
+        pytest.param("from collections import OrderedDict", id="a name in a module"),
+        pytest.param("import sys\nsys.stdin.read()", id="an attribute of a module"),
+        pytest.param("compile('1', '', 'eval')", id="a built-in"),
+        pytest.param("raise SystemExit(2)", id="an exit code by exception"),
+    ],
+)
+def test_what_monty_lacks_is_no_fault_of_the_program(code: str) -> None:
+    if "monty" not in _sandbox.usable():
+        pytest.skip("monty does not work on this machine")
+    found = run(fenced(code), "monty")
+    assert (found.status, found.error_type, found.value) == ("error", "unsupported_program", None)
+
+
+# --- trying it out
+
+OPEN_DOOR = """#!{python} -I
+import json, os, sys
+args = sys.argv[1:]
+code = os.read(int(args[args.index("--ro-bind-data") + 1]), 1 << 20)
+try:
+    exec(code)
+    exit_code = 0
+except BaseException:
+    exit_code = 1
+os.write(int(args[args.index("--json-status-fd") + 1]), json.dumps({{"exit-code": exit_code}}).encode())
+"""
+
+
+@pytest.fixture
+def other_bwrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Puts another program in the place of bubblewrap, where an unprivileged user can run it."""
+    _sandbox.usable.cache_clear()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+
+        def place(text: str) -> None:
+            path = Path(folder, "bwrap")
+            path.write_text(text, encoding="utf-8")
+            path.chmod(0o755)
+            monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+        yield place
+    _sandbox.usable.cache_clear()
+
+
+needs_linux = pytest.mark.skipif(
+    sys.platform != "linux" or not Path("/usr/bin/python3").exists(), reason="bubblewrap is for Linux"
+)
+
+
+@needs_linux
+def test_a_sandbox_without_walls_is_not_used(other_bwrap: Any) -> None:
+    other_bwrap(OPEN_DOOR.format(python="/usr/bin/python3"))
+    assert _sandbox.run("bubblewrap", "print(1)", "", 20).exit_code == 0  # it runs programs, and that is all
+    assert "bubblewrap" not in _sandbox.usable()
+    assert run(PYTHON, "bubblewrap").error_type == "sandbox_unavailable"
+
+
+@needs_linux
+def test_a_sandbox_that_does_not_start_is_not_used(other_bwrap: Any) -> None:
+    other_bwrap("#!/bin/sh\nexit 1\n")
+    assert "bubblewrap" not in _sandbox.usable()
+    with pytest.raises(MetricError, match="could not start"):
+        _sandbox.run("bubblewrap", "print(1)", "", 20)
+
+
+def test_a_machine_without_bubblewrap_has_none(other_bwrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert "bubblewrap" not in _sandbox.usable()
+
+
+def test_monty_without_its_worker_is_not_used(other_bwrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MONTY_BIN", "/nonexistent/monty")
+    assert "monty" not in _sandbox.usable()
+
+
+# --- all of them
+
+PARAMS: dict[str, dict[str, Any]] = {
+    "code_code_language": {"language": "python"}, "code_contains_code_language": {"language": "sql"}, "code_code_execution": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", NAMES)
+def test_absent_and_endless_outputs_are_skipped(metric: str) -> None:
+    bound = get_metric(metric, **PARAMS[metric])
+    assert bound.evaluate(oa.Turn()).detail == {"reason": "missing:output"}
+    if metric == "code_code_execution":
+        bound = get_metric(metric, sandbox="auto")
+    assert bound.evaluate(oa.Turn(output="x" * (2**20 + 1))).detail == {"reason": "too_long"}
+
+
+FRAGMENTS = st.lists(
+    st.one_of(
+        st.sampled_from(["```", "~~~", "```py\n", "\n", "{", "}", "x = 1\n", "SELECT ", "(", "'", '"""', ": ", "\\", "\0"]),
+        st.text(),
+    ),
+    max_size=12,
+).map("".join)
+
+
+@pytest.mark.parametrize("metric", NAMES)
+@settings(max_examples=150, deadline=None)
+@given(output=FRAGMENTS)
+def test_any_output_gives_a_score_the_same_one_twice_and_stays_as_it_is(metric: str, output: str) -> None:
+    turn = oa.Turn(output=output)
+    before = json.dumps(turn.to_dict())
+    bound = get_metric(metric, **PARAMS[metric])
+    found = bound.evaluate(turn)
+    assert found.status == ("skipped" if metric == "code_code_execution" else "ok"), found
+    assert found.value in (None, 0.0, 1.0)
+    assert found == bound.evaluate(turn)
+    assert json.dumps(turn.to_dict()) == before
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("trusys:code-execution", "code_code_execution"),
+        ("trusys:code-language", "code_code_language"),
+        ("trusys:contains-code-language", "code_contains_code_language"),
+    ],
+)
+def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
+    assert get_metric(alias).name == name
+    assert get_metric(alias.replace("trusys:", "trusys:not-")).params == {"inverse": True}

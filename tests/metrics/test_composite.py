@@ -1,0 +1,438 @@
+"""Scores made of other scores, from a turn and from scores that exist already; and what is refused when they are built."""
+
+from __future__ import annotations
+
+import json
+import types
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import otel_agenteval as oa
+from otel_agenteval.registry import get_metric
+
+COMBINING = [
+    ("code_composite_mean", {}),
+    ("code_weighted_score", {"weights": [1.0, 2.0]}),
+    ("code_threshold_gate", {"threshold": 0.5}),
+    ("code_not", {}),
+    ("code_policy_must_always_pass", {}),
+    ("code_policy_track_trend", {}),
+]
+
+
+def score(name: str, value: float | None = None, **fields: Any) -> oa.Score:
+    return oa.Score.from_dict({"metric": name, "value": value, "status": "skipped" if value is None else "ok", **fields})
+
+
+def failed(name: str, error_type: str = "boom") -> oa.Score:
+    return score(name, None, status="error", error_type=error_type)
+
+
+def combined(metric: str, *scores: oa.Score, **params: Any) -> oa.Score:
+    return get_metric(metric, **params).combine(scores)
+
+
+# --- the mean
+
+
+@pytest.mark.parametrize(
+    ("scores", "value"),
+    [
+        pytest.param([score("a", 0.5), score("b", 1.0)], 0.75, id="the values over their number"),
+        pytest.param([score("a", 0.5), score("b"), failed("c")], 0.5, id="what has no value is left out"),
+        pytest.param([score("a", 0.0), score("b", 0.5)], 0.25, id="nought counts"),
+        pytest.param([score("a", 1.0, type="boolean"), score("b", 0.0, type="boolean")], 0.5, id="booleans count"),
+        pytest.param([score("a", 0.1)] * 10, 0.1, id="sums are exact"),
+        pytest.param([score("a", 3.0), score("b", 5.0)], 4.0, id="any scale"),
+    ],
+)
+def test_a_mean(scores: list[oa.Score], value: float) -> None:
+    found = combined("code_composite_mean", *scores)
+    assert (found.status, found.value, found.passed, found.type) == ("ok", value, None, "numeric")
+
+
+@pytest.mark.parametrize("scores", [[], [score("a")], [score("a"), failed("b")]])
+@pytest.mark.parametrize(("metric", "params"), [("code_composite_mean", {}), ("code_weighted_score", {"weights": None})])
+def test_without_any_value_there_is_no_mean(metric: str, params: dict[str, Any], scores: list[oa.Score]) -> None:
+    found = combined(metric, *scores, **{key: [1.0] * len(scores) for key in params})
+    assert (found.status, found.value, found.detail["reason"]) == ("skipped", None, "all_inner_null")
+
+
+@pytest.mark.parametrize(
+    ("directions", "value", "threshold", "passed"),
+    [
+        pytest.param(("up", "up"), 0.7, 0.7, True, id="at the threshold"),
+        pytest.param(("up", "up"), 0.69, 0.7, False, id="below it"),
+        pytest.param(("down", "down"), 0.2, 0.2, True, id="at it, where less is better"),
+        pytest.param(("down", "down"), 0.3, 0.2, False, id="above it, where less is better"),
+        pytest.param(("up", "down"), 0.3, 0.2, True, id="of mixed directions more is better"),
+        pytest.param(("neutral", "neutral"), 0.3, 0.2, True, id="where neither is better more passes"),
+    ],
+)
+def test_a_mean_has_a_threshold_when_one_is_set(directions: Any, value: float, threshold: float, passed: bool) -> None:
+    scores = [score(name, value, direction=direction) for name, direction in zip("ab", directions, strict=True)]
+    for metric, params in (("code_composite_mean", {}), ("code_weighted_score", {"weights": [1, 1]})):
+        found = combined(metric, *scores, threshold=threshold, **params)
+        assert (found.passed, found.threshold) == (passed, threshold)
+
+
+def test_the_details_of_a_mean_stand_by_name() -> None:
+    scores = [score("a", 1.0, detail={"k": 1}), score("b", 1.0), score("a", 0.0, detail={"k": 2}), score("a", 0.0)]
+    assert combined("code_composite_mean", *scores).detail == {"a": {"k": 1}, "b": {}, "a#2": {"k": 2}, "a#3": {}}
+
+
+def test_what_is_vacuous_in_all_parts_is_vacuous() -> None:
+    empty, full = score("a", 1.0, detail={"vacuous": True}), score("b", 1.0)
+    for metric, params in COMBINING[:2]:
+        assert combined(metric, empty, empty, **params).vacuous
+        assert not combined(metric, empty, full, **params).vacuous
+    assert combined("code_threshold_gate", empty, threshold=0.5).vacuous
+    assert combined("code_not", empty).vacuous
+
+
+# --- weights
+
+
+@pytest.mark.parametrize(
+    ("scores", "weights", "value", "used", "excluded"),
+    [
+        pytest.param([score("a", 1.0), score("b", 0.5)], [3, 1], 0.875, ["a", "b"], [], id="weights need not add up to 1"),
+        pytest.param(
+            [score("a", 1.0), score("b", detail={"reason": "missing:cost"}), score("c", 0.0)], [1, 5, 3], 0.25, ["a", "c"],
+            [{"name": "b", "reason": "missing:cost"}], id="the others' weights make up the whole",
+        ),
+        pytest.param(
+            [score("a", 0.5), failed("b"), score("c"), score("d", 1.0, type="boolean")], [1, 1, 1, 1], 0.5, ["a"],
+            [{"name": "b", "reason": "error"}, {"name": "c", "reason": "null"}, {"name": "d", "reason": "boolean"}],
+            id="errors, nulls and booleans are left out",
+        ),
+        pytest.param([score("a", 0.8), score("b", 0.5)], [0, 0], 0.0, ["a", "b"], [], id="no weight at all"),
+        pytest.param([score("a", 0.8), score("b", 0.5)], [-2, 1], -1.1, ["a", "b"], [], id="a negative sum divides by 1"),
+    ],
+)  # fmt: skip
+def test_a_weighted_mean(scores: Any, weights: Any, value: float, used: Any, excluded: Any) -> None:
+    found = combined("code_weighted_score", *scores, weights=weights)
+    assert found.value == pytest.approx(value)
+    assert found.detail == {"used": used, "excluded": excluded}
+
+
+def test_booleans_can_be_weighed() -> None:
+    scores = [score("a", 1.0, type="boolean"), score("b", 0.0)]
+    assert combined("code_weighted_score", *scores, weights=[1, 1], include_booleans=True).value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("params", "error_type"),
+    [
+        pytest.param({}, "missing_parameter", id="without weights"),
+        pytest.param({"weights": [1]}, "invalid_parameter", id="with too few"),
+        pytest.param({"weights": [1, 2, 3]}, "invalid_parameter", id="with too many"),
+        pytest.param({"entries": [{"metric": "code_latency", "weight": 1}], "weights": [1]}, "invalid_parameter", id="twice"),
+    ],
+)
+def test_weights_that_do_not_fit_are_an_error(params: dict[str, Any], error_type: str) -> None:
+    assert combined("code_weighted_score", score("a", 1.0), score("b", 1.0), **params).error_type == error_type
+
+
+def test_entries_give_the_weights_of_scores_too() -> None:
+    entries = [{"metric": "code_latency", "weight": 3}, {"metric": {"code_cost": {}}, "weight": 1}]
+    found = combined("code_weighted_score", score("code_latency", 1.0), score("code_cost", 0.0), entries=entries)
+    assert found.value == 0.75
+
+
+# --- the gate
+
+
+@pytest.mark.parametrize(
+    ("inner", "params", "passed", "name"),
+    [
+        pytest.param({}, {}, True, "x >= 0.50", id="at the bound"),
+        pytest.param({"value": 0.49}, {}, False, "x >= 0.50", id="below it"),
+        pytest.param({"value": 0.5 - 1e-12}, {}, True, "x >= 0.50", id="off by rounding"),
+        pytest.param({"direction": "down"}, {}, True, "x <= 0.50", id="at the bound of what should be small"),
+        pytest.param({"direction": "down", "value": 0.6}, {}, False, "x <= 0.50", id="above it"),
+        pytest.param({"direction": "down", "value": 0.6}, {"direction": "up"}, True, "x >= 0.50", id="up by order"),
+        pytest.param({"direction": "up", "value": 0.6}, {"direction": "down"}, False, "x <= 0.50", id="down by order"),
+        pytest.param({"direction": "neutral", "value": 0.6}, {}, True, "x >= 0.50", id="neither is better"),
+        pytest.param({"type": "boolean", "value": 1.0, "passed": True}, {}, True, "x >= 0.50", id="a boolean is 0 or 1"),
+        pytest.param({}, {"inverse": True}, False, "x >= 0.50", id="the other way round"),
+    ],
+)
+def test_a_gate(inner: dict[str, Any], params: dict[str, Any], passed: bool, name: str) -> None:
+    given_score = score(**{"name": "x", "value": 0.5, **inner})
+    found = combined("code_threshold_gate", given_score, threshold=0.5, **params)
+    assert (found.passed, found.value, found.type) == (passed, float(passed), "boolean")
+    assert found.detail == {"name": name, "inner_value": given_score.value}
+
+
+@pytest.mark.parametrize("scores", [[], [score("x")], [failed("x")]])
+def test_a_gate_before_nothing_is_skipped(scores: list[oa.Score]) -> None:
+    found = combined("code_threshold_gate", *scores, threshold=0.5)
+    assert (found.status, found.detail) == ("skipped", {"reason": "inner_null"})
+
+
+def test_a_gate_needs_its_bound() -> None:
+    assert combined("code_threshold_gate", score("x", 1.0)).error_type == "missing_parameter"
+
+
+# --- the opposite
+
+
+@pytest.mark.parametrize(
+    ("inner", "value", "passed"),
+    [
+        pytest.param(score("x", 0.0, type="boolean"), 1.0, True, id="false becomes true"),
+        pytest.param(score("x", 1.0, type="boolean"), 0.0, False, id="true becomes false"),
+        pytest.param(score("x", 0.3), 0.7, None, id="a share becomes the rest"),
+        pytest.param(score("x", 0.0), 1.0, None, id="nothing becomes all, without a verdict"),
+    ],
+)
+def test_an_opposite(inner: oa.Score, value: float, passed: bool | None) -> None:
+    found = combined("code_not", inner, score("ignored", 0.1))
+    assert (found.value, found.passed, found.status) == (pytest.approx(value), passed, "ok")
+    assert found.detail == {"name": "Not (x)", "inner_value": inner.value}
+
+
+def test_an_opposite_has_a_threshold_when_one_is_set() -> None:
+    assert combined("code_not", score("x", 0.3), threshold=0.7).passed is True
+    assert combined("code_not", score("x", 0.4), threshold=0.7).passed is False
+
+
+@pytest.mark.parametrize(
+    ("scores", "status", "reason", "error_type"),
+    [
+        pytest.param([score("x", detail={"reason": "missing:output"})], "skipped", "inner_null", None, id="skipped stays so"),
+        pytest.param([failed("x", "timeout")], "error", None, "timeout", id="an error stays the same error"),
+        pytest.param([score("x", 1.5)], "error", None, "invalid_value", id="more than all"),
+        pytest.param([score("x", -0.5)], "error", None, "invalid_value", id="less than nothing"),
+        pytest.param([], "skipped", "inner_null", None, id="of nothing"),
+    ],
+)
+def test_what_has_no_opposite(scores: Any, status: str, reason: str | None, error_type: str | None) -> None:
+    found = combined("code_not", *scores)
+    assert (found.status, found.detail.get("reason"), found.error_type, found.value) == (status, reason, error_type, None)
+
+
+# --- policies
+
+
+@pytest.mark.parametrize(
+    ("scores", "violations", "vacuous"),
+    [
+        pytest.param([score("a", 1.0, passed=True)], [], False, id="what passed is none"),
+        pytest.param([score("a", 0.9, passed=False), score("b", 1.0, passed=True)], ["a"], False, id="what failed is one"),
+        pytest.param([failed("a"), score("b", 0.0, passed=False)], ["a", "b"], False, id="an error is one too"),
+        pytest.param([score("a", 0.0)], [], False, id="a trend is none, however low"),
+        pytest.param([score("a")], [], True, id="what was skipped is none, and says nothing"),
+        pytest.param([], [], True, id="nothing at all"),
+        pytest.param([score("a", 0.0, passed=False)] * 2, ["a", "a"], False, id="each counts"),
+    ],
+)
+def test_violations_of_what_must_always_pass(scores: Any, violations: list[str], vacuous: bool) -> None:
+    found = combined("code_policy_must_always_pass", *scores)
+    assert (found.value, found.passed, found.unit) == (len(violations), not violations, "{item}")
+    assert found.detail == {"violations": violations, **({"vacuous": True} if vacuous else {})}
+
+
+@pytest.mark.parametrize("scores", [[], [failed("a")], [score("a", 0.0, passed=False), score("b")]])
+def test_a_trend_is_never_violated(scores: list[oa.Score]) -> None:
+    found = combined("code_policy_track_trend", *scores)
+    assert (found.status, found.value, found.passed, found.detail) == ("ok", 0.0, None, {"violations": []})
+
+
+# --- from a turn
+
+TURN = oa.Turn.from_dict({"output": "yes", "duration_s": 0.25})
+HAS_YES, HAS_NO = {"code_contains": {"value": "yes"}}, {"code_contains": {"value": "no"}}
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "value", "passed"),
+    [
+        pytest.param("code_composite_mean", {"metrics": [HAS_YES, HAS_NO, "code_cost"]}, 0.5, None, id="a mean"),
+        pytest.param(
+            "code_weighted_score",
+            {"entries": [{"metric": "code_latency", "weight": 1}, {"metric": HAS_YES, "weight": 9}]},
+            0.25,
+            None,
+            id="a weighted mean",
+        ),
+        pytest.param(
+            "code_weighted_score", {"metrics": ["code_latency"], "weights": [2]}, 0.25, None, id="a weighted mean in two lists"
+        ),
+        pytest.param("code_threshold_gate", {"metric": "code_latency", "threshold": 0.3}, 1.0, True, id="a gate"),
+        pytest.param("code_not", {"metric": HAS_YES}, 0.0, False, id="an opposite"),
+        pytest.param("code_not", {"metric": {"code_not": {"metric": HAS_YES}}}, 1.0, None, id="the opposite of an opposite"),
+        pytest.param("code_not", {"metric": {"trusys:icontains": {"expected_output": "NO"}}}, 1.0, True, id="a seed's name"),
+        pytest.param("code_not", {"metric": "code_latency"}, 0.75, None, id="only the name"),
+        pytest.param("code_not", {"metric": {"code_latency": None}}, 0.75, None, id="a name with nothing behind it"),
+        pytest.param("code_policy_must_always_pass", {"metrics": [HAS_YES, HAS_NO]}, 1.0, False, id="violations"),
+        pytest.param("code_policy_track_trend", {"metrics": [HAS_NO]}, 0.0, None, id="a trend"),
+        pytest.param("code_policy_track_trend", {}, 0.0, None, id="a trend of nothing"),
+    ],
+)
+def test_a_turn_is_evaluated_by_the_inner_metrics(metric: str, params: Any, value: float, passed: bool | None) -> None:
+    found = get_metric(metric, **params).evaluate(TURN)
+    assert (found.status, found.value, found.passed) == ("ok", value, passed)
+
+
+@pytest.mark.parametrize(("metric", "params"), [entry for entry in COMBINING if entry[0] != "code_policy_track_trend"])
+def test_a_turn_without_inner_metrics_is_an_error(metric: str, params: dict[str, Any]) -> None:
+    assert get_metric(metric, **params).evaluate(TURN).error_type == "missing_parameter"
+
+
+def test_an_inner_metric_may_be_ready_made() -> None:
+    assert get_metric("code_not", metric=get_metric("code_contains", value="yes")).evaluate(TURN).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "message"),
+    [
+        ("code_composite_mean", {"metrics": ["code_latenc"]}, r"code_composite_mean\.metrics\.0: .*did you mean"),
+        ("code_composite_mean", {"metrics": "code_latency"}, r"code_composite_mean\.metrics: "),
+        ("code_composite_mean", {"metrics": [{"code_max_duration": {"max_secs": 1}}]}, r"code_max_duration\.max_secs: unknown parameter"),
+        ("code_composite_mean", {"threshold": float("nan")}, r"code_composite_mean\.threshold"),
+        ("code_not", {"metric": {"code_latency": {}, "code_cost": {}}}, r"it must be a metric's name"),
+        ("code_not", {"metric": 3}, r"it must be a metric's name"),
+        ("code_not", {"metrics": ["code_latency"]}, r"unknown parameter; did you mean 'metric'"),
+        ("code_weighted_score", {"weights": ["much"]}, r"code_weighted_score\.weights\.0"),
+        ("code_weighted_score", {"weights": [float("inf")]}, r"code_weighted_score\.weights\.0"),
+        ("code_weighted_score", {"entries": [{"metric": "code_cost", "weight": 1, "w": 2}]}, r"code_weighted_score\.entries\.0\.w"),
+        ("code_weighted_score", {"entries": [{"metric": "code_cost"}]}, r"code_weighted_score\.entries\.0\.weight"),
+        ("code_threshold_gate", {"direction": "sideways"}, r"code_threshold_gate\.direction"),
+        ("code_task_oracle", {"oracle": "lambda turn: 1"}, r"code_task_oracle\.oracle: .*module:function"),
+        ("code_task_oracle", {"oracle": "no_such_module_anywhere:f"}, r"it cannot be imported \(ModuleNotFoundError\)"),
+        ("code_task_oracle", {"oracle": "os.path:sep"}, r"it is no function"),
+        ("code_task_oracle", {"oracle": 3}, r"code_task_oracle\.oracle"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_when_it_is_built(metric: str, params: dict[str, Any], message: str) -> None:
+    with pytest.raises(oa.ConfigError, match=message):
+        get_metric(metric, **params)
+
+
+def test_composites_without_end_are_refused_as_configuration() -> None:
+    nested: Any = "code_latency"
+    for _ in range(5_000):
+        nested = {"code_not": {"metric": nested}}
+    with pytest.raises(oa.ConfigError):
+        get_metric("code_not", metric=nested)
+
+
+# --- the oracle
+
+
+def oracle_score(status: str) -> oa.Score:
+    return oa.Score.from_dict({
+        "metric": "mine", "status": status, "value": 0.4 if status == "ok" else None, "label": "so-so", "error_type": "odd",
+        "passed": True if status == "ok" else None, "detail": {"reason": "tired"},
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "value", "passed", "error_type"),
+    [
+        pytest.param(True, "ok", 1.0, True, None, id="yes"),
+        pytest.param(False, "ok", 0.0, False, None, id="no"),
+        pytest.param(0.5, "ok", 0.5, None, None, id="a number"),
+        pytest.param(3, "ok", 3.0, None, None, id="a whole number"),
+        pytest.param(None, "skipped", None, None, None, id="nothing"),
+        pytest.param(oracle_score("ok"), "ok", 0.4, True, None, id="a score"),
+        pytest.param(oracle_score("skipped"), "skipped", None, None, None, id="a skipped score"),
+        pytest.param(oracle_score("error"), "error", None, None, "odd", id="a score that is an error"),
+        pytest.param(oa.skip("tired"), "skipped", None, None, None, id="a result"),
+        pytest.param("good", "error", None, None, "invalid_value", id="a word"),
+        pytest.param(float("nan"), "error", None, None, "invalid_value", id="no number"),
+        pytest.param(10**400, "error", None, None, "invalid_value", id="a number beyond all"),
+    ],
+)
+def test_what_an_oracle_may_say(said: Any, status: str, value: float | None, passed: bool | None, error_type: str | None) -> None:
+    found = get_metric("code_task_oracle", oracle=lambda turn: said).evaluate(TURN)
+    assert (found.status, found.value, found.passed, found.error_type) == (status, value, passed, error_type)
+    if isinstance(said, oa.Score) and status != "error":
+        assert found.detail["reason"] == "tired"
+
+
+@pytest.mark.parametrize("error", [ValueError("secret"), SystemExit("secret")])
+def test_an_oracle_that_raises_is_an_error_without_content(error: BaseException) -> None:
+    def oracle(turn: oa.Turn) -> bool:
+        raise error
+
+    found = get_metric("code_task_oracle", oracle=oracle).evaluate(TURN)
+    assert (found.status, found.error_type) == ("error", type(error).__name__)
+    assert "secret" not in json.dumps(found.to_dict())
+
+
+def test_an_oracle_sees_the_turn_and_may_have_a_threshold() -> None:
+    long = get_metric("code_task_oracle", oracle=lambda turn: len(turn.output), threshold=3)
+    assert (long.evaluate(TURN).value, long.evaluate(TURN).passed) == (3.0, True)
+
+
+def test_an_oracle_is_named_by_its_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("my_oracles")
+    module.Checks = types.SimpleNamespace(fine=lambda turn: turn.output == "yes")  # type: ignore[attr-defined]
+    monkeypatch.setitem(__import__("sys").modules, "my_oracles", module)
+    found = get_metric("code_task_oracle", oracle="my_oracles:Checks.fine")
+    assert (found.evaluate(TURN).passed, repr(found.params["oracle"])) == (True, "my_oracles:Checks.fine")
+
+
+def test_an_oracle_is_required() -> None:
+    assert get_metric("code_task_oracle").evaluate(TURN).error_type == "missing_parameter"
+
+
+def test_one_function_is_one_identity_however_often_it_is_bound() -> None:
+    first, second = (get_metric("code_task_oracle", oracle=json.loads) for _ in range(2))
+    assert first.signature_hash == second.signature_hash
+    assert first.signature_hash != get_metric("code_task_oracle", oracle=json.dumps).signature_hash
+
+
+# --- all of them
+
+SCORES = st.builds(
+    lambda name, status, value, kind, direction, passed: score(
+        name, value if status == "ok" else None, status=status, type=kind, direction=direction, passed=passed
+    ),
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["ok", "skipped", "error"]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["numeric", "boolean"]),
+    st.sampled_from(["up", "down", "neutral"]),
+    st.sampled_from([True, False, None]),
+)
+
+
+@pytest.mark.parametrize(("metric", "params"), COMBINING)
+@settings(max_examples=60, deadline=None)
+@given(scores=st.lists(SCORES, max_size=4))
+def test_any_scores_give_a_score_the_same_one_twice_and_stay_as_they_are(
+    metric: str, params: dict[str, Any], scores: list[oa.Score]
+) -> None:
+    before = json.dumps([one.to_dict() for one in scores])
+    bound = get_metric(metric, **params)
+    found = bound.combine(scores)
+    assert (found.value is not None) == (found.status == "ok")
+    assert found == bound.combine(scores)
+    assert json.dumps([one.to_dict() for one in scores]) == before
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("agentunit:composite", "code_composite_mean"),
+        ("agentunit:CompositeMetric", "code_composite_mean"),
+        ("hpd:ThresholdGate", "code_threshold_gate"),
+        ("hpd:WeightedScoreEvaluator", "code_weighted_score"),
+        ("hpd:NotEvaluator", "code_not"),
+        ("trusys:not-*", "code_not"),
+        ("hpd:TaskOracleEvaluator", "code_task_oracle"),
+        ("hpd:MustAlwaysPass", "code_policy_must_always_pass"),
+        ("hpd:EvalPolicy.MustAlwaysPass", "code_policy_must_always_pass"),
+        ("hpd:TrackTrend", "code_policy_track_trend"),
+        ("hpd:EvalPolicy.TrackTrend", "code_policy_track_trend"),
+    ],
+)
+def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
+    assert get_metric(alias).name == name
