@@ -118,22 +118,29 @@ class AgentEvalSpanProcessor(SpanProcessor):
         try:
             context = span._context
             span_id = context[1]
-            owner: Any = self._traces[context[0]].nodes[span_id]
+            trace = self._traces[context[0]]
+            owner: Any = trace.nodes[span_id]
             attributes = span._attributes._dict
+        except Exception:  # an SDK whose spans are made otherwise, or a span whose start was not seen
+            self._end(span)
+            return
+        try:
             engine = self.engine
             with engine.lock:
+                engine.spans_received += 1
                 if owner.open > 1 and not owner.closed and owner.span_id != span_id:
                     if owner.genai:
-                        done = self._assembler.end_below(owner, span, attributes)
-                    elif done := len(owner.members) < PLAIN_KEPT and ROLE_KEYS.isdisjoint(attributes):
+                        if self._assembler.end_below(owner, span, attributes):
+                            return
+                    elif len(owner.members) < PLAIN_KEPT and ROLE_KEYS.isdisjoint(attributes):
                         owner.open -= 1
                         owner.members.append(span)
-                    if done:
-                        engine.spans_received += 1
                         return
-        except Exception:  # noqa: S110 - the long way tells faults from other SDKs
-            pass
-        self._end(span)
+                closed = self._assembler.ended(trace, owner, span_id, span, attributes)
+            if closed:
+                self._after(closed, span)
+        except Exception as error:
+            self.engine.failed("on_end", error)
 
     def on_end(self, span: ReadableSpan) -> None:
         """A span ended. Only an SDK that does not call ``_on_ending`` leaves anything to do."""

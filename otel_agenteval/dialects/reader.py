@@ -32,6 +32,7 @@ from . import (
     smolagents,
     vercel,
 )
+from .otel_genai import OPERATIONS
 from .step import CHAIN, TOOL, UNKNOWN, Step, as_text
 
 
@@ -56,7 +57,9 @@ DIALECTS: tuple[Dialect, ...] = (crewai, llama_index, dspy, haystack, vercel, op
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
 """A span of an application's own scope that has none of these attributes is not GenAI (one C call: ``isdisjoint``)."""
 
+_OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _MAX_KNOWN = 4_096
+_otel_only: dict[str, bool] = {}
 _known_scopes: dict[str, bool] = {}
 _spoken: dict[tuple[str, frozenset[str]], tuple[Dialect, ...]] = {}
 
@@ -88,7 +91,22 @@ def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """A span's role from what it says so far: None is not GenAI, ``unknown`` is GenAI that has not said what."""
+    # An agent waits for this, and most spans say what they are in the convention's own words.
+    if _OTHER_KEYS.isdisjoint(attributes) and _speaks_otel_only(scope):
+        operation = attributes.get("gen_ai.operation.name")
+        role = OPERATIONS.get(operation) if operation.__class__ is str else None
+        if role is not None and role != CHAIN:
+            return role
     return _role(spoken(attributes, scope), attributes, scope, name)
+
+
+def _speaks_otel_only(scope: str) -> bool:
+    known = _otel_only.get(scope)
+    if known is None:
+        if len(_otel_only) >= _MAX_KNOWN:
+            _otel_only.clear()
+        known = _otel_only[scope] = not any(dialect.SCOPES.match(scope) for dialect in DIALECTS if dialect is not otel_genai)
+    return known
 
 
 def role_in(record: SpanRecord) -> str | None:

@@ -33,8 +33,6 @@ PLAIN_KEPT = 256
 _RECENT = 4_096
 _CLOSED_IDS = 50_000
 """Ids of spans in closed turns that are known at most: what starts below one of them belongs to its turn."""
-_LATE, _BELOW_REQUEST, _BELOW_AGENT = 0, 1, 2
-"""What is known of such a span: it started after the close, or what its turn's root was."""
 _MATTERS = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW))
 """Roles of spans that change what is known of a turn, even when they come after its close."""
 _PER_TICK = 3_000
@@ -140,6 +138,21 @@ class Closed:
     """Whether the root is one although its parent is a span of this process, which is not among the spans."""
 
 
+class _Past:
+    """What is still known of a trace that had a turn which was closed."""
+
+    __slots__ = ("at", "ids")
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.ids: dict[int, Owner | None] | None = {}
+        """Spans of its closed turns, each with the owner that it counted towards; None for one that started after the close.
+        None as a whole: it was closed at a bound, or belongs to the parent process, and nothing late revises it."""
+
+
+_NOBODY: dict[int, Owner | None] = {}
+
+
 class _Late:
     """What came of a trace after its turns were closed, until no more is expected."""
 
@@ -175,13 +188,10 @@ class Assembler:
         self._heap: list[tuple[float, int, Trace, Owner | None]] = []
         """The other deadlines. Most turns never have one."""
         self._sequence = itertools.count()
-        self._recent: OrderedDict[int, float] = OrderedDict()
+        self._recent: OrderedDict[int, _Past] = OrderedDict()
+        """Traces that had a turn which was closed."""
+        self._known_ids = 0
         self._late: OrderedDict[int, _Late] = OrderedDict()
-        self._settled: OrderedDict[int, None] = OrderedDict()
-        """Traces that were closed at a bound, or belong to the parent process: nothing late revises them."""
-        self._closed_ids: OrderedDict[int, dict[int, int]] = OrderedDict()
-        """Spans of closed turns, by trace."""
-        self._closed_count = 0
         self._recent_plain: OrderedDict[int, None] = OrderedDict()
         """Traces that ended without GenAI: what starts below them later is no part of a turn that is still to come."""
         self._size = 0
@@ -208,16 +218,17 @@ class Assembler:
         A context that was carried inside of one process also looks remote; the parent is known then.
         """
         trace = self.traces.get(trace_id)
-        closed = self._closed_ids.get(trace_id)
-        if carried_id and ((trace is not None and carried_id in trace.nodes) or (closed is not None and carried_id in closed)):
+        past = self._recent.get(trace_id)
+        closed = _NOBODY if past is None or past.ids is None else past.ids
+        if carried_id and ((trace is not None and carried_id in trace.nodes) or carried_id in closed):
             parent_id = carried_id
         parent = trace.nodes.get(parent_id) if trace is not None and parent_id else None
-        after = closed.get(parent_id) if parent is None and closed is not None else None
+        after = closed.get(parent_id)
         # A request below another that is over is none of its parts: somebody never left a context.
-        leak = after == _BELOW_REQUEST and role is None
-        if closed is not None and after is not None and not leak:
+        leak = parent is None and role is None and after is not None and after.role is None
+        if parent is None and parent_id in closed and not leak:
             self._note_orphan(trace_id)
-            self._add_ids(closed, {span_id: _LATE})
+            self._add_ids(closed, {span_id: None})
             return
         if parent is None and parent_id:
             self._note_orphan(trace_id)
@@ -252,13 +263,18 @@ class Assembler:
         trace = self.traces.get(trace_id)
         owner = trace.nodes.get(span_id) if trace is not None else None
         if trace is None or owner is None:
-            closed = self._closed_ids.get(trace_id)
-            if closed is not None and span_id in closed:
-                if closed[span_id] != _LATE:  # else it was counted when it started
+            past = self._recent.get(trace_id)
+            if past is not None and past.ids is not None and span_id in past.ids:
+                if past.ids[span_id] is not None:  # else it was counted when it started
                     self._note_late(trace_id)
                 self._keep_late(trace_id, span, size_of(attributes))
                 return ()
             return () if self._role(span) is None else self.add(trace_id, span, size_of(attributes), local_root)
+        return self.ended(trace, owner, span_id, span, attributes)
+
+    def ended(self, trace: Trace, owner: Owner, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
+        """As :meth:`end`, for a span whose owner was looked up already."""
+        trace_id = trace.trace_id
         own = owner.span_id == span_id
         if own:
             owner.ended = True
@@ -345,11 +361,12 @@ class Assembler:
     def add_log(self, trace_id: int, span_id: int, part: LogPart) -> bool:
         """A log record that belongs to a span of an open turn, or of one that was closed lately; else False."""
         trace = self.traces.get(trace_id)
-        if trace is not None and span_id not in self._closed_ids.get(trace_id, ()):
+        past = self._recent.get(trace_id)
+        if trace is not None and (past is None or past.ids is None or span_id not in past.ids):
             if trace.logs is None:
                 trace.logs = {}
             parts = trace.logs.setdefault(span_id, [])
-        elif trace_id in self._recent:
+        elif past is not None:
             late = self._late_of(trace_id)
             if late is None:
                 return False
@@ -413,10 +430,9 @@ class Assembler:
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it, and scores it when it ends."""
         for trace_id in [*self.traces, *self._recent]:
-            self._remember(trace_id, for_good=True)
+            self._remember(trace_id).ids = None
         self.traces.clear()
-        self._closed_ids.clear()
-        self._closed_count = 0
+        self._known_ids = 0
         self._late.clear()
         self._tops.clear()
         self._heap.clear()
@@ -446,15 +462,20 @@ class Assembler:
         trace.owners += 1
         return owner
 
-    def _remember(self, trace_id: int, for_good: bool = False) -> None:
-        """``for_good``: what comes of this trace later is counted and changes nothing."""
-        self._recent[trace_id] = self._now()
-        if for_good:
-            self._settled[trace_id] = None
-            if len(self._settled) > _RECENT:
-                self._settled.popitem(last=False)
+    def _remember(self, trace_id: int) -> _Past:
+        """A turn of this trace was closed."""
+        past = self._recent.get(trace_id)
+        if past is not None:
+            past.at = self._now()
+            return past
+        past = self._recent[trace_id] = _Past(self._now())
         if len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
+            self._forget_oldest()
+        return past
+
+    def _forget_oldest(self) -> None:
+        ids = self._recent.popitem(last=False)[1].ids
+        self._known_ids -= len(ids) if ids is not None else 0
 
     @staticmethod
     def _home_of_orphan(trace: Trace | None) -> Owner | None:
@@ -488,9 +509,9 @@ class Assembler:
 
     def _note_late(self, trace_id: int) -> None:
         self.late_spans += 1
-        closed_at = self._recent.get(trace_id)
-        if closed_at is not None:
-            self.late_ages.append(self._now() - closed_at)
+        past = self._recent.get(trace_id)
+        if past is not None:
+            self.late_ages.append(self._now() - past.at)
 
     def _keep_late(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
         """A span that came too late is heard all the same: if it matters, its turn is evaluated once more."""
@@ -503,7 +524,8 @@ class Assembler:
 
     def _late_of(self, trace_id: int) -> _Late | None:
         late = self._late.get(trace_id)
-        if late is None and trace_id not in self._settled and len(self._late) < _RECENT:
+        past = self._recent.get(trace_id)
+        if late is None and not (past is not None and past.ids is None) and len(self._late) < _RECENT:
             late = self._late[trace_id] = _Late(self._now() + self._limits.decision_delay)
         return late
 
@@ -596,8 +618,17 @@ class Assembler:
             trace.loose_size = 0
         if owner.up is not None:
             owner.up.turns += 1
-        self._remember(trace.trace_id, reason in _BOUNDS)
-        self._keep_ids(trace, owner)
+        past = self._remember(trace.trace_id)
+        if reason in _BOUNDS:
+            past.ids = None
+        elif past.ids is not None:
+            if trace.owners == 1 and not past.ids:  # the trace is over, and nobody else needs its nodes
+                past.ids = trace.nodes  # type: ignore[assignment]  # read from now on only
+                self._known_ids += len(trace.nodes)
+            else:
+                self._add_ids(past.ids, dict.fromkeys(self._ids_of(trace, owner), owner))
+            while self._known_ids > _CLOSED_IDS:
+                self._forget_oldest()
         root = owner.span
         owner.span = None  # a deadline that has not come up yet must not keep the turn's content in memory
         return Closed(
@@ -606,22 +637,10 @@ class Assembler:
             cut_off=owner.leak or owner.up is not None,
         )  # fmt: skip
 
-    def _keep_ids(self, trace: Trace, owner: Owner) -> None:
-        if trace.trace_id in self._settled:
-            return
-        what = _BELOW_REQUEST if owner.role is None else _BELOW_AGENT
-        ids = dict.fromkeys(trace.nodes if trace.owners == 1 else self._ids_of(trace, owner), what)
-        known = self._closed_ids.get(trace.trace_id)
-        if known is None:
-            known = self._closed_ids[trace.trace_id] = {}
-        self._add_ids(known, ids)
-
-    def _add_ids(self, known: dict[int, int], ids: dict[int, int]) -> None:
+    def _add_ids(self, known: dict[int, Owner | None], ids: Mapping[int, Owner | None]) -> None:
         before = len(known)
         known.update(ids)
-        self._closed_count += len(known) - before
-        while self._closed_count > _CLOSED_IDS:
-            self._closed_count -= len(self._closed_ids.popitem(last=False)[1])
+        self._known_ids += len(known) - before
 
     @staticmethod
     def _ids_of(trace: Trace, owner: Owner) -> list[int]:
@@ -717,7 +736,9 @@ class Assembler:
         self._size -= size
         if trace.owners == 0:
             self._drop_trace(trace)
-        self._remember(trace.trace_id, reason in _BOUNDS)
+        past = self._remember(trace.trace_id)
+        if reason in _BOUNDS:
+            past.ids = None
         return [
             Closed(
                 trace.trace_id, spans, reason, trace.root_seen and reason in ("delay", "root_ended"), logs=trace.logs, size=size
