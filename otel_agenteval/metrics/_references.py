@@ -16,3 +16,9 @@ def reference(turn: Turn, given: Any, *names: str) -> Any:
         return given
     references = turn.references
     return next((references[name] for name in names if references.get(name) is not None), None)
+
+
+def truth_of(turn: Turn) -> Any:
+    """The turn's ground truth, or None; an empty text, list or object is none, ``0`` and ``False`` are one."""
+    known = turn.ground_truth
+    return known if known or isinstance(known, (int, float)) else None

@@ -3,22 +3,81 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import time
-from typing import Annotated, Literal
+from collections import Counter
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Predicate
 
+from .. import jsonio
 from ..model import Turn
-from ..registry import MetricError, Result, metric
+from ..registry import MetricError, Result, metric, require, skip, vacuous
 from . import _regex
-from ._values import rendered
+from ._references import truth_of
+from ._values import json_equal, rendered
 
 TextOrNumber = str | bool | int | float
 
-_TRUSYS_VALUE = {"expected_output": "value", "expcted_output": "value"}
+TRUSYS_VALUE = {"expected_output": "value", "expcted_output": "value"}
+"""How Trusys also spells ``value``."""
 _SHOWN = 100
 """Characters of matched text in ``detail``."""
+_SHOWN_SIDE = 200
+"""Characters of each side of a comparison in ``detail``."""
+
+
+def _equality(output: str, value: Any) -> Result:
+    """Objects and lists are compared with the output read as JSON, everything else as text."""
+    if isinstance(value, (dict, list)):
+        expected = jsonio.dumps(value)
+        try:
+            equal = json_equal(value, jsonio.loads(output))
+        except ValueError:
+            equal = False
+    else:
+        expected = rendered(value)
+        equal = expected == output
+    return Result(equal, detail={"expected": expected[:_SHOWN_SIDE], "actual": output[:_SHOWN_SIDE]})
+
+
+@metric(
+    needs=("output",),
+    boolean=True,
+    aliases={"trusys:equals": {}, "hpd:OutputEqualsEvaluator": {}, "trusys:not-equals": {"inverse": True}},
+    spellings=TRUSYS_VALUE,
+)
+def code_equals(turn: Turn, *, value: TextOrNumber | dict[str, Any] | list[Any]) -> Result:
+    """Whether the output is exactly the expected text, or the expected JSON value.
+
+    Text is compared character by character: ``paris`` and ``Paris `` are not ``Paris``. An object or list is compared by
+    structure with the output read as strict JSON: key order is ignored, list order counts, ``1`` equals ``1.0`` and ``true``
+    does not equal ``1``; an output that is not JSON is not equal. An empty output equals only an empty ``value``.
+
+    Parameters:
+        value: required; a number or boolean stands for its JSON text (``5.0`` for ``5``, ``True`` for ``true``). Trusys
+            spells it also ``expected_output`` and ``expcted_output``.
+
+    Detail: ``expected``, ``actual``, the first 200 characters of each.
+
+    Sources: Trusys equals and (with ``inverse``) not-equals, HPD OutputEqualsEvaluator.
+    """
+    return _equality(turn.output or "", value)
+
+
+@metric(needs=("output", "ground_truth"), boolean=True, aliases=("hpd:EqualsGroundTruthEvaluator",))
+def code_equals_ground_truth(turn: Turn) -> Result:
+    """Whether the output is exactly the turn's ground truth.
+
+    Compared as in ``code_equals``: text character by character, an object or list as JSON. Skipped with
+    ``missing:ground_truth`` when there is none.
+
+    Detail: ``expected``, ``actual``, the first 200 characters of each.
+
+    Source: HPD EqualsGroundTruthEvaluator.
+    """
+    return _equality(turn.output or "", turn.ground_truth)
 
 
 def _wanted(value: TextOrNumber) -> str:
@@ -31,8 +90,8 @@ def _wanted(value: TextOrNumber) -> str:
 @metric(
     needs=("output",),
     boolean=True,
-    aliases=("trusys:contains", "hpd:OutputContainsEvaluator"),
-    spellings=_TRUSYS_VALUE,
+    aliases={"trusys:contains": {}, "hpd:OutputContainsEvaluator": {}, "trusys:not-contains": {"inverse": True}},
+    spellings=TRUSYS_VALUE,
 )
 def code_contains(turn: Turn, *, value: TextOrNumber) -> Result:
     """Whether the output contains a text, case-sensitive.
@@ -45,7 +104,7 @@ def code_contains(turn: Turn, *, value: TextOrNumber) -> Result:
 
     Detail: ``value``, as it was looked for.
 
-    Sources: Trusys contains, HPD OutputContainsEvaluator.
+    Sources: Trusys contains and (with ``inverse``) not-contains, HPD OutputContainsEvaluator.
     """
     text = _wanted(value)
     return Result(text in (turn.output or ""), detail={"value": text})
@@ -55,7 +114,7 @@ def code_contains(turn: Turn, *, value: TextOrNumber) -> Result:
     needs=("output",),
     boolean=True,
     aliases=("trusys:icontains", "hpd:CaseInsensitiveContainsEvaluator"),
-    spellings=_TRUSYS_VALUE,
+    spellings=TRUSYS_VALUE,
 )
 def code_icontains(turn: Turn, *, value: TextOrNumber) -> Result:
     """Whether the output contains a text, whatever the case.
@@ -72,6 +131,130 @@ def code_icontains(turn: Turn, *, value: TextOrNumber) -> Result:
     """
     text = _wanted(value)
     return Result(text.lower() in (turn.output or "").lower(), detail={"value": text})
+
+
+_QUOTED_FIELD = re.compile(r'"((?:[^"\\]|""|\\.)*)"\s*(?:,|$)', re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\])|""')
+
+
+@functools.lru_cache(maxsize=256)
+def _fields(text: str) -> tuple[str, ...]:
+    """The texts in a comma-separated text; quotes protect commas and white space.
+
+    Raises:
+        ValueError: a quote is not closed, or something stands between it and the next comma.
+    """
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+        elif text[at] == '"':
+            quoted = _QUOTED_FIELD.match(text, at)
+            if quoted is None:
+                raise ValueError("a quote is not closed")
+            found.append(_ESCAPED.sub(lambda escape: escape[1] or '"', quoted[1]))
+            at = quoted.end()
+        else:
+            field = text[at:].split(",", 1)[0]
+            found.append(field.strip())
+            at += len(field) + 1
+    return tuple(field for field in found if field)
+
+
+def _well_quoted(value: TextOrNumber | list[TextOrNumber]) -> bool:
+    try:
+        return not isinstance(value, str) or _fields(value) is not None
+    except ValueError:
+        return False
+
+
+Texts = Annotated[TextOrNumber | list[TextOrNumber], Predicate(_well_quoted)]
+
+
+def _listed(value: TextOrNumber | list[TextOrNumber]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return _fields(value)
+    return tuple(map(rendered, value)) if isinstance(value, list) else (rendered(value),)
+
+
+def _case(text: str, ignore_case: bool) -> str:
+    return text.lower() if ignore_case else text
+
+
+@metric(
+    needs=("output",),
+    boolean=True,
+    aliases=("trusys:contains-all", "hpd:ContainsAllEvaluator"),
+    spellings=TRUSYS_VALUE,
+)
+def code_contains_all(turn: Turn, *, value: Texts, ignore_case: bool = False) -> Result:
+    r"""Whether the output contains all of some texts.
+
+    Case-sensitive. With no text to look for every output passes, marked vacuous. An empty text in a list is in every output.
+
+    Parameters:
+        value: required; a list of texts or numbers, or one text with commas between them. In such a text fields are
+            trimmed and empty ones dropped; double quotes protect commas and white space (``"red, green",blue``), a quote
+            inside them is doubled or written ``\"``. A quote that is not closed is refused.
+        ignore_case: whether both sides are lower-cased.
+
+    Detail: ``missing``, the texts that do not occur, in their order.
+
+    Sources: Trusys contains-all, HPD ContainsAllEvaluator.
+    """
+    wanted = _listed(value)
+    if not wanted:
+        return vacuous(True, missing=[])
+    output = _case(turn.output or "", ignore_case)
+    missing = [text for text in wanted if _case(text, ignore_case) not in output]
+    return Result(not missing, detail={"missing": missing})
+
+
+@metric(
+    needs=("output",),
+    boolean=True,
+    aliases=("trusys:contains-any", "hpd:ContainsAnyEvaluator"),
+    spellings=TRUSYS_VALUE,
+)
+def code_contains_any(turn: Turn, *, value: Texts, ignore_case: bool = False) -> Result:
+    """Whether the output contains at least one of some texts.
+
+    Case-sensitive. With no text to look for every output passes, marked vacuous. An empty text in a list is in every output.
+
+    Parameters:
+        value: required; as in ``code_contains_all``.
+        ignore_case: whether both sides are lower-cased.
+
+    Detail: ``matched``, the first text of the list that occurs, or null.
+
+    Sources: Trusys contains-any, HPD ContainsAnyEvaluator.
+    """
+    wanted = _listed(value)
+    if not wanted:
+        return vacuous(True, matched=None)
+    output = _case(turn.output or "", ignore_case)
+    matched = next((text for text in wanted if _case(text, ignore_case) in output), None)
+    return Result(matched is not None, detail={"matched": matched})
+
+
+@metric(needs=("output",), boolean=True, aliases=("hpd:StartsWithEvaluator",))
+def code_starts_with(turn: Turn, *, value: TextOrNumber, ignore_case: bool = False) -> Result:
+    """Whether the output begins with a text.
+
+    Case-sensitive; leading white space is not stripped. An empty ``value`` is an error.
+
+    Parameters:
+        value: required; as in ``code_contains``.
+        ignore_case: whether both sides are lower-cased.
+
+    Detail: ``value``, as it was looked for.
+
+    Source: HPD StartsWithEvaluator.
+    """
+    text = _wanted(value)
+    found = _case(turn.output or "", ignore_case).startswith(_case(text, ignore_case))
+    return Result(found, detail={"value": text})
 
 
 def _known_flags(flags: str) -> bool:
@@ -200,3 +383,110 @@ def code_refusal(turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES) -> R
     if pattern.search(text) is None:
         return Result(False)
     return Result(True, detail={"matched": next(phrase for phrase in plain if phrase in text)})
+
+
+@metric(needs=("output",), aliases=("hpd:KeywordCoverageEvaluator",))
+def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool = True, inverse: bool = False) -> Result:
+    """Share of the keywords that occur in the output.
+
+    A keyword counts once, however often it occurs, and also as a part of a word; one that is listed twice counts twice. No
+    keywords is 1 and vacuous.
+
+    Parameters:
+        keywords: required; a list of texts.
+        ignore_case: whether both sides are lower-cased.
+        inverse: whether the value is 1 minus the share.
+
+    Detail: ``found``, ``missing`` (keywords, in their order).
+
+    Source: HPD KeywordCoverageEvaluator.
+    """
+    if not keywords:
+        return vacuous(_inverted(1.0, inverse), found=[], missing=[])
+    output = _case(turn.output or "", ignore_case)
+    found = [keyword for keyword in keywords if _case(keyword, ignore_case) in output]
+    missing = [keyword for keyword in keywords if _case(keyword, ignore_case) not in output]
+    return Result(_inverted(len(found) / len(keywords), inverse), detail={"found": found, "missing": missing})
+
+
+def _inverted(value: float, inverse: bool) -> float:
+    return 1.0 - value if inverse else value
+
+
+def _expected(turn: Turn, expected: TextOrNumber | None) -> str | None:
+    """The text to compare the output with: the parameter, else the ground truth, else None."""
+    given = truth_of(turn) if expected is None else expected
+    return None if given is None else rendered(given)
+
+
+def _bigrams(text: str) -> Counter[tuple[str, str]]:
+    return Counter(itertools.pairwise(text))
+
+
+@metric(needs=("output",), aliases=("hpd:ContentSimilarityEvaluator",))
+def code_content_similarity(
+    turn: Turn,
+    *,
+    expected: TextOrNumber | None = None,
+    mode: Literal["multiset", "seed"] = "multiset",
+    inverse: bool = False,
+) -> Result:
+    """How alike the output and a text are by their pairs of neighbouring characters (Sørensen-Dice).
+
+    Twice the pairs that both have, over the pairs of both; a pair counts as often as it occurs on the side that has it less
+    often. Case and white space count. Two empty texts are 1, one empty text is 0; texts of one character, which have no pairs,
+    are 1 when they are equal and 0 otherwise.
+
+    Parameters:
+        expected: the text to compare with; default the turn's ground truth. Skipped with ``missing:criteria`` when there is
+            neither.
+        mode: ``seed`` counts each pair that both have only once, as HPD does, so that a text can be less than 1 like itself.
+        inverse: whether the value is 1 minus the similarity.
+
+    Detail: ``common`` (pairs that both have), ``output_pairs``, ``expected_pairs``.
+
+    Source: HPD ContentSimilarityEvaluator.
+    """
+    wanted = _expected(turn, expected)
+    if wanted is None:
+        return skip("missing:criteria")
+    output = turn.output or ""
+    ours, theirs = _bigrams(output), _bigrams(wanted)
+    shared = ours & theirs
+    common = shared.total() if mode == "multiset" else len(shared)
+    pairs = ours.total() + theirs.total()
+    value = 2 * common / pairs if pairs else float(output == wanted)
+    detail = {"common": common, "output_pairs": ours.total(), "expected_pairs": theirs.total()}
+    return Result(_inverted(value, inverse), detail=detail)
+
+
+LEVENSHTEIN_LIMIT = 5_000
+"""Characters of either side above which no edit distance is computed: its time is the product of the lengths."""
+
+
+@metric(needs=("output",), extra="text", aliases=("hpd:LevenshteinEvaluator",))
+def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
+    """How alike the output and a text are by the edits between them: 1 - distance / length of the longer text.
+
+    The distance is the smallest number of inserted, deleted and substituted characters (code points); case counts. Two empty
+    texts are 1. Skipped with ``too_long`` when either text has more than 5 000 characters. Needs the extra ``[text]``.
+
+    Parameters:
+        expected: the text to compare with; default the turn's ground truth. Skipped with ``missing:criteria`` when there is
+            neither.
+        inverse: whether the value is 1 minus the similarity.
+
+    Detail: ``distance``.
+
+    Source: HPD LevenshteinEvaluator.
+    """
+    wanted = _expected(turn, expected)
+    if wanted is None:
+        return skip("missing:criteria")
+    output = turn.output or ""
+    longest = max(len(output), len(wanted))
+    if longest > LEVENSHTEIN_LIMIT:
+        return skip("too_long")
+    levenshtein = require("rapidfuzz.distance", feature="code_levenshtein_similarity", extra="text").Levenshtein
+    distance = levenshtein.distance(output, wanted)
+    return Result(_inverted(1 - distance / longest if longest else 1.0, inverse), detail={"distance": distance})

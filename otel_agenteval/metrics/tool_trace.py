@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, MinLen
 
+from .. import jsonio
 from ..model import ErrorInfo, ToolCall, Turn
 from ..registry import MetricError, Result, metric, skip, vacuous
+from . import _spans
 from ._references import reference
 from ._schema import violations
 from ._tools import Expectation, entry_name, expected_entries, match_at_places, match_in_any_order, match_in_order
-from ._values import canonical
+from ._values import canonical, json_equal, rendered
 
 Share = Annotated[float, Ge(0), Le(1)]
+ToolName = Annotated[str, MinLen(1)]
+Count = Annotated[int, Ge(0)]
+TextOrNumber = str | bool | int | float
 ExpectedTools = list[str | dict[str, Any]]
 
 _SHOWN = 200
 """Characters of an error message in ``detail``."""
 _SHOWN_ISSUES = 100
+_SHOWN_NAMES = 100
 
 
 def _lower(name: Any) -> str:
@@ -311,3 +318,242 @@ def code_tool_correctness(
         return Result(match_in_order(wanted, calls) / len(wanted), detail=detail)
     scores = match_in_any_order(wanted, calls)
     return Result(sum(scores) / len(wanted), detail={**detail, "scores": scores})
+
+
+def _called(turn: Turn) -> dict[str, Any]:
+    """The detail ``called``: the distinct names that were called, in the order of their first calls."""
+    return {"called": list(dict.fromkeys(call.name for call in turn.tool_calls or ()))[:_SHOWN_NAMES]}
+
+
+def _calls_of(turn: Turn, tool: str) -> list[ToolCall]:
+    return [call for call in turn.tool_calls or () if call.name == tool]
+
+
+@metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolWasCalledEvaluator",))
+def code_tool_was_called(turn: Turn, *, tool: ToolName) -> Result:
+    """Whether a tool was called at least once.
+
+    Names compare exactly, with case. A call that failed is a call. No calls at all is 0; unknown calls are skipped.
+
+    Parameters:
+        tool: required; the tool's name.
+
+    Detail: ``called``, the distinct names that were called (at most 100).
+
+    Source: HPD ToolWasCalledEvaluator.
+    """
+    return Result(any(call.name == tool for call in turn.tool_calls or ()), detail=_called(turn))
+
+
+@metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolCallCountEvaluator",))
+def code_tool_call_count(
+    turn: Turn,
+    *,
+    tool: ToolName,
+    count: Count | None = None,
+    min: Count | None = None,  # noqa: A002 - the catalogue's parameter name
+    max: Count | None = None,  # noqa: A002 - the catalogue's parameter name
+) -> Result:
+    """Whether a tool was called as often as it should be.
+
+    Names compare exactly, with case; calls of other tools do not matter, calls that failed count. A count of 0 passes when
+    the tool was never called.
+
+    Parameters:
+        tool: required; the tool's name.
+        count: the exact number of calls; it wins over ``min`` and ``max``.
+        min, max: bounds, inclusive. One of the three is required.
+
+    Detail: ``actual``, the number of calls.
+
+    Source: HPD ToolCallCountEvaluator.
+    """
+    if count is None and min is None and max is None:
+        raise MetricError("missing_parameter", "code_tool_call_count: count, min or max is required")
+    actual = len(_calls_of(turn, tool))
+    if count is not None:
+        passed = actual == count
+    else:
+        passed = (min is None or actual >= min) and (max is None or actual <= max)
+    return Result(passed, detail={"actual": actual})
+
+
+@metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolArgumentMatchesEvaluator",))
+def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, expected: Any) -> Result:
+    """Whether some call of a tool had the expected value for an argument.
+
+    One call that matches is enough. Names of tool and argument compare exactly, with case; only the keys of the arguments
+    themselves are looked at, not those of objects inside. A call without the key, or whose arguments are unknown, does
+    not match.
+
+    Parameters:
+        tool: required; the tool's name.
+        argument: required; the argument's name.
+        expected: required. A text is compared with the argument's text, or with its compact JSON when it is no text: ``5``
+            matches 5, ``true`` and ``True`` match true, ``null`` matches null. Any other value compares as JSON: 1 equals
+            1.0, true does not equal 1, and 5 does not match the text ``5``.
+
+    Detail: ``calls``, how many calls of the tool were compared.
+
+    Source: HPD ToolArgumentMatchesEvaluator.
+    """
+    calls = _calls_of(turn, tool)
+    passed = any(
+        argument in call.arguments and _is_value(call.arguments[argument], expected)
+        for call in calls
+        if isinstance(call.arguments, dict)
+    )
+    return Result(passed, detail={"calls": len(calls)})
+
+
+def _is_value(actual: Any, expected: Any) -> bool:
+    if not isinstance(expected, str) or isinstance(actual, str):
+        return json_equal(actual, expected)
+    if isinstance(actual, bool):
+        return expected in ("true", "True") if actual else expected in ("false", "False")
+    return jsonio.dumps(actual) == expected
+
+
+@metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolResultContainsEvaluator",))
+def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNumber, ignore_case: bool = False) -> Result:
+    """Whether the result of some call of a tool contains a text.
+
+    One call is enough. Names compare exactly, with case. A result that is no text is searched as compact JSON
+    (``{"city":"Paris"}``), no result as the empty text. No call of the tool is 0.
+
+    Parameters:
+        tool: required; the tool's name.
+        expected: required; a number is looked for as it is written in JSON (``5.0`` as ``5``).
+        ignore_case: whether both sides are lower-cased first.
+
+    Detail: ``calls``, how many calls of the tool there were.
+
+    Source: HPD ToolResultContainsEvaluator.
+    """
+    wanted = rendered(expected)
+    calls = _calls_of(turn, tool)
+    if ignore_case:
+        wanted = wanted.lower()
+        passed = any(wanted in jsonio.text_of(call.result).lower() for call in calls)
+    else:
+        passed = any(wanted in jsonio.text_of(call.result) for call in calls)
+    return Result(passed, detail={"calls": len(calls)})
+
+
+@metric(needs=("tool_calls",), boolean=True, aliases=("hpd:NoToolsCalledEvaluator",))
+def code_no_tools_called(turn: Turn) -> Result:
+    """Whether no tool was called. A call that failed is a call.
+
+    Unknown calls are skipped with ``missing:tool_calls``: they are not none.
+
+    Detail: ``called``, the distinct names that were called (at most 100).
+
+    Source: HPD NoToolsCalledEvaluator.
+    """
+    return Result(not turn.tool_calls, detail=_called(turn))
+
+
+@metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolCallOrderEvaluator",))
+def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -> Result:
+    """Whether the expected tools were called in their order.
+
+    Other calls may come before, between and after them; a name that is listed twice needs two calls. Names compare exactly,
+    with case. Nothing expected is 1 and vacuous.
+
+    Parameters:
+        expected: names (or objects with ``name``); default the turn's reference ``expected``, else ``expected_tools``.
+            Skipped with ``missing:expected_tools`` when there is neither.
+
+    Detail: ``matched_prefix``, how many of the expected tools were met, from the first on.
+
+    Source: HPD ToolCallOrderEvaluator.
+    """
+    entries = expected_entries(turn, expected, "expected", "expected_tools")
+    if entries is None:
+        return skip("missing:expected_tools")
+    if not entries:
+        return vacuous(True, matched_prefix=0)
+    names = [entry_name(entry) for entry in entries]
+    met = 0
+    for call in turn.tool_calls or ():
+        if met < len(names) and call.name == names[met]:
+            met += 1
+    return Result(met == len(names), detail={"matched_prefix": met})
+
+
+@metric(needs=("tool_calls",), aliases=("hpd:ToolCallF1Evaluator",))
+def code_tool_call_f1(
+    turn: Turn, *, expected_tools: ExpectedTools | None = None, mode: Literal["multiset", "set"] = "multiset"
+) -> Result:
+    """How well the called tools agree with the expected ones, in any order: F1 of precision and recall.
+
+    ``2PR / (P + R)`` with P the share of the calls that were expected and R the share of the expected calls that were made;
+    each expected entry is met by one call of that name. Names compare exactly, with case. Nothing expected and nothing
+    called is 1; only one of them is 0. Only trends, unless a ``threshold`` is set.
+
+    Parameters:
+        expected_tools: names (or objects with ``name``); default the turn's reference ``expected_tools``. Skipped with
+            ``missing:expected_tools`` when there is neither.
+        mode: ``set`` counts each name once, however often it was expected or called.
+
+    Detail: ``precision``, ``recall``.
+
+    Source: HPD ToolCallF1Evaluator.
+    """
+    entries = expected_entries(turn, expected_tools, "expected_tools")
+    if entries is None:
+        return skip("missing:expected_tools")
+    wanted = Counter(entry_name(entry) for entry in entries)
+    called = Counter(call.name for call in turn.tool_calls or ())
+    if mode == "set":
+        wanted, called = Counter(wanted.keys()), Counter(called.keys())
+    if not wanted and not called:
+        return Result(1.0, detail={"precision": 1.0, "recall": 1.0})
+    met = (wanted & called).total()
+    precision = met / called.total() if called else 0.0
+    recall = met / wanted.total() if wanted else 0.0
+    value = 2 * precision * recall / (precision + recall) if met else 0.0
+    return Result(value, detail={"precision": precision, "recall": recall})
+
+
+@metric(boolean=True, aliases=("hpd:HasMatchingSpanEvaluator", "hpd:SpanQuery"))
+def code_has_matching_span(turn: Turn, *, query: dict[str, Any]) -> Result:
+    """Whether some span of the turn has what a query asks for: its name, attributes, duration, place and relatives.
+
+    All spans are asked, with their real children and ancestors within the turn. All conditions of a query must hold; a query
+    without conditions matches every span. No spans is 0.
+
+    | condition | holds when |
+    |---|---|
+    | ``name_equals``, ``name_contains`` | the name is, or contains, the text, with case |
+    | ``name_matches_regex`` | the pattern occurs in the name (RE2, extra ``[text]``) |
+    | ``has_attributes`` | each attribute is there with the value: as the same text (``200`` is 200), booleans as booleans |
+    | ``has_attribute_keys`` | each attribute is there |
+    | ``min_duration_s``, ``max_duration_s`` | the duration is known and within the bound, inclusive |
+    | ``min_child_count``, ``max_child_count`` | so many children, inclusive |
+    | ``min_depth``, ``max_depth`` | so many ancestors, inclusive |
+    | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | the children match this query |
+    | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | the descendants do |
+    | ``stop_recursing_when`` | of the three above: a span that matches it is left out, and all below it |
+    | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | the ancestors do |
+    | ``not`` | this query does not match |
+    | ``and``, ``or`` | all, or any, of these queries match; ``or`` allows no condition beside it |
+
+    ``all_…`` holds where there is nothing to match. A condition that is null is none. An unknown condition, a value that it
+    does not allow, or ``or`` beside another condition is an error.
+
+    Parameters:
+        query: required; an object of conditions, at most 50 levels deep.
+
+    Detail: ``matches``, how many spans matched; ``span_id`` and ``span_name`` of the first one.
+
+    Sources: HPD HasMatchingSpanEvaluator, HPD SpanQuery.
+    """
+    asked = _spans.checked(query)
+    spans = turn.spans
+    answers = _spans.matching(asked, _spans.Forest(spans))
+    detail: dict[str, Any] = {"matches": sum(answers)}
+    if True in answers:
+        first = spans[answers.index(True)]
+        detail |= {"span_id": first.id, "span_name": (first.name or "")[:_SHOWN]}
+    return Result(bool(detail["matches"]), detail=detail)

@@ -1,0 +1,168 @@
+"""XML, read without ever loading, expanding or declaring anything: the time is linear in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from xml.parsers import expat
+
+_WHITE_SPACE = " \t\r\n"
+_NAME = (
+    r"[:A-Z_a-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C\u200D\u2070-\u218F\u2C00-\u2FEF"
+    r"\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD]"
+    r"[-.0-9:A-Z_a-z\u00B7\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u037D\u037F-\u1FFF\u200C\u200D\u203F\u2040\u2070-\u218F"
+    r"\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD]*"
+)
+_VALUE = r"""(?:"[^<"]*"|'[^<']*')"""
+_EQUALS = r"[ \t\r\n]*=[ \t\r\n]*"
+_ATTRIBUTE_NAME = re.compile(rf"[ \t\r\n]+({_NAME}){_EQUALS}{_VALUE}")
+_START_TAG = re.compile(rf"<({_NAME})((?:[ \t\r\n]+{_NAME}{_EQUALS}{_VALUE})*)[ \t\r\n]*(/?)>")
+_END_TAG = re.compile(rf"</({_NAME})[ \t\r\n]*>")
+_INSTRUCTION = re.compile(rf"<\?(?!xml[ \t\r\n?])({_NAME})(?=[ \t\r\n]|\?>)", re.IGNORECASE)
+_REFERENCE = r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,9}|#x[0-9A-Fa-f]{1,9});)"
+_FOREIGN = r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]"
+_NO_CHARACTER_DATA = re.compile(rf"{_REFERENCE}|{_FOREIGN}|\]\]>")
+_NO_ATTRIBUTE = re.compile(rf"{_REFERENCE}|{_FOREIGN}")
+_NO_CHARACTER = re.compile(_FOREIGN)
+_NUMBERED = re.compile(r"&#(?:([0-9]+)|x([0-9A-Fa-f]+));")
+
+
+class _Refused(Exception):
+    """The document declares something of its own."""
+
+
+class Document:
+    """What was found out about a text that should be one XML document."""
+
+    __slots__ = ("fault", "missing")
+
+    def __init__(self, fault: dict[str, Any] | None, missing: list[str]) -> None:
+        self.fault = fault
+        """Why it is none: ``error``, and ``line`` and ``column`` where they are known."""
+        self.missing = missing
+        """The required elements that it does not have."""
+
+
+def read(text: str, required: Sequence[str] = ()) -> Document:
+    """Whether the text is one well-formed document, and which of the required elements it does not have."""
+    paths = _Paths(required)
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = _refuse_declarations
+    if required:
+        parser.StartElementHandler = paths.start
+        parser.EndElementHandler = paths.end
+    try:
+        parser.Parse(text.strip(_WHITE_SPACE), True)
+    except expat.ExpatError as error:
+        return Document({"error": expat.ErrorString(error.code), "line": error.lineno, "column": error.offset}, list(required))
+    except _Refused:
+        return Document({"error": "declarations are not supported"}, list(required))
+    except UnicodeEncodeError:
+        return Document({"error": "not well-formed (invalid token)"}, list(required))
+    return Document(None, paths.missing())
+
+
+def _refuse_declarations(name: str, system_id: str | None, public_id: str | None, internal_subset: bool) -> None:
+    if internal_subset:
+        raise _Refused
+
+
+class _Paths:
+    """Which required paths occur, followed while the document is read."""
+
+    def __init__(self, required: Sequence[str]) -> None:
+        self._required = required
+        self._found: set[str] = set()
+        self._steps = [tuple(path.split(".")) for path in required]
+        self._depth = 0
+        self._here: list[str] = []
+        """Names of the open elements, no deeper than any path goes."""
+        self._deepest = max((max(len(steps), 2) for steps in self._steps), default=0)
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > self._deepest:
+            return
+        self._here.append(name)
+        for path, steps in zip(self._required, self._steps, strict=True):
+            if len(steps) == 1:
+                occurs = self._depth <= 2 and name == path  # the root, or a child of it
+            else:
+                occurs = len(steps) == self._depth and name == steps[-1] and tuple(self._here) == steps
+            if occurs:
+                self._found.add(path)
+
+    def end(self, name: str) -> None:
+        if self._depth <= self._deepest:
+            self._here.pop()
+        self._depth -= 1
+
+    def missing(self) -> list[str]:
+        return [path for path in self._required if path not in self._found]
+
+
+def elements(text: str) -> list[tuple[int, int]]:
+    """Start and end of every well-formed element in the text, the outermost ones, in their order.
+
+    An element is open until its end tag; whatever is no XML breaks all elements that are open there, because each of them
+    would contain it. What was closed before stands.
+    """
+    found: list[tuple[int, int]] = []
+    opened: list[tuple[str, int]] = []
+    last_ends = {end: text.rfind(end) for end in ("]]>", "?>")}
+    position = 0
+    while (start := text.find("<", position)) >= 0:
+        if opened and not _is_fit(_NO_CHARACTER_DATA, text, position, start):
+            opened.clear()
+        if tag := _START_TAG.match(text, start):
+            position = tag.end()
+            if not _attributes_fit(text, *tag.span(2)):
+                opened.clear()
+            elif tag[3]:
+                _close(found, start, position)
+            else:
+                opened.append((tag[1], start))
+        elif tag := _END_TAG.match(text, start):
+            position = tag.end()
+            if opened and opened[-1][0] == tag[1]:
+                _close(found, opened.pop()[1], position)
+            else:
+                opened.clear()
+        else:
+            end = _end_of_other_markup(text, start, last_ends, inside=bool(opened))
+            if end is None or _NO_CHARACTER.search(text, start, end):
+                opened.clear()
+            position = end or start + 1
+    return found
+
+
+def _end_of_other_markup(text: str, start: int, last_ends: dict[str, int], *, inside: bool) -> int | None:
+    """Where the comment, processing instruction or CDATA section ends that begins at ``start``; None if there is none."""
+    if text.startswith("<!--", start):
+        end = text.find("--", start + 4)
+        return end + 3 if text.startswith("-->", end) else None
+    if inside and text.startswith("<![CDATA[", start) and start < last_ends["]]>"]:
+        return text.find("]]>", start) + 3
+    if _INSTRUCTION.match(text, start) and start < last_ends["?>"]:
+        return text.find("?>", start) + 2
+    return None
+
+
+def _close(found: list[tuple[int, int]], start: int, end: int) -> None:
+    while found and found[-1][0] > start:  # it stands inside of this one
+        found.pop()
+    found.append((start, end))
+
+
+def _is_fit(unfit: re.Pattern[str], text: str, start: int, end: int) -> bool:
+    return unfit.search(text, start, end) is None and all(
+        _NO_CHARACTER.match(chr(number)) is None if number <= 0x10FFFF else False
+        for decimal, hexadecimal in _NUMBERED.findall(text, start, end)
+        for number in (int(decimal or hexadecimal, 10 if decimal else 16),)
+    )
+
+
+def _attributes_fit(text: str, start: int, end: int) -> bool:
+    names = _ATTRIBUTE_NAME.findall(text, start, end)
+    return len(set(names)) == len(names) and _is_fit(_NO_ATTRIBUTE, text, start, end)
