@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .expect import expect
     from .exporter import AgentEvalSpanExporter
     from .instrument import Handle, instrument
+    from .judge import Embedder, Judge
     from .logs import AgentEvalLogProcessor
     from .model import Turn
     from .processor import AgentEvalSpanProcessor
@@ -33,7 +34,9 @@ _HOME = {
     "AgentEvalSpanProcessor": "processor",
     "Config": "config",
     "ConfigError": "errors",
+    "Embedder": "judge",
     "Handle": "instrument",
+    "Judge": "judge",
     "JudgeError": "errors",
     "MissingExtra": "errors",
     "Result": "registry",
@@ -56,7 +59,9 @@ __all__ = [
     "AgentEvalSpanProcessor",
     "Config",
     "ConfigError",
+    "Embedder",
     "Handle",
+    "Judge",
     "JudgeError",
     "MissingExtra",
     "Result",

@@ -32,7 +32,11 @@ class MissingExtra(ConfigError):
 
 
 class JudgeError(AgentEvalError):
-    """A judge or embedder could not be reached, or its reply could not be read."""
+    """A judge or embedder could not be reached, or its reply could not be read. The message holds no content."""
+
+    def __init__(self, message: str, error_type: str = "judge_error") -> None:
+        super().__init__(message)
+        self.error_type = error_type
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:

@@ -15,6 +15,7 @@ A metric function returns a number, a bool, ``None`` (not applicable), or a :cla
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib
 import importlib.metadata
@@ -28,10 +29,10 @@ import reprlib
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from . import jsonio
-from .errors import ConfigError, MissingExtra, nearest
+from .errors import ConfigError, JudgeError, MissingExtra, nearest
 from .model import Turn
 from .score import Direction, Facts, Kind, Policy, Score, ScoreType
 
@@ -45,6 +46,44 @@ class MetricError(Exception):
     def __init__(self, error_type: str, message: str) -> None:
         super().__init__(message)
         self.error_type = error_type
+
+
+class NotAsked(Exception):
+    """Raised where a metric needs to ask a judge or an embedder and there is none: becomes ``skipped``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Asks(Protocol):
+    """What an ``llm_`` metric gets as its judge."""
+
+    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, *, media: Sequence[str] = ()) -> dict[str, Any]:
+        """One question, see :class:`otel_agenteval.Judge`; the JSON object that came back."""
+
+
+class Embeds(Protocol):
+    """What an ``embed_`` metric gets as its embedder."""
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector per text, see :class:`otel_agenteval.Embedder`."""
+
+
+class _Absent:
+    """Stands where no judge or embedder was given: only a metric that has to ask notices."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def ask(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        raise NotAsked(self._reason)
+
+    def embed(self, *args: Any, **kwargs: Any) -> list[list[float]]:
+        raise NotAsked(self._reason)
+
+
+_NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
 
 
 class Result:
@@ -347,6 +386,7 @@ class BoundMetric:
         "_inverse",
         "_missing",
         "_needs",
+        "_service",
         "_when_true",
         "metric",
         "name",
@@ -360,6 +400,7 @@ class BoundMetric:
     def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend") -> None:
         self.metric = metric
         self._fn = metric.fn
+        self._service = metric.kind if metric.kind != "code" else None
         self.when: Any = None
         """Selector of the turns that it is for, where the configuration has one (:func:`~otel_agenteval.references.applies`)."""
         self.name = metric.name
@@ -403,14 +444,22 @@ class BoundMetric:
                 known = read(turn)
                 if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
                     return self._skipped({"reason": f"missing:{need}"})
-            found = self._fn(turn, **self._call)
+            found = self._fn(turn, **self._call) if self._service is None else self._asked(turn, judge, embedder)
             return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)
+        except NotAsked as absent:
+            return self._skipped({"reason": absent.reason})
         except Exception as error:  # a metric's fault must never reach the agent
             return self._failed(error)
 
+    def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Any:
+        given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
+        return self._fn(turn, absent if given is None else given, **self._call)
+
     async def evaluate_async(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
-        """As :meth:`evaluate`, for callers that have an event loop."""
-        return self.evaluate(turn, judge=judge, embedder=embedder)
+        """As :meth:`evaluate`, for callers that have an event loop: a metric that asks somebody does so on a thread."""
+        if self._service is None:
+            return self.evaluate(turn)
+        return await asyncio.to_thread(self.evaluate, turn, judge=judge, embedder=embedder)
 
     def combine(self, scores: Sequence[Score]) -> Score:
         """Score other scores: composites and policies."""
@@ -455,9 +504,9 @@ class BoundMetric:
         return Score.of(self._facts, None, None, "skipped", None, None, detail, None, None)
 
     def _failed(self, error: Exception) -> Score:
-        error_type = error.error_type if isinstance(error, MetricError) else type(error).__name__
+        error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # The message of a foreign exception can quote content: only our own texts go into the explanation.
-        explanation = str(error) if isinstance(error, (MetricError, ConfigError)) else f"{self.name} raised {error_type}"
+        explanation = str(error) if isinstance(error, (MetricError, ConfigError, JudgeError)) else f"{self.name} raised {error_type}"
         return Score.of(self._facts, None, None, "error", None, explanation, None, None, error_type)
 
     def __repr__(self) -> str:

@@ -32,8 +32,24 @@ class SpanRecord:
     """One ended span (or, while the turn root is ending, one that is about to). Nobody writes to its attributes."""
 
     __slots__ = (
-        "attributes", "context", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource", "scope",
-        "said", "span_id", "start_ns", "status", "status_message", "trace_id", "truncated",
+        "attributes",
+        "context",
+        "end_ns",
+        "events",
+        "logs",
+        "name",
+        "parent_id",
+        "references",
+        "remote_parent",
+        "resource",
+        "said",
+        "scope",
+        "span_id",
+        "start_ns",
+        "status",
+        "status_message",
+        "trace_id",
+        "truncated",
     )  # fmt: skip
 
     attributes: dict[str, Any]
