@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import metric_times
 import orjson
 import reading
 import scenario
@@ -46,7 +47,6 @@ TRACES_PER_BLOCK = 60
 NOISE = 1.25
 """How far over its bound a row may be before ``--check`` calls it missed."""
 README = Path(__file__).with_name("README.md")
-BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 
 
 # --- what is compared ----------------------------------------------------------------------------------------------
@@ -355,6 +355,7 @@ def measure() -> list[Row]:
     rows.append(Row("memory of the SDK alone, likewise", f"{memory_growth('without'):+.1f} MB"))
 
     rows += reading_rows()
+    rows.append(import_row())
     rows.append(_added("floor: a span processor that does nothing", found["noop"] - f, f))
     for what, work in (
         ("floor: a dictionary entry per span", insert_and_pop),
@@ -368,6 +369,20 @@ def measure() -> list[Row]:
     return rows
 
 
+def import_row() -> Row:
+    """Importing the package, beside what it stands on."""
+    base = min(_import_ms("import opentelemetry.sdk.trace, pydantic") for _ in range(3))
+    ours = min(
+        _import_ms("import opentelemetry.sdk.trace, pydantic, otel_agenteval; otel_agenteval.instrument") for _ in range(3)
+    )
+    return Row("importing `otel_agenteval.instrument`, over the SDK and pydantic", f"{ours - base:+.0f} ms", f"{ours / base:.2f} ×", "≤ 250 ms", (ours - base) / 250)  # fmt: skip
+
+
+def _import_ms(statement: str) -> float:
+    program = f"import time; start = time.process_time(); exec({statement!r}); print((time.process_time() - start) * 1e3)"
+    return float(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
+
+
 def reading_rows() -> list[Row]:
     """Recorded spans: what each stage costs next to parsing their lines, and what is held while a million spans come."""
     cost = reading.cost_per_span()
@@ -376,7 +391,9 @@ def reading_rows() -> list[Row]:
     for stage, bound in zip(reading.STAGES[1:], (None, 1.0, None), strict=True):
         ratio = cost[stage] / parse
         limit = f"≤ {bound:g} P" if bound else ""
-        rows.append(Row(f"the same span: {stage}", f"{cost[stage]:.1f} µs", f"{ratio:.2f} P", limit, ratio / bound if bound else None))
+        rows.append(
+            Row(f"the same span: {stage}", f"{cost[stage]:.1f} µs", f"{ratio:.2f} P", limit, ratio / bound if bound else None)
+        )
     allowed = (reading.FLOOD_BYTES + reading.QUEUE_BYTES + reading.PAST_BYTES) / 1e6
     curve = reading.flood_curve()
     shown = " → ".join(f"{size:.0f}" for _, size in curve)
@@ -396,11 +413,12 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def write(text: str) -> None:
-    """Put the table between the marks of README.md."""
-    before, _, rest = README.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+def write(text: str, name: str = "results") -> None:
+    """Put a table between its marks of README.md."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, _, rest = README.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    README.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
 
 
 def main() -> int:
@@ -417,8 +435,11 @@ def main() -> int:
     rows = measure()
     text = table(rows)
     print(text)
+    per_metric = metric_times.table()
+    print(per_metric)
     if args.write:
         write(text)
+        write(per_metric, "metrics")
     return int(args.check and any(row.over is not None and row.over > NOISE for row in rows))
 
 
