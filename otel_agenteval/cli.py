@@ -13,13 +13,16 @@ import types
 import typing
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import AgentEvalError, ConfigError
-from .model import Turn
 from .registry import BoundMetric, Metric, catalog, resolve
 from .replay import Reading, load_turns
-from .table import Summary, colours_wanted, columns, render_turn
+from .table import columns
+
+if TYPE_CHECKING:  # what only some commands need is imported by them
+    from .config import Config
+    from .report import Report
 
 NOTHING_READ, GATE_FAILED, BAD_USE = 2, 1, 2
 
@@ -69,9 +72,29 @@ def _parser() -> argparse.ArgumentParser:
         "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
     )
     evaluate.add_argument(
-        "--format", choices=("jsonl", "table"), default="jsonl", help="one JSON object per score, or a table per turn"
+        "--format",
+        action="append",
+        choices=("jsonl", "table", "junit", "markdown", "html"),
+        help="one JSON object per score (the default), a table per turn, JUnit XML, a summary for a pull request, or a page; repeatable",
+    )
+    evaluate.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="file of the format in the same place (default: standard output)",
     )
     evaluate.add_argument("--gate", action="store_true", help="exit with status 1 when a metric whose policy is gate fails")
+    evaluate.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="compare with a former run, as --format jsonl wrote it; with --gate its gates may not regress",
+    )
+    evaluate.add_argument(
+        "--fail-on-regression",
+        metavar="A,B|all",
+        help="with --gate and --baseline: also exit with status 1 when one of these regresses",
+    )
     evaluate.set_defaults(run=_eval)
 
     metrics = commands.add_parser("metrics", help="list the metrics")
@@ -110,52 +133,83 @@ def _turns(args: argparse.Namespace) -> int:
 
 
 def _eval(args: argparse.Namespace) -> int:
-    metrics = _chosen(args)
-    reading = Reading(_progress())
-    gates_failed = 0
-    summary = Summary()
-    colour, width = colours_wanted(sys.stdout), columns(sys.stdout)
-    if args.gate and not any(metric.policy == "gate" for metric in metrics):
-        print("--gate: no metric has policy gate in the configuration, so none can fail", file=sys.stderr)
-    for turn in load_turns(args.files, reading=reading):
-        scores = [metric.evaluate(turn) for metric in metrics]
-        gates_failed += sum(score.policy == "gate" and (score.passed is False or score.status == "error") for score in scores)
-        if args.format == "table":
-            summary.add(scores)
-            print(render_turn(turn, scores, width, colour=colour))
-        else:
-            for score in scores:
-                print(json.dumps({**_about(turn), **score.to_dict()}, ensure_ascii=False, default=str))
-    if summary.turns > 1:
-        print(summary.render(width, colour=colour))
-    status = _end_of(reading)
-    if args.gate and gates_failed and not status:
-        print(f"{gates_failed} gate score{'s' if gates_failed > 1 else ''} failed", file=sys.stderr)
-        return GATE_FAILED
-    return status
-
-
-def _about(turn: Turn) -> dict[str, Any]:
-    known = {"turn_id": turn.turn_id, "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent}
-    return {key: value for key, value in known.items() if value is not None}
-
-
-def _chosen(args: argparse.Namespace) -> list[BoundMetric]:
     from .config import load_config
+    from .references import ReferenceSources, evaluate
+    from .report import About, Report, Run, compare, open_outputs, parameters_hash
+
+    config = load_config(args.config)
+    metrics = _chosen(args, config)
+    references = ReferenceSources(config)
+    watch = _watched(args, metrics)
+    former = None if args.baseline is None else Run.read(args.baseline)
+    hashes = {metric._facts: parameters_hash(metric) for metric in metrics}
+    reading, run = Reading(_progress()), Run()
+    with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
+        for turn in load_turns(args.files, reading=reading):
+            scores = evaluate(turn, metrics, references)
+            about = About.of(turn)  # now that it has its case
+            scored = []
+            for score in scores:
+                if score.status != "skipped":
+                    score.about = (turn.turn_id, b"%d" % turn.revision)  # its id is the one that every other door gives it
+                parameters = hashes[score.facts]
+                run.add(about, score, parameters)
+                scored.append((score, parameters))
+            for output in outputs:
+                output.add(turn, about, scored)
+        status = _end_of(reading)
+        report = Report(run, None if former is None else compare(former, run, Path(args.baseline).name, watch))
+        if not status:
+            for output in outputs:
+                output.finish(report)
+    return status or _gated(args, report)
+
+
+def _watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
+    """The metrics whose regression is a failure, beside the gates."""
+    if args.fail_on_regression is None:
+        if args.gate and not any(metric.policy == "gate" for metric in metrics):
+            print("--gate: no metric has policy gate in the configuration, so none can fail", file=sys.stderr)
+        return set()
+    if not args.gate or args.baseline is None:
+        raise ConfigError("--fail-on-regression needs --baseline FILE and --gate")
+    names = _names(args.fail_on_regression, "--fail-on-regression")
+    watch = {name if name == "all" else resolve(name)[0].name for name in names}
+    for name in sorted(watch - {"all"}):
+        if name not in {metric.name for metric in metrics}:
+            raise ConfigError(f"--fail-on-regression: {name} is not evaluated in this run; name it in --metrics or --config")
+        if resolve(name)[0].direction == "neutral":
+            raise ConfigError(f"--fail-on-regression: {name} is neutral: it can change, but not get worse")
+    return watch
+
+
+def _gated(args: argparse.Namespace, report: Report) -> int:
+    if not args.gate or not report.failures:
+        return 0
+    for failure in report.failures:
+        print(failure, file=sys.stderr)
+    return GATE_FAILED
+
+
+def _chosen(args: argparse.Namespace, config: Config) -> list[BoundMetric]:
     from .selection import select_metrics
 
-    selected = select_metrics(load_config(args.config))
+    selected = select_metrics(config)
     if args.metrics is None:
         return selected
-    names = [name.strip() for name in args.metrics.split(",") if name.strip()]
-    if not names:
-        raise ConfigError("--metrics: at least one name is required")
     chosen: list[BoundMetric] = []
-    for name in names:
+    for name in _names(args.metrics, "--metrics"):
         metric, preset = resolve(name)
         configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
         chosen += configured or [metric.bind(**preset)]
     return chosen
+
+
+def _names(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ConfigError(f"{option}: at least one name is required")
+    return names
 
 
 def _end_of(reading: Reading) -> int:

@@ -50,7 +50,7 @@ def load_turns(
     if isinstance(paths, (str, Path)):
         paths = [paths]
     seen = reading if reading is not None else Reading()
-    say = report or _say
+    say = report or to_stderr
     traces: dict[int, list[SpanRecord]] = {}
     by_span: dict[tuple[int, int], SpanRecord] = {}
     logs: list[OtlpLog] = []
@@ -75,7 +75,8 @@ def load_turns(
         yield reader_of(group).turn("recorded_file", group.root_seen)
 
 
-def _say(line: str) -> None:
+def to_stderr(line: str) -> None:
+    """One line on standard error."""
     sys.stderr.write(f"{line}\n")
 
 
@@ -107,7 +108,7 @@ def _items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[
 def _lines(path: str | Path, seen: Reading, say: Report) -> Iterator[tuple[str, bytes]]:
     """(place, line) of every line with something on it. What was read before a file broke off counts."""
     number = 0
-    with _open(str(path)) as stream:
+    with open_recording(str(path)) as stream:
         try:
             for number, line in enumerate(stream, 1):
                 if not line.strip():
@@ -122,7 +123,12 @@ def _lines(path: str | Path, seen: Reading, say: Report) -> Iterator[tuple[str, 
             say(f"{path}:{number + 1}: cannot be read from here on: {problem}")
 
 
-def _open(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
+def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
+    """A file of JSON lines, unpacked by its name's ending; ``-`` is standard input.
+
+    Raises:
+        AgentEvalError: it cannot be opened.
+    """
     try:
         if path == "-":
             return sys.stdin.buffer

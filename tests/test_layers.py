@@ -25,7 +25,7 @@ LAYERS: dict[str, int] = {
         "sampling judge",
         "emit",
         "pipeline worker engine",
-        "processor logs exporter expect instrument replay table cli demo auto sampler completion_hook pytest_plugin __init__ __main__",
+        "processor logs exporter expect instrument replay table report cli demo auto sampler completion_hook pytest_plugin __init__ __main__",
     ))
     for name in names.split()
 }  # fmt: skip

@@ -1,0 +1,259 @@
+"""Two runs, metric by metric: what changed by more than chance explains, and what cannot be compared.
+
+Turns are paired by turn id or case id where at least half of the smaller run has its counterpart; several turns of one
+case count as one, by their mean. Verdicts (pass or fail) get exact tests, numbers permutation tests. All tests of a
+comparison are one family for Holm's correction; those whose values do not vary at all cannot reject anything and do not
+weigh on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from .run import About, Row, Run, Series
+from .statistics import (
+    Interval,
+    cliffs_delta,
+    cohens_d,
+    difference_interval,
+    fisher,
+    holm,
+    mcnemar,
+    mean_interval,
+    newcombe,
+    newcombe_paired,
+    permutation,
+    sign_flip,
+)  # fmt: skip
+
+ALPHA = 0.05
+_FEWEST_PAIRS = 6  # 2 of the 2^6 ways to swap them is the first share below ALPHA
+
+Measure = Literal["mean", "pass rate", "rate"]
+Verdict = Literal["regression", "improvement", "changed", "no change shown", "too few"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """One metric's mean or rate in two runs."""
+
+    label: str
+    series: Series
+    measure: Measure
+    before: float
+    after: float
+    counts: tuple[int, int]
+    """Cases in either run; of paired ones both times the pairs."""
+    paired: bool
+    interval: Interval
+    """95 % confidence interval of the difference, not corrected for the number of metrics."""
+    effect: float | None
+    """Cohen's d of paired differences, Cliff's delta of independent values."""
+    p: float
+    varies: bool
+    watched: bool
+    """Whether a regression is a failure: the metric is a gate, or was named."""
+    adjusted: float = 1.0
+    verdict: Verdict = "no change shown"
+
+    @property
+    def difference(self) -> float:
+        """After minus before."""
+        return self.after - self.before
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What became of the metrics of a baseline."""
+
+    baseline: str
+    turns: tuple[int, int]
+    paired_by: Literal["turn id", "case id"] | None
+    pairs: int
+    """Ids that both runs have."""
+    changes: list[Change] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    errored: list[tuple[str, int, int]] = field(default_factory=list)
+    """(metric, errors before, errors now) where there are more than there were."""
+    not_compared: list[tuple[str, str]] = field(default_factory=list)
+    """(metric, why)."""
+    lost: list[str] = field(default_factory=list)
+    """Watched metrics that had values and now have nothing but errors."""
+
+    @property
+    def regressions(self) -> list[Change]:
+        """The regressions of watched metrics: those that are failures."""
+        return [change for change in self.changes if change.watched and change.verdict == "regression"]
+
+
+def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
+    """Compare a run with an earlier one.
+
+    Args:
+        before: the baseline.
+        after: the run that is judged.
+        baseline: what to call the baseline.
+        watch: metrics whose regression is a failure, beside those with policy ``gate``; ``all`` is every metric.
+    """
+    paired_by, pairs = _pairing(before, after)
+    found = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
+    match = _matcher(before)
+    met: set[int] = set()
+    for series in after.series.values():
+        earlier = match(series, sum(name == series.facts.metric for name, _ in after.series))
+        if earlier is None:
+            found.new.append(series.label)
+            continue
+        met.add(id(earlier))
+        watched = series.facts.policy == "gate" or "all" in watch or series.facts.metric in watch
+        _compare_series(found, earlier, series, watched)
+    found.missing = [series.label for series in before.series.values() if id(series) not in met]
+    found.changes = _judged(found.changes)
+    return found
+
+
+def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | None, int]:
+    def keys(run: Run, key: Callable[[About], str | None]) -> set[str]:
+        return {found for about in run.turns.values() if (found := key(about)) is not None}
+
+    by_turn = keys(before, lambda about: about.turn_id), keys(after, lambda about: about.turn_id)
+    by_case = keys(before, lambda about: about.case_id), keys(after, lambda about: about.case_id)
+    turns, cases = len(by_turn[0] & by_turn[1]), len(by_case[0] & by_case[1])
+    if turns >= cases:
+        return ("turn id", turns) if turns and 2 * turns >= min(map(len, by_turn)) else (None, turns)
+    return ("case id", cases) if 2 * cases >= min(map(len, by_case)) else (None, cases)
+
+
+def _matcher(before: Run) -> Callable[[Series, int], Series | None]:
+    """What finds a series' former self: by parameters, or by name where the name stands for one series in both runs."""
+    by_name: dict[str, list[Series]] = {}
+    for series in before.series.values():
+        by_name.setdefault(series.facts.metric, []).append(series)
+
+    def match(series: Series, namesakes: int) -> Series | None:
+        known = by_name.get(series.facts.metric, [])
+        same = next((earlier for earlier in known if earlier.parameters == series.parameters), None)
+        return same or (known[0] if len(known) == namesakes == 1 else None)
+
+    return match
+
+
+def _compare_series(found: Comparison, earlier: Series, series: Series, watched: bool) -> None:
+    errors = [sum(row.outcome == "error" for row in each.rows) for each in (earlier, series)]
+    if errors[1] > errors[0]:
+        found.errored.append((series.label, errors[0], errors[1]))
+    changed = _why_not(earlier, series)
+    if changed:
+        found.not_compared.append((series.label, changed))
+        return
+    before, after = earlier.evaluated, series.evaluated
+    if not before or not after:
+        missing = " and ".join(word for word, rows in (("the baseline", before), ("this run", after)) if not rows)
+        found.not_compared.append((series.label, f"no values in {missing}"))
+        if watched and before and errors[1]:
+            found.lost.append(series.label)
+        return
+    for measure, reading in _measures(found, earlier, series):
+        first, second = _by_case(before, reading, found.paired_by), _by_case(after, reading, found.paired_by)
+        if first and second:
+            found.changes.append(_change(series, measure, first, second, found.paired_by is not None, watched))
+
+
+def _why_not(earlier: Series, series: Series) -> str | None:
+    if earlier.facts.version != series.facts.version:
+        return f"version {earlier.facts.version} then, {series.facts.version} now"
+    if earlier.parameters != series.parameters:
+        return "its parameters have changed"
+    return f"unit {earlier.facts.unit} then, {series.facts.unit} now" if earlier.facts.unit != series.facts.unit else None
+
+
+Reading = Callable[[Row], float | None]
+
+
+def _measures(found: Comparison, earlier: Series, series: Series) -> Iterator[tuple[Measure, Reading]]:
+    facts = series.facts
+    if facts.type == "boolean":
+        yield "rate" if facts.direction == "neutral" else "pass rate", lambda row: row.value
+        return
+    yield "mean", lambda row: row.value
+    if facts.direction == "neutral" or not any(row.passed is not None for row in series.evaluated):
+        return
+    if earlier.facts.threshold == facts.threshold:
+        yield "pass rate", lambda row: None if row.passed is None else float(row.passed)
+    else:
+        was, now = ("none" if bound is None else f"{bound:g}" for bound in (earlier.facts.threshold, facts.threshold))
+        found.not_compared.append((series.label, f"pass rate: threshold {was} then, {now} now"))
+
+
+def _by_case(rows: Iterable[Row], reading: Reading, paired_by: str | None) -> dict[str, float]:
+    """A value per turn, or per case where cases are known: repetitions of a case are not independent of each other."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        value = reading(row)
+        if value is not None:
+            key = row.about.turn_id if paired_by == "turn id" else row.about.name
+            values.setdefault(key, []).append(value)
+    return {key: math.fsum(found) / len(found) for key, found in values.items()}
+
+
+def _change(
+    series: Series, measure: Measure, before: Mapping[str, float], after: Mapping[str, float], paired: bool, watched: bool
+) -> Change:
+    common = [key for key in before if key in after] if paired else []
+    if 2 * len(common) < min(len(before), len(after)):  # the runs pair, but hardly where this metric applies
+        common = []
+    if common:
+        first, second = [before[key] for key in common], [after[key] for key in common]
+    else:
+        first, second = list(before.values()), list(after.values())
+    binary = measure != "mean" and {*first, *second} <= {0.0, 1.0}
+    if common:
+        differences = [b - a for a, b in zip(first, second, strict=True)]
+        p, interval = _paired_rates(first, second) if binary else (sign_flip(differences), mean_interval(differences))
+        effect, varies = cohens_d(differences), any(differences)
+    else:
+        p, interval = _rates(first, second) if binary else (permutation(first, second), difference_interval(first, second))
+        effect, varies = cliffs_delta(first, second), len({*first, *second}) > 1
+    means = math.fsum(first) / len(first), math.fsum(second) / len(second)
+    return Change(
+        series.label, series, measure, *means, (len(first), len(second)), bool(common), interval, effect, p, varies, watched
+    )
+
+
+def _rates(before: list[float], after: list[float]) -> tuple[float, Interval]:
+    first, second = (int(sum(before)), len(before)), (int(sum(after)), len(after))
+    return fisher(first, second), newcombe(first, second)
+
+
+def _paired_rates(before: list[float], after: list[float]) -> tuple[float, Interval]:
+    pairs = list(zip(before, after, strict=True))
+    both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
+    return mcnemar(lost, gained), newcombe_paired(both, lost, gained, neither)
+
+
+def _judged(changes: list[Change]) -> list[Change]:
+    """The changes with Holm's p and a verdict; those that say most come first."""
+    testable = [change for change in changes if change.varies]
+    adjusted = dict(zip(map(id, testable), holm([change.p for change in testable]), strict=True))
+    judged = [replace(change, adjusted=adjusted.get(id(change), 1.0)) for change in changes]
+    return [replace(change, verdict=_verdict(change)) for change in judged]
+
+
+def _verdict(change: Change) -> Verdict:
+    if change.adjusted >= ALPHA:
+        return "too few" if _too_few(change) else "no change shown"
+    direction = change.series.facts.direction
+    if direction == "neutral":
+        return "changed"
+    better = change.difference > 0 if direction == "up" or change.measure != "mean" else change.difference < 0
+    return "improvement" if better else "regression"
+
+
+def _too_few(change: Change) -> bool:
+    """Whether so few values could show no change, however large."""
+    first, second = change.counts
+    return first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA

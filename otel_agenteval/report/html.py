@@ -1,0 +1,254 @@
+"""One page that needs nothing else: style, script and charts are in it, and its policy forbids it to fetch anything.
+
+Text of the run is escaped everywhere; the policy names the page's own style and script by their hashes, so that even
+a mistake in that could run nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+
+import numpy as np
+
+from .compare import Change, Comparison
+from .run import Row, Run, Series, Summary
+from .statistics import wilson
+from .words import (
+    Report,
+    by_weight,
+    change_numbers,
+    count,
+    effect_of,
+    n_of,
+    number,
+    one_line,
+    p_value,
+    pairing_in_words,
+    percent,
+    remarks,
+    worst_turns,
+)
+
+_MOST_TURNS = 500
+_BINS = 20
+_WIDTH, _HEIGHT = 160, 28
+_DOCUMENT = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def render_html(report: Report) -> str:
+    """The report as one HTML document."""
+    style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    state = "fail" if report.failures else "pass" if report.decides else "dim"
+    parts = [
+        "<h1>Agent evaluation</h1>",
+        f'<p class="{state}"><strong>{escape(report.verdict())}</strong></p>',
+        _list(report.failures[bool(report.gates_failed) :]),
+    ]
+    if report.comparison is not None:
+        parts.append(_comparison(report.comparison))
+    parts += [_metrics(report.run), _groups(report.run), _turns(report.run)]
+    return _DOCUMENT.format(
+        title=escape(f"Agent evaluation: {report.verdict()}"), style=style, script=script, body="\n".join(filter(None, parts)),
+        style_hash=_hash(style), script_hash=_hash(script),
+    )  # fmt: skip
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _metrics(run: Run) -> str:
+    rows = []
+    for series in run.series.values():
+        summary = series.summary()
+        numeric = series.facts.type == "numeric"
+        unit = series.facts.unit
+        values = [_number(value if numeric else None, number(value, unit)) for value in (summary.mean, summary.p50, summary.p95)]
+        rows.append([
+            _cell(f"<code>{escape(series.label)}</code>" + (" <strong>gate</strong>" if series.facts.policy == "gate" else "")),
+            _number(summary.n), _rate(summary), *values, _count(summary.outcomes["fail"]), _count(summary.outcomes["error"]),
+            _number(summary.outcomes["skipped"] + summary.outcomes["vacuous"]), _cell(_histogram(series)),
+        ])  # fmt: skip
+    heads = ("metric", "n", "pass rate", "mean", "p50", "p95", "failed", "errors", "not applicable", "distribution")
+    about = "Pass rates with Wilson's 95 % interval. Not applicable: skipped, or nothing to evaluate."
+    return f"<h2>Metrics</h2>\n{_table(about, heads, rows)}"
+
+
+def _groups(run: Run) -> str:
+    """Verdicts per agent and model."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in run.rows:
+        found.setdefault((row.about.agent or "–", row.about.model or "–"), []).append(row)
+    rows = []
+    for (agent, model), scores in found.items():
+        passed, failed, errors = (sum(row.outcome == word for row in scores) for word in ("pass", "fail", "error"))
+        rows.append([
+            _cell(escape(agent)), _cell(escape(model)), _number(len({row.about.turn_id for row in scores})),
+            _cell(_bar(passed, passed + failed), passed / (passed + failed) if passed + failed else ""),
+            _count(failed), _count(errors), _count(sum(row.fails_gate for row in scores)),
+        ])  # fmt: skip
+    heads = ("agent", "model", "turns", "verdicts that are a pass", "failed", "errors", "failed gates")
+    return f"<h2>Agents and models</h2>\n{_table('All metrics that have a verdict, together.', heads, rows)}"
+
+
+def _turns(run: Run) -> str:
+    turns = worst_turns(run)
+    if not turns:
+        return "<h2>Failed turns</h2>\n<p>None.</p>"
+    rows = [
+        [
+            _cell(f"<code>{escape(rows[0].about.name)}</code>"), _cell(escape(rows[0].about.agent or "–")),
+            _number(sum(row.fails_gate for row in rows)), _number(len(rows)), _cell(_list(map(_reason, rows), escaped=True)),
+        ]
+        for rows in turns[:_MOST_TURNS]
+    ]  # fmt: skip
+    cut = f" The first {_MOST_TURNS:,} of {len(turns):,} are shown." if len(turns) > _MOST_TURNS else ""
+    heads = ("turn", "agent", "failed gates", "failed", "why")
+    return f"<h2>Failed turns</h2>\n{_table(f'Turns with a failed or errored score, the worst first.{cut}', heads, rows)}"
+
+
+def _reason(row: Row) -> str:
+    word = "gate failed" if row.fails_gate else "error" if row.outcome == "error" else "failed"
+    said = f": {escape(one_line(row.why, 600))}" if row.why else ""
+    return f'<span class="{"warn" if word == "error" else "fail"}">{word}</span> <code>{escape(row.series.label)}</code>{said}'
+
+
+def _comparison(comparison: Comparison) -> str:
+    about = f"{pairing_in_words(comparison)}. Differences are now minus then, with 95 % intervals; p after Holm's correction."
+    rows = [_change(change) for change in by_weight(comparison.changes)]
+    heads = ("metric", "measure", "then", "now", "difference", "interval", "effect", "p", "n", "verdict")
+    title = f"<h2>Against {escape(comparison.baseline)}</h2>"
+    return "\n".join([title, _table(about, heads, rows), _list(remarks(comparison))])
+
+
+def _change(change: Change) -> list[str]:
+    before, after, difference, _ = change_numbers(change)
+    word = f"{change.verdict} (gates)" if change.watched and change.verdict == "regression" else change.verdict
+    css = {"regression": "fail" if change.watched else "warn", "improvement": "pass"}.get(change.verdict, "dim")
+    return [
+        _cell(f"<code>{escape(change.label)}</code>"), _cell(change.measure), _number(change.before, before),
+        _number(change.after, after), _number(change.difference, difference), _cell(_interval(change)),
+        _number(change.effect, effect_of(change)), _number(change.adjusted, escape(p_value(change.adjusted).removeprefix("p = "))),
+        _number(change.counts[1], n_of(change)), _cell(f'<span class="{css}">{word}</span>'),
+    ]  # fmt: skip
+
+
+# --- charts ----------------------------------------------------------------------------------------------------------
+
+
+def _histogram(series: Series) -> str:
+    """The distribution of a numeric metric, the shares of a boolean one."""
+    values = [row.value for row in series.evaluated if row.value is not None]
+    if not values:
+        return ""
+    if series.facts.type == "boolean":
+        yes, no = ("yes", "no") if series.facts.direction == "neutral" else ("pass", "fail")
+        return _bar(int(sum(values)), len(values), f"{yes} {sum(values):.0f}, {no} {len(values) - sum(values):.0f}")
+    low, high = (0.0, 1.0) if series.facts.unit == "1" and min(values) >= 0 and max(values) <= 1 else (min(values), max(values))
+    counts, _ = np.histogram(values, bins=_BINS, range=(low, high))
+    top, width = int(counts.max()), _WIDTH / _BINS
+    unit = series.facts.unit
+    said = (
+        f"{count(len(values), 'value')} from {number(min(values), unit)} to {number(max(values), unit)}; axis {low:g} to {high:g}"
+    )
+    bars = "".join(
+        f'<rect class="bar" x="{i * width:.1f}" y="{_HEIGHT - height:.1f}" width="{width - 1:.1f}" height="{height:.1f}"/>'
+        for i, height in ((i, (_HEIGHT - 2) * int(n) / top) for i, n in enumerate(counts))
+        if height
+    )
+    return _svg(said, f'{bars}<line class="axis" x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}"/>')
+
+
+def _bar(part: int, whole: int, said: str = "") -> str:
+    """A share as a bar."""
+    if not whole:
+        return ""
+    at = _WIDTH * part / whole
+    fill = "ok" if not said or said.startswith("pass") else "bar"
+    rest = "no" if fill == "ok" else "rest"
+    rects = f'<rect class="{fill}" y="8" width="{at:.1f}" height="12"/><rect class="{rest}" x="{at:.1f}" y="8" width="{_WIDTH - at:.1f}" height="12"/>'
+    return _svg(said or f"{percent(part / whole)}: {part:,} of {whole:,}", rects)
+
+
+def _interval(change: Change) -> str:
+    """The interval of a difference, around 0."""
+    low, high = change.interval
+    reach = max(abs(low), abs(high), abs(change.difference)) or 1.0
+    x = [_WIDTH / 2 * (1 + 0.95 * value / reach) for value in (low, high, change.difference)]
+    css = {"regression": " worse", "improvement": " better"}.get(change.verdict, "")
+    middle = _HEIGHT / 2
+    return _svg(
+        f"95 % interval {change_numbers(change)[3]}",
+        f'<line class="axis" x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="4" y2="{_HEIGHT - 4}"/>'
+        f'<line class="range{css}" x1="{x[0]:.1f}" x2="{x[1]:.1f}" y1="{middle}" y2="{middle}"/>'
+        f'<circle class="bar" cx="{x[2]:.1f}" cy="{middle}" r="4"/>',
+    )
+
+
+def _svg(said: str, inner: str) -> str:
+    text = escape(said)
+    return (
+        f'<svg role="img" aria-label="{text}" width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
+        f"<title>{text}</title>{inner}</svg>"
+    )
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col"><button type="button">{escape(text)}</button></th>' for text in heads)
+    body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>\n<caption>{escape(caption)}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def _cell(html: str, sort: float | str | None = None) -> str:
+    return f"<td>{html}</td>" if sort is None else f'<td data-v="{sort}">{html}</td>'
+
+
+def _number(value: float | None, shown: str = "") -> str:
+    if value is None:
+        return '<td class="n" data-v="">–</td>'
+    return f'<td class="n" data-v="{value!r}">{shown or number(value)}</td>'
+
+
+def _count(n: int) -> str:
+    return f'<td class="n{" fail" if n else ""}" data-v="{n}">{n:,}</td>'
+
+
+def _rate(summary: Summary) -> str:
+    if summary.pass_rate is None:
+        return _number(None)
+    low, high = wilson(summary.outcomes["pass"], summary.judged)
+    return _number(summary.pass_rate, f'{percent(summary.pass_rate)} <span class="dim">({low * 100:.0f}–{high * 100:.0f})</span>')
+
+
+def _list(items: Iterable[str], *, escaped: bool = False) -> str:
+    inner = "".join(f"<li>{item if escaped else escape(item)}</li>" for item in items)
+    return f"<ul>{inner}</ul>" if inner else ""

@@ -1,0 +1,114 @@
+"""JUnit XML: a testsuite per agent, a testcase per turn and metric.
+
+Only what fails a build is a failure: gates. A trend below its bound passes and says so in ``system-out``; a metric that
+failed is an error. A testcase is told from all others by agent and name, and keeps them from run to run where the case is
+known, so that a CI server can follow its history.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .compare import Change, Comparison
+from .run import Row, Run
+from .words import Report, change_in_words, effect_of, n_of, one_line, pairing_in_words, remarks
+
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
+
+
+class _Case(NamedTuple):
+    """One testcase: ``kind`` is an element's name (``failure``, ``error``, ``skipped``, ``system-out``) or empty for a plain pass."""
+
+    name: str
+    kind: str = ""
+    type: str = ""
+    message: str = ""
+
+
+def render_junit(report: Report) -> str:
+    """The report as JUnit XML."""
+    suites = [(agent, _unique(map(_case_of, rows))) for agent, rows in _by_agent(report.run).items()]
+    if report.comparison is not None:
+        suites.append(("comparison with the baseline", list(_cases_of(report.comparison))))
+    totals = Counter(case.kind for _, cases in suites for case in cases)
+    tests = sum(len(cases) for _, cases in suites)
+    head = f'<testsuites name="otel-agenteval" tests="{tests}" failures="{totals["failure"]}" errors="{totals["error"]}">'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', head]
+    for name, cases in suites:
+        lines += _suite(name, cases)
+    return "\n".join([*lines, "</testsuites>", ""])
+
+
+def _by_agent(run: Run) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in run.rows:
+        found.setdefault(row.about.agent or "agent without a name", []).append(row)
+    return found
+
+
+def _case_of(row: Row) -> _Case:
+    name = f"{row.series.label}[{row.about.name}]"
+    if row.outcome == "skipped":
+        return _Case(name, "skipped", "", row.why)
+    if row.outcome == "error":
+        return _Case(name, "error", row.why.partition(":")[0], row.why)
+    if row.fails_gate:
+        return _Case(name, "failure", "gate", row.why or "did not pass")
+    if row.outcome == "fail":
+        return _Case(name, "system-out", "", f"did not pass; a trend, not a gate. {row.why}")
+    return _Case(name)
+
+
+def _unique(cases: Iterable[_Case]) -> list[_Case]:
+    """CI servers keep one of several testcases of the same name: repetitions of a case are numbered."""
+    seen: Counter[str] = Counter()
+    found = []
+    for case in cases:
+        seen[case.name] += 1
+        found.append(case if seen[case.name] == 1 else case._replace(name=f"{case.name} #{seen[case.name]}"))
+    return found
+
+
+def _cases_of(comparison: Comparison) -> Iterator[_Case]:
+    yield _Case("pairing", "system-out", "", "\n".join([pairing_in_words(comparison), *remarks(comparison)]))
+    for change in comparison.changes:
+        yield _case_of_change(change)
+    for label in comparison.lost:
+        yield _Case(f"{label} is comparable", "failure", "errors", "nothing but errors in this run")
+    for label in comparison.missing:
+        yield _Case(f"{label} is compared", "skipped", "", "missing in this run")
+
+
+def _case_of_change(change: Change) -> _Case:
+    name = f"{change.label} {change.measure}"
+    said = f"{change.verdict}: {change_in_words(change)}; {effect_of(change)}; {n_of(change)}"
+    if change.watched and change.verdict == "regression":
+        return _Case(name, "failure", "regression", said)
+    return _Case(name, "system-out", "", said)
+
+
+def _suite(name: str, cases: list[_Case]) -> Iterator[str]:
+    kinds = Counter(case.kind for case in cases)
+    about = f'tests="{len(cases)}" failures="{kinds["failure"]}" errors="{kinds["error"]}" skipped="{kinds["skipped"]}"'
+    yield f'<testsuite name="{_escaped(name)}" {about}>'
+    for case in cases:
+        head = f'<testcase classname="{_escaped(name)}" name="{_escaped(case.name)}"'
+        yield f"{head}>{_element(case)}</testcase>" if case.kind else f"{head}/>"
+    yield "</testsuite>"
+
+
+def _element(case: _Case) -> str:
+    if case.kind == "system-out":
+        return f"<system-out>{_escaped(case.message)}</system-out>"
+    kind = f' type="{_escaped(case.type)}"' if case.type else ""
+    head = f'<{case.kind}{kind} message="{_escaped(one_line(case.message))}"'
+    return f"{head}/>" if case.kind == "skipped" else f"{head}>{_escaped(case.message)}</{case.kind}>"
+
+
+def _escaped(text: str) -> str:
+    """Text for an attribute or element. XML 1.0 has no way to write control characters: they become ``�``."""
+    return _NOT_XML.sub("�", text).translate(_ESCAPES)

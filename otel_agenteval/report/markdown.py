@@ -1,0 +1,152 @@
+"""A summary for a pull request.
+
+Names and explanations can hold what an agent or its user wrote. All of it stands in code spans: there nobody is
+mentioned, no link or picture is made and no HTML is obeyed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .compare import Change, Comparison
+from .run import Row, Run, Series, Summary
+from .statistics import wilson
+from .words import (
+    Report,
+    by_weight,
+    change_numbers,
+    count,
+    effect_of,
+    n_of,
+    number,
+    one_line,
+    p_value,
+    pairing_in_words,
+    percent,
+    remarks,
+    worst_turns,
+)
+
+LIMIT = 65_000
+"""Characters; GitHub takes 65,536 in a comment."""
+_WORST = 10
+_REASONS = 3
+_METRIC_HEAD = ("| metric | n | pass rate | mean | p50 | p95 | failed | errors |", "|---|--:|--:|--:|--:|--:|--:|--:|")
+_CHANGE_HEAD = (
+    "| metric | | before | now | difference | 95 % CI | effect | p (Holm) | n | |", "|---|---|--:|--:|--:|--:|--:|--:|--:|---|",
+)  # fmt: skip
+_TURN_HEAD = ("| turn | agent | what failed |", "|---|---|---|")
+_SHARES = {"failures": 0.1, "worst": 0.25, "changes": 0.3, "metrics": 0.3}
+"""Of the limit, at most, for each part."""
+
+
+def render_markdown(report: Report) -> str:
+    """The report in Markdown, within GitHub's limit whatever the run."""
+    mark = "❌" if report.failures else "✅" if report.decides else "ℹ️"
+    parts = [f"### {mark} {report.verdict()}"]
+    parts += _fitting([f"- {_code(failure)}" for failure in report.failures[bool(report.gates_failed) :]], "failures", "failures")
+    parts += _worst(report.run)
+    if report.comparison is not None:
+        parts += _comparison(report.comparison)
+    parts += _metrics(report.run)
+    return "\n".join(parts) + "\n"
+
+
+def _worst(run: Run) -> list[str]:
+    turns = worst_turns(run)
+    if not turns:
+        return []
+    rows = [
+        f"| {_code(rows[0].about.name)} | {_code(rows[0].about.agent or '–')} | {_reasons(rows)} |" for rows in turns[:_WORST]
+    ]
+    more = [f"\n{count(len(turns) - _WORST, 'more turn')} with something that failed."] if len(turns) > _WORST else []
+    return ["", "**Worst turns**", "", *_TURN_HEAD, *_fitting(rows, "worst", "turns"), *more]
+
+
+def _reasons(rows: Sequence[Row]) -> str:
+    shown = [
+        f"{'**gate** ' if row.fails_gate else ''}{_code(row.series.label)}{': ' + _code(row.why) if row.why else ''}"
+        for row in rows[:_REASONS]
+    ]
+    return "<br>".join([*shown, *([f"and {len(rows) - _REASONS} more"] if len(rows) > _REASONS else [])])
+
+
+def _comparison(comparison: Comparison) -> list[str]:
+    ranked = by_weight(comparison.changes)
+    told = [
+        change
+        for change in ranked
+        if change.verdict not in ("no change shown", "too few") or change.series.facts.policy == "gate"
+    ]
+    head = ["", f"**Against {_code(comparison.baseline)}**: {pairing_in_words(comparison)}.", ""]
+    table = [*_CHANGE_HEAD, *_fitting([_change_row(change) for change in told], "changes", "metrics")] if told else []
+    quiet = [f"No change shown in {count(len(ranked) - len(told), 'other measure' if told else 'measure')}."]
+    notes = _fitting([f"- {_code(remark, 1_000)}" for remark in remarks(comparison)], "failures", "remarks")
+    return [
+        *head,
+        *table,
+        *([""] if table else []),
+        *(quiet if len(ranked) > len(told) else []),
+        *([""] if notes else []),
+        *notes,
+    ]
+
+
+def _change_row(change: Change) -> str:
+    before, after, difference, interval = change_numbers(change)
+    verdict = {"regression": "❌ regression" if change.watched else "⚠️ regression", "improvement": "improvement"}.get(
+        change.verdict, change.verdict
+    )
+    cells = (
+        _code(change.label), change.measure, before, after, difference, interval, effect_of(change),
+        p_value(change.adjusted).removeprefix("p ").removeprefix("= "), n_of(change), verdict,
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def _metrics(run: Run) -> list[str]:
+    summed = [(series, series.summary()) for series in run.series.values()]
+    never = [series for series, summary in summed if not summary.n and not summary.outcomes["error"]]
+    shown = [(series, summary) for series, summary in summed if series not in never]
+    shown.sort(key=lambda item: (-item[1].gates_failed, -item[1].outcomes["error"], -item[1].outcomes["fail"]))
+    rows = _fitting([_metric_row(series, summary) for series, summary in shown], "metrics", "metrics")
+    applied = [f"\nNever applied: {count(len(never), 'metric')}."] if never else []
+    return ["", "<details><summary>All metrics</summary>", "", *_METRIC_HEAD, *rows, *applied, "", "</details>"]
+
+
+def _metric_row(series: Series, summary: Summary) -> str:
+    unit, boolean = series.facts.unit, series.facts.type == "boolean"
+    numbers = ("", "", "") if boolean else tuple(number(value, unit) for value in (summary.mean, summary.p50, summary.p95))
+    rate = percent(summary.pass_rate)
+    if summary.judged:
+        low, high = wilson(summary.outcomes["pass"], summary.judged)
+        rate += f" ({low * 100:.0f}–{high * 100:.0f})"
+    gate = " **gate**" if series.facts.policy == "gate" else ""
+    cells = (
+        f"{_code(series.label)}{gate}",
+        f"{summary.n:,}",
+        rate,
+        *numbers,
+        f"{summary.outcomes['fail']:,}",
+        f"{summary.outcomes['error']:,}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _fitting(lines: list[str], part: str, what: str) -> list[str]:
+    """As many lines as the part's share of the limit holds, and how many were left out."""
+    room = _SHARES[part] * LIMIT - 100
+    for kept, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            return [*lines[:kept], "", f"… and {len(lines) - kept:,} more {what}, left out for length."]
+    return lines
+
+
+def _code(text: str, limit: int = 200) -> str:
+    """A code span that stays one, also within a table: there no way to write ``|`` survives a backslash before it."""
+    plain = one_line(text, limit).replace("|", "¦") or " "
+    fence = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
+    pad = " " if plain[0] == "`" or plain[-1] == "`" else ""
+    return f"{fence}{pad}{plain}{pad}{fence}"

@@ -1,0 +1,128 @@
+"""Formats, and the files that they go to: one evaluation can be written in several formats."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from ..errors import AgentEvalError, ConfigError
+from ..model import Turn
+from ..score import Score
+from ..table import Summary, colours_wanted, columns, render_turn
+from .html import render_html
+from .junit import render_junit
+from .markdown import render_markdown
+from .run import About, line_of
+from .text import render_comparison
+from .words import Report
+
+Scored = Sequence[tuple[Score, str]]
+"""A turn's scores, each with the hash of its metric's parameters."""
+
+
+class _JsonLines:
+    """One object per score, as soon as there is one."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def add(self, turn: Turn, about: About, scored: Scored) -> None:
+        for score, parameters in scored:
+            self._out.write(f"{json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str)}\n")
+
+    def finish(self, report: Report) -> None:
+        """All has been written."""
+
+
+class _Table:
+    """A table per turn as soon as it is scored, then one over all."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._summary = out, Summary()
+        self._colour, self._width = colours_wanted(out), columns(out)
+
+    def add(self, turn: Turn, about: About, scored: Scored) -> None:
+        scores = [score for score, _ in scored]
+        self._summary.add(scores)
+        self._out.write(render_turn(turn, scores, self._width, colour=self._colour) + "\n")
+
+    def finish(self, report: Report) -> None:
+        if self._summary.turns > 1:
+            self._out.write(self._summary.render(self._width, colour=self._colour) + "\n")
+        if report.comparison is not None:
+            self._out.write(render_comparison(report.comparison, self._width))
+
+
+class _Whole:
+    """A document that is made of the whole run."""
+
+    def __init__(self, render: Callable[[Report], str], out: TextIO) -> None:
+        self._render, self._out = render, out
+
+    def add(self, turn: Turn, about: About, scored: Scored) -> None:
+        """The run has it."""
+
+    def finish(self, report: Report) -> None:
+        self._out.write(self._render(report))
+
+
+Output = _JsonLines | _Table | _Whole
+_DOCUMENTS = {"junit": render_junit, "markdown": render_markdown, "html": render_html}
+_SAY_UTF8 = ("junit", "html")
+FORMATS = ("jsonl", "table", *_DOCUMENTS)
+
+
+@contextmanager
+def open_outputs(formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str]) -> Iterator[list[Output]]:
+    """The outputs that were asked for; files are opened now, so that a bad one is found before anything is evaluated.
+
+    Args:
+        formats: names of formats.
+        outs: a file for each format in turn, ``-`` is standard output; the last format may do without.
+        inputs: files that are read, and therefore not written.
+
+    Raises:
+        ConfigError: more files than formats, two outputs in one place, or an output that is an input.
+        AgentEvalError: a file cannot be written.
+    """
+    places = [*outs, *["-"] * (len(formats) - len(outs))]
+    _refuse_overlaps(formats, places, inputs)
+    with ExitStack() as stack:
+        yield [_output(form, _stream(form, place, stack)) for form, place in zip(formats, places, strict=True)]
+
+
+def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequence[str]) -> None:
+    if len(places) > len(formats):
+        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats; one --format for each --out")
+    if places.count("-") > 1:
+        raise ConfigError("--format: several formats need an --out each; only one goes to standard output")
+    read = {Path(name).resolve() for name in inputs if name != "-"}
+    seen: set[Path] = set()
+    for place in (Path(name).resolve() for name in places if name != "-"):
+        if place in read:
+            raise ConfigError(f"--out: {place} is read by this command; it would be overwritten")
+        if place in seen:
+            raise ConfigError(f"--out: {place} is given twice")
+        seen.add(place)
+
+
+def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
+    if place != "-":
+        try:
+            return stack.enter_context(Path(place).open("w", encoding="utf-8", errors="backslashreplace"))
+        except OSError as problem:
+            raise AgentEvalError(f"--out: {place}: cannot be written: {problem.strerror or problem}") from None
+    if form in _SAY_UTF8 and isinstance(sys.stdout, io.TextIOWrapper):  # the document says so of itself
+        sys.stdout.reconfigure(encoding="utf-8")
+    return sys.stdout
+
+
+def _output(form: str, out: TextIO) -> Output:
+    if form in _DOCUMENTS:
+        return _Whole(_DOCUMENTS[form], out)
+    return _Table(out) if form == "table" else _JsonLines(out)

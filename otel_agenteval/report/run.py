@@ -1,0 +1,209 @@
+"""The scores of one run, kept small: what reports sum up, and what one run is compared with another by."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import jsonio
+from ..emit.accounting import answering_call, outcome
+from ..errors import AgentEvalError, ConfigError
+from ..model import Turn
+from ..registry import BoundMetric
+from ..replay import Report, open_recording, to_stderr
+from ..score import FIELDS, Facts, Score
+
+PARAMETERS = "parameters_hash"
+"""Key of a line that tells two configurations of one metric apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Which turn a score is of."""
+
+    turn_id: str
+    case_id: str | None = None
+    """The case of a data set that the turn ran, where that is known."""
+    agent: str | None = None
+    model: str | None = None
+    """Of the model call that wrote the answer."""
+
+    @classmethod
+    def of(cls, turn: Turn) -> About:
+        """The facts of a turn, none of its content."""
+        call, case = answering_call(turn), turn.references.get("case_id")
+        return cls(turn.turn_id, None if case is None else str(case), turn.agent, call.model if call is not None else None)
+
+    @property
+    def name(self) -> str:
+        """What a person knows the turn by."""
+        return self.case_id or self.turn_id
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One score of one turn."""
+
+    about: About
+    series: Series
+    outcome: str
+    """``pass``, ``fail``, ``ok``, ``vacuous``, ``error`` or ``skipped``."""
+    value: float | None
+    passed: bool | None
+    why: str
+    """The score's explanation, its error's type or the reason why it was skipped; never more of the turn than that."""
+
+    @property
+    def fails_gate(self) -> bool:
+        """Whether a gate did not pass, or could not be evaluated."""
+        return self.series.facts.policy == "gate" and (self.passed is False or self.outcome == "error")
+
+
+@dataclass(slots=True, eq=False)
+class Series:
+    """All scores of one configured metric."""
+
+    facts: Facts
+    parameters: str = ""
+    """Hash of its parameters but for the threshold; empty for none."""
+    number: int = 1
+    """Which one it is of those that share its name."""
+    rows: list[Row] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        """Its name in reports: the metric's, numbered from the second configuration on."""
+        return self.facts.metric if self.number == 1 else f"{self.facts.metric}#{self.number}"
+
+    @property
+    def evaluated(self) -> list[Row]:
+        """The rows that had something to evaluate, and were."""
+        return [row for row in self.rows if row.outcome in ("pass", "fail", "ok") and row.value is not None]
+
+    def summary(self) -> Summary:
+        """Its numbers."""
+        values = [row.value for row in self.evaluated if row.value is not None]
+        p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
+        return Summary(
+            len(values), Counter(row.outcome for row in self.rows), float(np.mean(values)) if values else None, p50, p95,
+            sum(row.fails_gate for row in self.rows),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A series in numbers."""
+
+    n: int
+    """Values; vacuous ones, errors and skipped scores are none."""
+    outcomes: Counter[str]
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    gates_failed: int
+
+    @property
+    def judged(self) -> int:
+        """Scores with a verdict."""
+        return self.outcomes["pass"] + self.outcomes["fail"]
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of the verdicts that are a pass; None where there is no verdict."""
+        return self.outcomes["pass"] / self.judged if self.judged else None
+
+
+class Run:
+    """The scores of one run.
+
+    Attributes:
+        turns: the turns by id, in their order.
+        series: the configured metrics, in their order.
+    """
+
+    def __init__(self) -> None:
+        self.turns: dict[str, About] = {}
+        self.series: dict[tuple[str, str], Series] = {}
+
+    def add(self, about: About, score: Score, parameters: str = "") -> None:
+        """Keep one score."""
+        self.turns.setdefault(about.turn_id, about)
+        key = (score.metric, parameters)
+        series = self.series.get(key)
+        if series is None:
+            number = 1 + sum(name == score.metric for name, _ in self.series)
+            series = self.series[key] = Series(score.facts, parameters, number)
+        series.rows.append(Row(about, series, outcome(score), score.value, score.passed, why(score)))
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """All scores."""
+        return (row for series in self.series.values() for row in series.rows)
+
+    @classmethod
+    def read(cls, path: str, report: Report = to_stderr) -> Run:
+        """The run that ``otel-agenteval eval`` wrote as JSON lines.
+
+        Args:
+            path: the file; ``.gz`` and ``.zst`` are unpacked.
+            report: gets one line about each line that is no score.
+
+        Raises:
+            AgentEvalError: the file cannot be read, or holds no score at all.
+        """
+        run = cls()
+        with open_recording(path) as stream:
+            try:
+                for number, line in enumerate(stream, 1):
+                    if line.strip():
+                        run._add_line(line, f"{path}:{number}", report)
+            except (OSError, EOFError) as problem:
+                raise AgentEvalError(f"{path}: cannot be read: {problem}") from None
+        if not run.series:
+            raise AgentEvalError(f"{path}: no scores found; what `otel-agenteval eval --format jsonl` prints is expected")
+        return run
+
+    def _add_line(self, line: bytes, where: str, report: Report) -> None:
+        try:
+            data = jsonio.loads(line)
+            if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
+                raise ConfigError("an object with a turn_id is expected")
+            known = {key: data[key] for key in ("case_id", "agent", "model") if isinstance(data.get(key), str)}
+            score = Score.from_dict({key: value for key, value in data.items() if key in FIELDS})
+        except (ValueError, ConfigError, AttributeError, TypeError) as problem:
+            report(f"{where}: no score: {str(problem)[:120]}")
+            return
+        self.add(About(data["turn_id"], **known), score, str(data.get(PARAMETERS, "")))
+
+
+def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str, Any]:
+    """A score as ``--format jsonl`` writes it: where it belongs, then the score's own keys."""
+    place: Mapping[str, Any] = {
+        "turn_id": turn.turn_id, "case_id": about.case_id, "conversation_id": turn.conversation_id, "service": turn.service,
+        "agent": turn.agent, "model": about.model, PARAMETERS: parameters or None,
+    }  # fmt: skip
+    return {**{key: value for key, value in place.items() if value is not None}, **score.to_dict()}
+
+
+def parameters_hash(metric: BoundMetric) -> str:
+    """12 hex digits for the parameters that change a metric's values: all but its threshold. Empty without any."""
+    given = sorted((key, value) for key, value in metric.params.items() if key != "threshold")
+    return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
+
+
+def why(score: Score) -> str:
+    """Why a score is what it is, in a line; facts of its detail, which can hold more of the turn, are left out."""
+    if score.status == "skipped":
+        return str(score.detail.get("reason") or "not applicable")
+    if score.status == "error":
+        return f"{score.error_type}: {score.explanation}" if score.explanation else str(score.error_type)
+    if score.explanation or score.passed is not False or score.value is None or score.type == "boolean":
+        return score.explanation or ""
+    if score.threshold is None:
+        return f"{score.value:g}"
+    return f"{score.value:g}, {'at most' if score.direction == 'down' else 'at least'} {score.threshold:g} passes"

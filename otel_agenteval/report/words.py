@@ -1,0 +1,162 @@
+"""How reports say things: numbers with their units, text on one line, and what the whole run comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .compare import Change, Comparison
+from .run import Row, Run
+
+_UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "", "USD": ""}
+EFFECT = {True: "d", False: "δ"}
+"""Sign of the effect size of paired and of independent values: Cohen's d, Cliff's delta."""
+
+
+def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
+    """Four digits and a unit; a dash for nothing."""
+    if value is None:
+        return "–"
+    sign = "+" if signed and value > 0 else "−" if value < 0 else ""
+    size = abs(float(value))
+    whole = size >= 1_000 or size.is_integer()
+    digits = f"{size:,.0f}" if whole else np.format_float_positional(size, 4, unique=False, fractional=False, trim="-")
+    return f"{sign}{'$' if unit == 'USD' else ''}{digits}{_UNITS.get(unit, f' {unit}')}"
+
+
+def percent(share: float | None) -> str:
+    """A share in percent."""
+    return "–" if share is None else f"{share * 100:.1f} %".replace(".0 %", " %")
+
+
+def points(difference: float) -> str:
+    """A difference of two shares in percentage points."""
+    return (
+        f"{difference * 100:+.1f} pp".replace(".0 pp", " pp").replace("+0 pp", "0 pp").replace("-0 pp", "0 pp").replace("-", "−")
+    )
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """Text without line breaks, control and direction characters, cut to ``limit``."""
+    plain = " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[: 4 * limit]).split())
+    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+
+
+def count(n: int, what: str) -> str:
+    """``1 turn``, ``2 turns``."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A run, and what it is compared with."""
+
+    run: Run
+    comparison: Comparison | None = None
+
+    @property
+    def gates_failed(self) -> int:
+        """Gate scores that did not pass or could not be made."""
+        return sum(row.fails_gate for row in self.run.rows)
+
+    @property
+    def failures(self) -> list[str]:
+        """Why the run fails, a line each; empty when it does not."""
+        found = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
+        if self.comparison is not None:
+            found += [f"regression of {change.label}: {change_in_words(change)}" for change in self.comparison.regressions]
+            found += [f"{label} could not be compared: nothing but errors in this run" for label in self.comparison.lost]
+        return found
+
+    @property
+    def decides(self) -> bool:
+        """Whether anything in it can fail: a gate, or a comparison that watches a metric."""
+        gates = any(series.facts.policy == "gate" for series in self.run.series.values())
+        return gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
+
+    def verdict(self) -> str:
+        """The whole in one line."""
+        scored = f"{count(len(self.run.turns), 'turn')}, {count(len(self.run.series), 'metric')}"
+        if not self.failures:
+            return f"{scored}: {'every gate passed' if self.decides else 'nothing gates'}"
+        regressions = len(self.failures) - bool(self.gates_failed)
+        said = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
+        return f"{scored}: {', '.join(said + ([count(regressions, 'regression')] if regressions else []))}"
+
+
+def change_in_words(change: Change) -> str:
+    """``pass rate 95 % → 70 % (−25 pp, 95 % CI −37 pp to −13 pp, p = 0.0005)``."""
+    before, after, difference, interval = change_numbers(change)
+    return f"{change.measure} {before} → {after} ({difference}, 95 % CI {interval}, {p_value(change.adjusted)})"
+
+
+def change_numbers(change: Change) -> tuple[str, str, str, str]:
+    """Before, after, difference and its interval."""
+    low, high = change.interval
+    if change.measure != "mean":
+        return (
+            percent(change.before), percent(change.after), points(change.difference),
+            f"{points(low)} to {points(high)}",
+        )  # fmt: skip
+    unit = change.series.facts.unit
+    return (
+        number(change.before, unit), number(change.after, unit), number(change.difference, unit, signed=True),
+        f"{number(low, unit, signed=True)} to {number(high, unit, signed=True)}",
+    )  # fmt: skip
+
+
+def effect_of(change: Change) -> str:
+    """``d = −0.42`` or ``δ = −0.3``."""
+    return "–" if change.effect is None else f"{EFFECT[change.paired]} = {change.effect:.2f}".replace("-", "−")
+
+
+def n_of(change: Change) -> str:
+    """``40 pairs`` or ``40, 38``."""
+    return count(change.counts[0], "pair") if change.paired else f"{change.counts[0]:,}, {change.counts[1]:,}"
+
+
+def p_value(p: float) -> str:
+    """A p value to what it is good for."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
+def pairing_in_words(comparison: Comparison) -> str:
+    """How the turns of two runs belong together."""
+    before, after = comparison.turns
+    sizes = f"{count(before, 'turn')} then, {count(after, 'turn')} now"
+    if comparison.paired_by:
+        return f"{sizes}; {count(comparison.pairs, 'pair')} by {comparison.paired_by}"
+    matches = f"only {count(comparison.pairs, 'id')} in both" if comparison.pairs else "no id in both"
+    return f"{sizes}; {matches}, so they are compared as independent samples"
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """What could not be compared, and metrics that came, went or fail more often; a line each."""
+    found = [f"New: {', '.join(comparison.new)}"] if comparison.new else []
+    found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
+    found += [f"More errors: {label}, {before:,} then, {now:,} now" for label, before, now in comparison.errored]
+    by_reason: dict[str, list[str]] = {}
+    for label, reason in comparison.not_compared:
+        by_reason.setdefault(reason, []).append(label)
+    return found + [f"Not compared ({reason}): {', '.join(labels)}" for reason, labels in by_reason.items()]
+
+
+_WEIGHT = {"regression": 0, "changed": 1, "improvement": 2, "too few": 4, "no change shown": 3}
+
+
+def by_weight(changes: Iterable[Change]) -> list[Change]:
+    """Changes in the order in which a person wants them: failures, other regressions, what else changed, the rest."""
+    return sorted(changes, key=lambda change: (_WEIGHT[change.verdict], not change.watched))
+
+
+def worst_turns(run: Run) -> list[list[Row]]:
+    """The failed and errored scores of each turn that has any: most failed gates first, then most errors and failures."""
+    by_turn: dict[str, list[Row]] = {}
+    for row in run.rows:
+        if row.outcome in ("fail", "error") or row.fails_gate:
+            by_turn.setdefault(row.about.turn_id, []).append(row)
+    for rows in by_turn.values():
+        rows.sort(key=lambda row: (not row.fails_gate, row.outcome != "error"))
+    return sorted(by_turn.values(), key=lambda rows: (-sum(row.fails_gate for row in rows), -len(rows)))

@@ -1,0 +1,249 @@
+"""``otel-agenteval eval`` over real recordings: formats, files, baselines and exit statuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from otel_agenteval.cli import _parser, main
+from otel_agenteval.report import FORMATS
+from otel_agenteval.score import Score
+from tests.support.recordings import unpack
+
+RECORDINGS = [f"pydantic_ai-native_v6/s{i}.jsonl" for i in (1, 2, 10, 11, 12, 13, 14, 15, 16, 17)]
+GATE = "metrics: [{code_max_tokens: {max_tokens: 100000}, policy: gate}]\n"
+FAILING = "metrics: [{code_max_tokens: {max_tokens: 1}, policy: gate}]\n"
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> list[str]:
+    return [str(unpack(name, tmp_path)) for name in RECORDINGS]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Callable[[str], str]:
+    def write(text: str) -> str:
+        file = tmp_path / "agenteval.yaml"
+        file.write_text(text, encoding="utf-8")
+        return str(file)
+
+    return write
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def changed(scores: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    lines = lines_of(scores.read_text(encoding="utf-8"))
+    for line in lines:
+        change(line)
+    scores.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+
+
+def test_the_formats_on_the_command_line_are_those_there_are(capsys: Capture) -> None:
+    for form in FORMATS:
+        assert _parser().parse_args(["eval", "x", "--format", form]).format == [form]
+    with pytest.raises(SystemExit):
+        _parser().parse_args(["eval", "x", "--format", "pdf"])
+
+
+# --- formats and files
+
+
+def test_every_format_is_written_in_one_run(traces: list[str], tmp_path: Path, capsys: Capture) -> None:
+    arguments = ["eval", *traces]
+    for form in FORMATS:
+        arguments += ["--format", form, "--out", str(tmp_path / form)]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == ""
+    texts = {form: (tmp_path / form).read_text(encoding="utf-8") for form in FORMATS}
+    scores = lines_of(texts["jsonl"])
+    turns = {score["turn_id"] for score in scores}
+    assert int(ElementTree.fromstring(texts["junit"]).get("tests", "")) == len(scores)
+    assert texts["markdown"].startswith(f"### ℹ️ {len(turns)} turns, ")
+    assert texts["table"].count("── ") == len(turns)
+    assert texts["html"].startswith("<!DOCTYPE html>")
+
+
+def test_lines_hold_what_a_comparison_needs(traces: list[str], config: Callable[[str], str], capsys: Capture) -> None:
+    assert main(["eval", *traces, "--config", config(FAILING)]) == 0
+    scores = [
+        score for score in lines_of(capsys.readouterr().out) if score["metric"] == "code_max_tokens" and score["status"] == "ok"
+    ]
+    assert scores
+    for score in scores:
+        assert score.keys() >= {
+            "turn_id", "agent", "model", "metric", "value", "passed", "status", "unit", "direction", "policy", "version",
+            "parameters_hash", "result_id",
+        }  # fmt: skip
+        own = {key: value for key, value in score.items() if key in (*Score.__slots__, "metric", "policy", "detail")}
+        assert Score.from_dict(own).passed is False
+
+
+def test_a_case_that_the_configuration_lets_in_stands_in_the_lines(
+    tmp_path: Path, config: Callable[[str], str], capsys: Capture
+) -> None:
+    file = unpack(RECORDINGS[1], tmp_path)
+    text = file.read_text(encoding="utf-8").replace('"gen_ai.agent.call.id"', '"agenteval.case.id"')
+    file.write_text(text, encoding="utf-8")
+    main(["eval", str(file), "--config", config("references: {accept_from: {agenteval.case.id: case_id}}\n")])
+    cases = {score.get("case_id") for score in lines_of(capsys.readouterr().out)}
+    assert len(cases) == 1
+    assert None not in cases
+
+
+@pytest.mark.parametrize("form", ["junit", "html"])
+def test_documents_on_standard_output_are_utf8_as_they_say(form: str, traces: list[str]) -> None:
+    command = [sys.executable, "-m", "otel_agenteval", "eval", traces[0], "--format", form]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=True, env={"PYTHONIOENCODING": "ascii"})
+    assert "utf-8" in done.stdout.decode().lower()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--out", "a", "--out", "b"], "2 files for 1 formats"),
+        (["--format", "html", "--format", "junit"], "several formats need an --out each"),
+        (["--format", "html", "--out", "x", "--format", "junit", "--out", "./x"], "is given twice"),
+        (["--out", "traces.jsonl"], "is read by this command; it would be overwritten"),
+        (["--out", "nowhere/x"], "cannot be written: No such file or directory"),
+        (["--fail-on-regression", "all"], "--fail-on-regression needs --baseline FILE and --gate"),
+        (["--baseline", "nowhere.jsonl"], "nowhere.jsonl: cannot be read"),
+    ],
+)
+def test_wrong_use_is_refused_before_anything_is_overwritten(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = unpack(RECORDINGS[0], tmp_path).rename("traces.jsonl").read_bytes()
+    assert main(["eval", "traces.jsonl", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert Path("traces.jsonl").read_bytes() == data
+
+
+# --- gates
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("text", "status"), [(GATE, 0), (FAILING, 1)])
+def test_gates_decide_with_every_format(
+    form: str, text: str, status: int, traces: list[str], config: Callable[[str], str], capsys: Capture
+) -> None:
+    assert main(["eval", *traces, "--config", config(text), "--gate", "--format", form]) == status
+    assert bool(re.fullmatch(r"\d+ gate scores failed\n", capsys.readouterr().err)) == bool(status)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nothing_to_read_is_status_2_and_no_report(form: str, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.write_text("garbage\n", encoding="utf-8")
+    assert main(["eval", str(file), "--gate", "--format", form, "--out", str(tmp_path / "out")]) == 2
+    assert (tmp_path / "out").read_bytes() == b""
+
+
+# --- baselines
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_traces_never_regress(
+    form: str, traces: list[str], config: Callable[[str], str], tmp_path: Path, capsys: Capture
+) -> None:
+    baseline, settings = str(tmp_path / "baseline.jsonl"), config(GATE)
+    assert main(["eval", *traces, "--config", settings, "--out", baseline]) == 0
+    command = [
+        "eval",
+        *traces,
+        "--config",
+        settings,
+        "--baseline",
+        baseline,
+        "--gate",
+        "--fail-on-regression",
+        "all",
+        "--format",
+        form,
+    ]
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert form == "jsonl" or "10 pairs by turn id" in printed.out or re.search(r"\d+ pairs by turn id", printed.out)
+
+
+@pytest.mark.parametrize(
+    ("watch", "status"), [([], 0), (["code_latency"], 1), (["all"], 1), (["code_cost, agentunit:tool_success"], 0)]
+)
+def test_a_regression_fails_where_its_metric_is_named(
+    watch: list[str], status: int, traces: list[str], config: Callable[[str], str], tmp_path: Path, capsys: Capture
+) -> None:
+    baseline, settings = tmp_path / "baseline.jsonl", config(GATE)
+    main(["eval", *traces, "--config", settings, "--out", str(baseline)])
+
+    def better(line: dict[str, Any]) -> None:
+        if line["metric"] == "code_latency":
+            line["value"] *= 0.5
+
+    changed(baseline, better)
+    named = ["--fail-on-regression", *watch] if watch else []
+    assert (
+        main(["eval", *traces, "--config", settings, "--baseline", str(baseline), "--gate", *named, "--format", "table"])
+        == status
+    )
+    printed = capsys.readouterr()
+    assert "✗ code_latency  mean" in printed.out
+    assert printed.err.startswith("regression of code_latency: mean " if status else "")
+
+
+def test_a_gate_that_regresses_fails_without_being_named(
+    traces: list[str], config: Callable[[str], str], tmp_path: Path, capsys: Capture
+) -> None:
+    baseline, settings = tmp_path / "baseline.jsonl", config("metrics: [{code_latency: {}, policy: gate}]\n")
+    main(["eval", *traces, "--config", settings, "--out", str(baseline)])
+    changed(baseline, lambda line: line.update(value=line["value"] / 2) if line["metric"] == "code_latency" else None)
+    assert main(["eval", *traces, "--config", settings, "--baseline", str(baseline), "--gate", "--format", "markdown"]) == 1
+    assert "❌ regression" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("code_contains", "code_contains is not evaluated in this run"),
+        ("code_turn_autonomy", "code_turn_autonomy is neutral"),
+        ("code_csot", "did you mean code_cost"),
+        (",", "at least one name"),
+    ],
+)
+def test_a_name_that_could_never_fail_is_refused(
+    names: str, said: str, traces: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    command = ["eval", traces[0], "--gate", "--baseline", str(tmp_path / "b"), "--fail-on-regression", names]
+    assert main(command) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_run_may_take_the_place_of_its_baseline(traces: list[str], tmp_path: Path, capsys: Capture) -> None:
+    file = str(tmp_path / "scores.jsonl")
+    assert main(["eval", *traces, "--out", file]) == 0
+    before = Path(file).read_bytes()
+    assert main(["eval", *traces, "--baseline", file, "--out", file]) == 0
+    assert Path(file).read_bytes() == before
+
+
+def test_a_baseline_from_standard_input(
+    traces: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    main(["eval", *traces])
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(capsys.readouterr().out.encode())))
+    assert main(["eval", *traces, "--baseline", "-", "--format", "markdown"]) == 0
+    assert "**Against `-`**" in capsys.readouterr().out

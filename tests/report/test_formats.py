@@ -1,0 +1,308 @@
+"""What each format says of made-up runs, read back by parsers that are not ours."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.report import About, Report, Run, compare
+from otel_agenteval.report.html import render_html
+from otel_agenteval.report.junit import render_junit
+from otel_agenteval.report.markdown import render_markdown
+from otel_agenteval.report.words import number, one_line, percent, points
+from tests.report.made_up import about, run_of, score
+
+HOSTILE = (
+    "<script>alert(1)</script> \x00\x1b[31m\ud800 ![x](http://evil.test/a.png) @everyone | `` ` \\| &amp; ]]> \u202e\n# title"
+)
+JUNIT_SCHEMA = Path(__file__).with_name("junit.xsd")
+
+
+def sample() -> Run:
+    run = Run()
+    for i in range(12):
+        of = About(f"turn-{i}", f"case-{i % 6}", "travel" if i % 3 else 'a "b" <c>', "gpt-x")
+        run.add(
+            of,
+            oa.Score(
+                "code_gate", float(i % 4 > 0), i % 4 > 0, type="boolean", policy="gate", explanation=None if i % 4 else HOSTILE
+            ),
+        )
+        run.add(of, oa.Score("code_trend", i / 12, i > 5, threshold=0.5))
+        run.add(of, oa.Score("code_latency", i * 0.3, unit="s", direction="down"))
+        run.add(of, oa.Score("code_detector", float(i == 2), i == 2, type="boolean", direction="neutral"))
+        run.add(of, score("code_never", None))
+        if i == 3:
+            run.add(of, oa.Score("llm_judge", status="error", error_type="JudgeError", explanation="no reply"))
+    return run
+
+
+def compared() -> Report:
+    before = run_of({"code_a": [0.9, 0.8, 0.85] * 10, "code_b": [True] * 30, "code_gone": [1] * 30})
+    after = run_of({"code_a": [0.5, 0.45, 0.4] * 10, "code_b": [True] * 30, "code_new": [1] * 30})
+    return Report(after, compare(before, after, "main.jsonl", {"code_a"}))
+
+
+# --- JUnit XML
+
+
+def test_junit_has_a_suite_per_agent_and_a_case_per_turn_and_metric() -> None:
+    root = ElementTree.fromstring(render_junit(Report(sample())))
+    suites = {suite.get("name"): suite for suite in root}
+    assert suites.keys() == {"travel", 'a "b" <c>'}
+    cases = [case for suite in root for case in suite]
+    assert len(cases) == 12 * 5 + 1 == int(root.get("tests", ""))
+    assert len({(case.get("classname"), case.get("name")) for case in cases}) == len(cases)
+    assert {"code_gate[case-1]", "code_gate[case-1] #2"} <= {case.get("name") for case in suites["travel"]}
+    for suite in root:
+        for word, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            assert int(suite.get(word, "")) == len(suite.findall(f"testcase/{tag}"))
+    assert (root.get("failures"), root.get("errors")) == ("3", "1")
+
+
+def test_junit_tells_gates_trends_errors_and_skips_apart() -> None:
+    root = ElementTree.fromstring(render_junit(Report(sample())))
+    kinds: dict[str, set[str]] = {}
+    for case in root.iter("testcase"):
+        kinds.setdefault(case.get("name", "").split("[")[0], set()).update(child.tag for child in case)
+    assert kinds == {
+        "code_gate": {"failure"}, "code_trend": {"system-out"}, "code_latency": set(), "code_detector": set(),
+        "code_never": {"skipped"}, "llm_judge": {"error"},
+    }  # fmt: skip
+    error = root.find(".//error")
+    assert error is not None
+    assert (error.get("type"), error.get("message")) == ("JudgeError", "JudgeError: no reply")
+
+
+def test_junit_escapes_what_xml_cannot_hold() -> None:
+    failure = ElementTree.fromstring(render_junit(Report(sample()))).find(".//failure")
+    assert failure is not None
+    assert failure.text == re.sub("[\x00\x1b\ud800]", "�", HOSTILE)
+    assert "\n" not in failure.get("message", "")
+
+
+@pytest.mark.parametrize("report", [Report(sample()), compared(), Report(Run())], ids=["run", "compared", "empty"])
+def test_junit_is_valid(report: Report) -> None:
+    etree = pytest.importorskip("lxml.etree", reason="lxml is not installed")
+    schema = etree.XMLSchema(etree.parse(JUNIT_SCHEMA))
+    schema.assertValid(etree.fromstring(render_junit(report).encode()))
+
+
+def test_junit_has_regressions_of_watched_metrics_as_failures() -> None:
+    suite = ElementTree.fromstring(render_junit(compared())).find("testsuite[@name='comparison with the baseline']")
+    assert suite is not None
+    found = {case.get("name"): [child.tag for child in case] for case in suite}
+    assert found == {
+        "pairing": ["system-out"], "code_a mean": ["failure"], "code_b pass rate": ["system-out"], "code_gone is compared": ["skipped"],
+    }  # fmt: skip
+
+
+# --- Markdown
+
+
+def outside_code(markdown: str) -> str:
+    """What is left of a text without its code spans."""
+    return re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", markdown)
+
+
+def test_markdown_has_a_verdict_the_worst_turns_and_a_row_per_metric() -> None:
+    text = render_markdown(Report(sample()))
+    assert text.startswith("### ❌ 12 turns, 6 metrics: 3 gate scores failed\n")
+    rows = {
+        line.split("|")[1].strip(): [cell.strip() for cell in line.split("|")[2:-1]] for line in text.splitlines() if "|" in line
+    }
+    assert rows["`code_gate` **gate**"][:2] == ["12", "75 % (47–91)"]
+    assert rows["`code_latency`"] == ["12", "–", "1.65 s", "1.65 s", "3.135 s", "0", "0"]
+    assert rows["`llm_judge`"][-1] == "1"
+    assert "`code_never`" not in rows
+    assert "Never applied: 1 metric." in text
+    assert rows["`case-0`"][1].startswith("**gate** `code_gate`: ")
+
+
+def test_markdown_obeys_nothing_that_an_agent_wrote() -> None:
+    text = render_markdown(Report(sample()))
+    assert "alert(1)" in text
+    left = outside_code(text)
+    for harm in ("<script", "evil", "@everyone", "\x1b", "# title", "\\"):
+        assert harm not in left
+    rows = [line for line in text.splitlines() if line.startswith("| `case-")]
+    assert {line.count("|") for line in rows} == {4}
+
+
+def test_markdown_stays_within_githubs_limit() -> None:
+    run, before = Run(), Run()
+    for metric in range(600):
+        for i in range(8):
+            said = oa.Score(f"code_{'long_' * 20}{metric}", 0.0, False, type="boolean", policy="gate", explanation="x" * 5_000)
+            run.add(about(i), said)
+            before.add(about(i), oa.Score(said.metric, 1.0, True, type="boolean"))
+    report = Report(run, compare(before, run, "b" * 500, {"all"}))
+    text = render_markdown(report)
+    assert len(text) < 65_536
+    assert "left out for length" in text
+    assert text.startswith("### ❌ 8 turns, 600 metrics: 4,800 gate scores failed")
+
+
+def test_markdown_shows_what_changed() -> None:
+    text = render_markdown(compared())
+    assert text.startswith("### ❌ 30 turns, 3 metrics: 1 regression\n")
+    assert "**Against `main.jsonl`**: 30 turns then, 30 turns now; 30 pairs by turn id." in text
+    assert re.search(r"\| `code_a` \| mean \| 0\.85 \| 0\.45 \| −0\.4 \|.*\| < 0\.001 \| 30 pairs \| ❌ regression \|", text)
+    assert "No change shown in 1 other measure." in text
+    assert "- `Missing in this run: code_gone`" in text
+
+
+@pytest.mark.parametrize(
+    ("report", "heading"),
+    [
+        (Report(run_of({"code_a": [1]})), "### ℹ️ 1 turn, 1 metric: nothing gates"),
+        (Report(run_of({"code_a": [True]}, policy="gate")), "### ✅ 1 turn, 1 metric: every gate passed"),
+        (Report(Run()), "### ℹ️ 0 turns, 0 metrics: nothing gates"),
+    ],
+)
+def test_markdown_says_whether_anything_could_fail(report: Report, heading: str) -> None:
+    assert render_markdown(report).splitlines()[0] == heading
+
+
+# --- HTML
+
+
+class Page(HTMLParser):
+    """A page's elements, and what of them a browser would fetch or run."""
+
+    VOID = ("meta", "rect", "line", "circle")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+@pytest.mark.parametrize("report", [Report(sample()), compared(), Report(Run())], ids=["run", "compared", "empty"])
+def test_html_is_well_formed_and_fetches_nothing(report: Report) -> None:
+    text = render_html(report)
+    page = Page(text)
+    assert page.open == []
+    names = {name for _, name, _ in page.attributes}
+    assert not names & {"src", "href", "srcset", "data", "action", "style", "poster", "background"}
+    assert not [name for name in names if name.startswith("on")]
+    assert not set(page.tags) & {"link", "img", "iframe", "object", "embed", "base", "form", "video", "audio", "use", "image"}
+    assert page.tags.count("script") == page.tags.count("style") == 1
+    outside = re.sub(r"<code>.*?</code>.*?</li>", "", text, flags=re.DOTALL)
+    assert not re.search(r"https?:|//[a-z]|url\(|@import", re.sub(r"// Sort.*", "", outside))
+
+
+def test_html_shows_text_of_the_run_as_text() -> None:
+    page = Page(render_html(Report(sample())))
+    assert "<script>alert(1)</script>" in " ".join(page.words)
+    assert 'a "b" <c>' in page.words
+    assert not any(ch in "".join(page.words) for ch in "\x00\x1b\ud800\u202e")
+
+
+def test_the_policy_of_the_page_lets_its_own_style_and_script_run() -> None:
+    import base64
+    import hashlib
+
+    text = render_html(Report(sample()))
+    (policy,) = (
+        value for tag, name, value in Page(text).attributes if (tag, name) == ("meta", "content") and "default-src" in value
+    )
+    for tag in ("style", "script"):
+        inner = re.search(f"<{tag}>(.*?)</{tag}>\n", text, re.DOTALL)
+        assert inner is not None
+        assert f"{tag}-src 'sha256-{base64.b64encode(hashlib.sha256(inner[1].encode()).digest()).decode()}'" in policy
+
+
+def test_html_is_accessible_and_sortable() -> None:
+    text = render_html(compared())
+    page = Page(text)
+    assert ("html", "lang", "en") in page.attributes
+    assert all(f"<h{n}>" in text for n in (1, 2))
+    charts = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len(charts) == page.tags.count("svg") == text.count('<svg role="img"')
+    assert "30 values from 0.4 to 0.5; axis 0 to 1" in charts
+    assert page.tags.count("caption") == page.tags.count("table")
+    assert text.count('<th scope="col"><button type="button">') == page.tags.count("th")
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_html_has_agents_models_and_failed_turns() -> None:
+    words = Page(render_html(Report(sample()))).words
+    assert {"travel", "gpt-x", "case-0", "gate failed", "code_trend", "code_never"} <= {word.strip() for word in words}
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_html_renders(scheme: str, tmp_path: Path) -> None:
+    page, picture = tmp_path / "report.html", tmp_path / "report.png"
+    page.write_text(render_html(Report(sample(), compared().comparison)), encoding="utf-8", errors="backslashreplace")
+    dark = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
+    subprocess.run(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *dark,
+         "--window-size=1200,1600", f"--screenshot={picture}", page.as_uri()],
+        check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    assert len(set(pixels(picture.read_bytes()))) > 20
+
+
+def pixels(png: bytes) -> bytes:
+    """The filtered bytes of a PNG's picture: a blank one has nearly no two that differ."""
+    at, data = 8, b""
+    while at < len(png):
+        length, kind = int.from_bytes(png[at : at + 4], "big"), png[at + 4 : at + 8]
+        data += png[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    return zlib.decompress(data)
+
+
+# --- words
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "signed", "said"),
+    [
+        (None, "1", False, "–"), (0.0, "1", True, "0"), (3, "1", False, "3"), (0.12345, "1", False, "0.1235"),
+        (1234.5, "{token}", False, "1,234 tokens"), (8.4e-06, "USD", False, "$0.0000084"), (-0.25, "s", True, "−0.25 s"),
+        (2.5, "1", True, "+2.5"), (7.0, "{level}", False, "7"), (7.0, "By", False, "7 By"),
+    ],
+)  # fmt: skip
+def test_numbers(value: float | None, unit: str, signed: bool, said: str) -> None:
+    assert number(value, unit, signed=signed) == said
+
+
+def test_shares_and_their_differences() -> None:
+    assert [percent(x) for x in (None, 0, 0.123, 1)] == ["–", "0 %", "12.3 %", "100 %"]
+    assert [points(x) for x in (0, -0.0, 0.25, -0.123, 1e-9)] == ["0 pp", "0 pp", "+25 pp", "−12.3 pp", "0 pp"]
+
+
+def test_text_is_cut_to_one_plain_line() -> None:
+    assert one_line("a\n\tb\x1b[0m\u202ec") == "a b�[0m�c"
+    assert one_line("x" * 500) == "x" * 299 + "…"
