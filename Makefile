@@ -32,8 +32,8 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(CORE): pyproject.toml requirements/dev.txt | $(BIN)/python
-	@echo "==> installing otel-agenteval and its extras, pinned (requirements/dev.txt)"
-	@$(PIP) install --constraint requirements/dev.txt --editable '.[all]'
+	@echo "==> installing otel-agenteval, pinned (requirements/dev.txt)"
+	@$(PIP) install --constraint requirements/dev.txt --editable '.[structured,text]'
 	@touch $@
 
 $(DEV): $(CORE)

@@ -88,7 +88,7 @@ def _metrics(run: Run) -> str:
         unit = series.facts.unit
         values = [_number(value if numeric else None, number(value, unit)) for value in (summary.mean, summary.p50, summary.p95)]
         rows.append([
-            _cell(f"<code>{escape(series.label)}</code>" + (" <strong>gate</strong>" if series.facts.policy == "gate" else "")),
+            _cell(f'<code class="name">{escape(series.label)}</code>' + (" <strong>gate</strong>" if series.facts.policy == "gate" else "")),
             _number(summary.n), _rate(summary), *values, _count(summary.outcomes["fail"]), _count(summary.outcomes["error"]),
             _number(summary.outcomes["skipped"] + summary.outcomes["vacuous"]), _cell(_histogram(series)),
         ])  # fmt: skip
@@ -149,7 +149,7 @@ def _change(change: Change) -> list[str]:
     word = f"{change.verdict} (gates)" if change.watched and change.verdict == "regression" else change.verdict
     css = {"regression": "fail" if change.watched else "warn", "improvement": "pass"}.get(change.verdict, "dim")
     return [
-        _cell(f"<code>{escape(change.label)}</code>"), _cell(change.measure), _number(change.before, before),
+        _cell(f'<code class="name">{escape(change.label)}</code>'), _cell(change.measure), _number(change.before, before),
         _number(change.after, after), _number(change.difference, difference), _cell(_interval(change)),
         _number(change.effect, effect_of(change)), _number(change.adjusted, escape(p_value(change.adjusted).removeprefix("p = "))),
         _number(change.counts[1], n_of(change)), _cell(f'<span class="{css}">{word}</span>'),
