@@ -11,11 +11,11 @@ import sys
 import textwrap
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import AgentEvalError, ConfigError
+from .errors import AgentEvalError, ConfigError, nearest
 from .registry import BoundMetric, Metric, catalog, resolve
 from .replay import Reading, load_turns
 from .table import columns
@@ -99,6 +99,10 @@ def _parser() -> argparse.ArgumentParser:
 
     metrics = commands.add_parser("metrics", help="list the metrics")
     metrics.add_argument("--json", action="store_true", help="as one JSON list, with parameters and aliases")
+    metrics.add_argument("--family", metavar="NAME", help="only those of a family")
+    metrics.add_argument("--kind", choices=("code", "embed", "llm"), help="only those that compute, embed, or ask a judge")
+    metrics.add_argument("--need", metavar="FIELD", help="only those that need a field of the turn, as in output or tool_calls")
+    metrics.add_argument("--seed", metavar="NAME", help="only those of another catalogue, as in trusys or hpd")
     metrics.set_defaults(run=_metrics)
 
     explain = commands.add_parser("explain", help="print a metric's documentation")
@@ -239,7 +243,7 @@ def _progress() -> Any:
 
 
 def _metrics(args: argparse.Namespace) -> int:
-    found = list(catalog())
+    found = _filtered(list(catalog()), args)
     if args.json:
         print(json.dumps([_described(metric) for metric in found], indent=1, default=str))
         return 0
@@ -253,6 +257,23 @@ def _metrics(args: argparse.Namespace) -> int:
         print(textwrap.fill(_headline(metric), width, initial_indent=lead, subsequent_indent=" " * len(lead)))
     print("\n* in the default inline pack.  More on one: otel-agenteval explain NAME")
     return 0
+
+
+def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
+    """The metrics that the filters leave; a filter that nothing can match names what it could be."""
+    choices: dict[str, tuple[str | None, Callable[[Metric], set[str]]]] = {
+        "family": (args.family, lambda metric: {metric.family}),
+        "need": (args.need, lambda metric: set(metric.needs)),
+        "seed": (args.seed, lambda metric: {alias.split(":")[0] for alias in metric.aliases if ":" in alias}),
+    }
+    for name, (wanted, words_of) in choices.items():
+        if wanted is not None:
+            known = set().union(*(words_of(metric) for metric in catalog()))
+            if wanted not in known:
+                close = nearest(wanted, known, 1)[0]
+                raise ConfigError(f"--{name}: {wanted!r} is unknown; did you mean {close!r}? (known: {', '.join(sorted(known))})")
+            metrics = [metric for metric in metrics if wanted in words_of(metric)]
+    return [metric for metric in metrics if args.kind in (None, metric.kind)]
 
 
 _SCALE = re.compile(r" \((?:1\.0|1|0) = [^)]*\)\.?$")

@@ -458,3 +458,33 @@ def test_the_version_is_the_package_s(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as left:
         main(["--version"])
     assert (left.value.code, capsys.readouterr().out) == (0, f"otel-agenteval {oa.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "some", "none"),
+    [
+        (["--family", "ir"], "code_mrr", "code_latency"),
+        (["--need", "retrieved_ids"], "code_recall_at_k", "code_word_count"),
+        (["--seed", "trusys"], "code_icontains", "code_turn_error"),
+        (["--kind", "code"], "code_latency", "llm_relevance"),
+        (["--kind", "llm", "--family", "rag_judges"], "llm_relevance", "code_latency"),
+    ],
+)
+def test_the_list_of_metrics_can_be_filtered(options, some, none, capsys):
+    assert main(["metrics", *options]) == 0
+    listed = {line.lstrip(" *").split(" ")[0] for line in capsys.readouterr().out.splitlines()}
+    assert some in listed
+    assert none not in listed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--family", "irr"], "--family: 'irr' is unknown; did you mean 'ir'?"),
+        (["--need", "outptu"], "did you mean 'output'?"),
+        (["--seed", "trusis"], "did you mean 'trusys'?"),
+    ],
+)
+def test_a_filter_that_nothing_can_match_is_refused(options, message, capsys):
+    assert main(["metrics", *options]) == 2
+    assert message in capsys.readouterr().err
