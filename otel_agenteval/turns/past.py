@@ -77,6 +77,7 @@ class PastTurns:
                 del trace.turns[index], trace.groups[index]
             trace.turns.append((as_what, ids))
             trace.groups.append(group)
+            group.reader = None  # what was read of it is several times its spans, and hardly ever asked for again
             self._shrink()
 
     def keep_rest(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
