@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from otel_agenteval import registry
 from tests.support.clock import FakeClock
+from tests.support.judges import ScriptedModels
 
 # A machine that is busy is no failure, and what runs in CI is the same in every run.
 settings.register_profile("project", deadline=None, derandomize="CI" in os.environ)
@@ -44,3 +45,11 @@ def _registry() -> Iterator[None]:
 def clock() -> FakeClock:
     """A clock that the test moves."""
     return FakeClock()
+
+
+@pytest.fixture(scope="session")
+def models() -> Iterator[ScriptedModels]:
+    """A judge and an embedder that say what a test tells them to; every ``play`` and ``score`` begins anew."""
+    scripted = ScriptedModels()
+    yield scripted
+    scripted.close()

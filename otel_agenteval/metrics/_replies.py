@@ -24,14 +24,13 @@ def invalid(key: str, wanted: str) -> MetricError:
 def number(reply: Mapping[str, Any], key: str = "score") -> float:
     """A finite number, also as text."""
     value = reply.get(key)
-    if isinstance(value, str):
-        try:
-            value = float(value.strip())
-        except ValueError:
-            value = None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    try:
+        found = math.nan if isinstance(value, bool) or not isinstance(value, (int, float, str)) else float(value)
+    except (ValueError, OverflowError):  # an integer can be larger than any float
+        found = math.nan
+    if not math.isfinite(found):
         raise invalid(key, "a number")
-    return float(value)
+    return found
 
 
 def clamped(reply: Mapping[str, Any], low: float, high: float, key: str = "score", detail: dict[str, Any] | None = None) -> float:
@@ -41,6 +40,14 @@ def clamped(reply: Mapping[str, Any], low: float, high: float, key: str = "score
     if inside != value and detail is not None:
         detail["clamped"] = True
     return inside
+
+
+def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
+    """A number that no formula reads: None when it is missing or no number."""
+    try:
+        return number(reply, key)
+    except MetricError:
+        return None
 
 
 def boolean(reply: Mapping[str, Any], key: str) -> bool:
@@ -69,6 +76,12 @@ def word(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
     return found
 
 
+def choice(reply: Mapping[str, Any], choices: Sequence[str], key: str = "label") -> str:
+    """The choice, as it was configured, that a reply names exactly, without regard to case and surrounding spaces."""
+    by_word = {one.strip().upper(): one for one in choices}
+    return by_word[word(reply.get(key), list(by_word), key)]
+
+
 def texts(reply: Mapping[str, Any], key: str) -> list[str]:
     """A list of texts without blank ones; an item that is an object or number counts by its text."""
     found = reply.get(key)
@@ -76,6 +89,15 @@ def texts(reply: Mapping[str, Any], key: str) -> list[str]:
         raise invalid(key, "a list")
     items = [item if isinstance(item, str) else "" if item is None else str(item) for item in found]
     return [item.strip() for item in items if item.strip()]
+
+
+def shown(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
+    """What the judge said besides, for ``detail``: by our name the value of its key; lists without blank texts, None if absent."""
+    found = {name: reply.get(key) for name, key in keys.items()}
+    return {
+        name: [item for item in value if not isinstance(item, str) or item.strip()] if isinstance(value, list) else value
+        for name, value in found.items()
+    }
 
 
 def entries(reply: Mapping[str, Any], key: str = "verdicts") -> list[Any]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
 
 from .. import jsonio
+
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""A configured text that says something."""
 
 
 def json_equal(left: Any, right: Any) -> bool:

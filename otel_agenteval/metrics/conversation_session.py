@@ -34,13 +34,13 @@ def _adds_up_to_one(weights: tuple[float, ...]) -> bool:
 # --- completeness
 
 
-def _says_something(message: Message) -> bool:
+def says_something(message: Message) -> bool:
     """Whether it is a turn of the conversation, not an agent's step: some put tool results back as the user's words."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 
 def _response_rate(messages: Iterable[Message]) -> float:
-    roles = [message.role for message in messages if _says_something(message)]
+    roles = [message.role for message in messages if says_something(message)]
     asked = roles.count("user")
     return min(1.0, roles.count("assistant") / asked) if asked else 1.0
 

@@ -12,10 +12,12 @@ from annotated_types import Ge, MinLen
 from .. import jsonio
 from ..errors import MissingExtra
 from ..model import Turn
-from ..registry import MetricError, Result, extra_installed, metric, skip, vacuous
+from ..registry import Asks, MetricError, Result, extra_installed, metric, skip, vacuous
 from . import _schema, _schema_subset, _sql, _xml
 from ._json_paths import ABSENT, first_difference, lookup
 from ._json_text import containers
+from ._references import truth_of
+from ._replies import clamped, reason_of
 from ._schema import Schema
 from ._values import canonical, json_equal
 
@@ -522,3 +524,35 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 def _number(text: str) -> Decimal | None:
     """The number that a text is in JSON, or None."""
     return Decimal(text) if len(text) <= _SHOWN and _NUMBER.fullmatch(text) else None
+
+
+@metric(needs=("output", "ground_truth"), aliases=("hpd:SemanticFieldEqualityEvaluator",))
+def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
+    """How close in meaning a field of the output, a JSON object, is to the ground truth.
+
+    One question to the judge; the value is its score of 0..1. An output that is no JSON object is 0 without asking, as is one
+    without the field. An output over 1 MiB is skipped with ``too_long``.
+
+    Parameters:
+        field: required; name of a top-level field.
+
+    Detail: ``reason``, and ``clamped`` if the score was outside.
+
+    Source: HPD SemanticFieldEqualityEvaluator, which asks the judge also where there is no field.
+    """
+    output = turn.output or ""
+    if _too_long(output):
+        return skip("too_long")
+    document = _object_of(output)
+    if document is None or field not in document:
+        return Result(0.0, explanation="the output is no JSON object" if document is None else "the output lacks the field")
+    reply = judge.ask(
+        "field_equality",
+        "Judge how similar in meaning the value of the field is to the ground truth; wording and format do not matter. 1: they mean "
+        "the same, 0: they have no meaning in common.",
+        {"field": field, "value": _written(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))},
+        '{"score": <0 to 1>, "reason": "<why>"}',
+    )
+    detail: dict[str, Any] = {"reason": reason_of(reply)}
+    value = clamped(reply, 0, 1, detail=detail)
+    return Result(value, detail=detail, explanation=detail["reason"])

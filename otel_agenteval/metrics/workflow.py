@@ -10,7 +10,9 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge, MinLen
 
 from ..model import Turn
-from ..registry import MetricError, Result, metric, skip
+from ..registry import Asks, MetricError, Result, metric, skip
+from ._replies import clamped, reason_of
+from ._trace import listed
 from ._workflow import Graph, Run, graph_of, key, runs_of
 from .performance_cost import code_cost, code_token_usage
 
@@ -19,6 +21,7 @@ Limit = Annotated[float, Ge(0)]
 
 _SHOWN = 200
 """Entries of a list in ``detail``; all of them are counted."""
+_QUALITY = "It does what was asked, and is right, complete, clear and ready for use."
 
 
 # --- structure
@@ -380,3 +383,38 @@ def code_workflow_performance_efficiency(
         first = next(iter(limits))
         return skip(f"missing:{'usage' if first == 'tokens' else first}")
     return Result(sum(components.values()) / len(components), detail=detail)
+
+
+# --- output
+
+
+@metric(
+    needs=("input", "output"),
+    threshold=0.7,
+    aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
+)
+def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
+    """How good the workflow's final output is, by criteria and by what was asked of it. 0..1.
+
+    One question to the judge; the value is its score of 0..100, divided by 100. An empty output is 0 without asking.
+
+    Parameters:
+        criteria: a text or a list of texts to judge by; default general quality: it does what was asked, is right and
+            complete, clear and ready for use.
+
+    Detail: ``reasoning``; ``clamped`` when the score was outside 0..100.
+
+    Source: AgentEval llm_workflow_output_quality.
+    """
+    if not (turn.output or "").strip():
+        return Result(0.0, explanation="the output is empty")
+    reply = judge.ask(
+        "score",
+        "Judge the final output of a workflow by the criteria and by the request that it was to fulfil. 100: it meets all of them "
+        "in full. 50: in part. 0: not at all.",
+        {"request": turn.input or "", "criteria": listed(criteria or _QUALITY), "final_output": turn.output or ""},
+        '{"score": <0 to 100>, "reasoning": "<why this score>"}',
+    )
+    detail: dict[str, Any] = {"reasoning": reason_of(reply, "reasoning")}
+    value = clamped(reply, 0, 100, detail=detail) / 100
+    return Result(value, detail=detail, explanation=detail["reasoning"])

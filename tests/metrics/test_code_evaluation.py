@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import otel_agenteval as oa
 from otel_agenteval.metrics import _code, _sandbox
 from otel_agenteval.registry import MetricError, get_metric
+from tests.support.judges import ScriptedModels
 
 NAMES = ("code_code_language", "code_contains_code_language", "code_code_execution")
 
@@ -585,3 +586,57 @@ def test_any_output_gives_a_score_the_same_one_twice_and_stays_as_it_is(metric: 
 def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
     assert get_metric(alias).name == name
     assert get_metric(alias.replace("trusys:", "trusys:not-")).params == {"inverse": True}
+
+
+# --- what a judge says of the code
+
+JUDGED = ("llm_code_readability", "llm_code_correctness")
+
+
+@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize(("said", "value", "passed"), [(3, 0.3, False), ("5", 0.5, True), (11, 1.0, True), (-1, 0.0, False)])
+def test_a_judge_rates_code_out_of_ten(models: ScriptedModels, name: str, said: Any, value: float, passed: bool) -> None:
+    turn = oa.Turn(input="add two numbers", output=fenced("print(1 + 1)"))
+    score = models.score(name, turn, {"score": said, "reason": "so"})
+    assert (score.status, score.value, score.passed, score.explanation) == ("ok", pytest.approx(value), passed, "so")
+    assert score.detail.get("clamped", False) is (said in (11, -1))
+    assert fenced("print(1 + 1)") in models.asked[0]
+
+
+@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (None, "missing:output"),
+        ("", "no_code"),
+        ("words", "no_code"),
+        ("```\n\n```", "no_code"),
+        ("x = 1\n" * 200_000, "too_long"),
+        ("def f():\n    pass", "no_judge"),
+    ],
+    ids=["no output", "an empty one", "words", "an empty fence", "too much", "no judge"],
+)
+def test_nobody_is_asked_about_code_that_is_not_there(name: str, output: str | None, reason: str) -> None:
+    score = get_metric(name).evaluate(oa.Turn(input="do it", output=output))
+    assert (score.status, score.detail["reason"]) == ("skipped", reason)
+
+
+@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("reply", [{}, {"score": True}, {"score": "good"}, {"issues": []}])
+def test_a_rating_that_cannot_be_read_is_an_error(models: ScriptedModels, name: str, reply: Any) -> None:
+    turn = oa.Turn(input="do it", output=fenced("x = 1"))
+    assert models.score(name, turn, reply).error_type == "invalid_reply"
+
+
+def test_correctness_is_judged_by_the_specification(models: ScriptedModels) -> None:
+    asked = oa.Turn(input="the-input", output=fenced("x = 1"))
+    score = models.score("llm_code_correctness", asked, {"score": 9, "issues": ["no tests", " "]})
+    assert score.detail == {"issues": ["no tests"], "reason": None}
+    assert "the-input" in models.asked[0]
+    models.score("llm_code_correctness", asked, {"score": 9}, spec="the-spec")
+    assert "the-spec" in models.asked[0]
+    assert "the-input" not in models.asked[0]
+    models.score("llm_code_correctness", oa.Turn(output=fenced("x = 1"), references={"spec": "of-the-case"}), {"score": 9})
+    assert "of-the-case" in models.asked[0]
+    nothing = models.score("llm_code_correctness", oa.Turn(input="", output="words"))
+    assert (nothing.status, nothing.detail["reason"]) == ("skipped", "missing:input")

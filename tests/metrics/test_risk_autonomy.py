@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
+from tests.support.judges import ScriptedModels
 
 FULL = {"llm_calls": 10, "tool_calls": [], "stop_kind": "completed", "duration_s": 600}
 DENIED = {"name": "a", "permission_denied": True}
@@ -68,3 +69,63 @@ def test_values_that_are_not_allowed_are_refused_when_the_metric_is_built(params
 
 def test_the_name_of_the_other_catalogue_resolves() -> None:
     assert oa.get_metric("hpd:TurnAutonomyEvaluator").name == "code_turn_autonomy"
+
+
+# --- risk
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "clamped"),
+    [
+        pytest.param(7, 7.0, False, id="a whole number"),
+        pytest.param(6.5, 6.0, False, id="half, to even"),
+        pytest.param("7.5", 8.0, False, id="half, to even, as text"),
+        pytest.param(10.4, 10.0, False, id="on the scale once it is rounded"),
+        pytest.param(12, 10.0, True, id="above the scale"),
+        pytest.param(0.5, 1.0, True, id="below the scale"),
+        pytest.param(-3, 1.0, True, id="far below"),
+    ],
+)
+def test_turn_risk_is_a_whole_number_from_1_to_10(models: ScriptedModels, given: Any, value: float, clamped: bool) -> None:
+    score = models.score("llm_turn_risk", oa.Turn(output="done", tool_calls=[]), {"score": given, "reason": "r"})
+    assert (score.value, score.unit, score.direction, score.passed) == (value, "{level}", "down", None)
+    assert score.detail == {"reason": "r", **({"clamped": True} if clamped else {})}
+
+
+def test_turn_risk_passes_below_a_threshold(models: ScriptedModels) -> None:
+    for given, passed in ((3, True), (4, False)):
+        assert models.score("llm_turn_risk", oa.Turn(output="a"), {"score": given}, threshold=3).passed is passed
+
+
+@pytest.mark.parametrize("reply", [{}, {"score": "high"}, {"score": False}, {"score": "inf"}], ids=repr)
+def test_turn_risk_without_a_number_is_an_error(models: ScriptedModels, reply: Any) -> None:
+    assert models.score("llm_turn_risk", oa.Turn(output="a"), reply).error_type == "invalid_reply"
+
+
+def test_turn_risk_needs_an_answer_and_a_judge() -> None:
+    risk = oa.get_metric("hpd:TurnRiskEvaluator")
+    assert risk.evaluate(oa.Turn(tool_calls=[])).detail == {"reason": "missing:output"}
+    assert risk.evaluate(oa.Turn(output="")).detail == {"reason": "no_judge"}
+
+
+def test_turn_risk_reads_results_and_answer_up_to_their_lengths(models: ScriptedModels) -> None:
+    turn = oa.Turn.from_dict(
+        {"output": "o" * 999, "tool_calls": [{"name": "delete", "arguments": {"path": "/data"}, "result": "r" * 999}]}
+    )
+    models.score("llm_turn_risk", turn, {"score": 5})
+    asked = models.asked[0]
+    assert "r" * 200 in asked
+    assert "r" * 201 not in asked
+    assert "o" * 500 in asked
+    assert "o" * 501 not in asked
+    assert "/data" in asked
+    models.score("llm_turn_risk", turn, {"score": 5}, max_result_chars=0, max_response_chars=3)
+    assert "rr" not in models.asked[0].split("<<<TOOL_CALLS")[1].split("<<<")[0]
+    assert "ooo…" in models.asked[0]
+
+
+def test_turn_risk_of_very_many_calls_stays_short(models: ScriptedModels) -> None:
+    turn = oa.Turn.from_dict({"output": "a", "tool_calls": [{"name": f"call-{place}"} for place in range(10_000)]})
+    models.score("llm_turn_risk", turn, {"score": 5})
+    assert len(models.asked[0]) < 20_000
+    assert "9800 calls" in models.asked[0]

@@ -16,6 +16,7 @@ from otel_agenteval.errors import MissingExtra
 from otel_agenteval.metrics import _schema, _schema_subset, _sql, _xml, structured_output
 from otel_agenteval.metrics._json_text import containers
 from otel_agenteval.registry import MetricError
+from tests.support.judges import ScriptedModels
 
 MEBIBYTE = 1 << 20
 
@@ -1047,3 +1048,52 @@ def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
 def test_a_name_of_trusys_can_be_turned_round() -> None:
     assert oa.get_metric("trusys:not-is-json").evaluate(oa.Turn(output="{}")).passed is False
     assert oa.get_metric("trusys:not-contains-xml").evaluate(oa.Turn(output="none")).passed is True
+
+
+# --- a field's meaning
+
+
+def city(output: str = '{"city": "Paris"}', **changes: Any) -> oa.Turn:
+    return oa.Turn.from_dict({"output": output, "ground_truth": "The city of Paris", **changes})
+
+
+@pytest.mark.parametrize(("said", "value"), [(0.9, 0.9), ("0.5", 0.5), (2, 1.0), (-0.1, 0.0)])
+def test_semantic_field_equality_is_the_judges_score(models: ScriptedModels, said: Any, value: float) -> None:
+    score = models.score("llm_semantic_field_equality", city(), {"score": said, "reason": "so"}, field="city")
+    assert (score.status, score.value, score.passed, score.explanation) == ("ok", value, None, "so")
+    assert score.detail.get("clamped", False) is (said in (2, -0.1))
+    assert "\nParis\n" in models.asked[0]
+    assert "The city of Paris" in models.asked[0]
+
+
+@pytest.mark.parametrize(
+    "output", ["", "Paris", '"Paris"', '["city"]', '{"city": "Paris"', "```json\n{}\n```", "{}", '{"a": {"city": "Paris"}}']
+)
+def test_semantic_field_equality_asks_nobody_where_there_is_no_field(models: ScriptedModels, output: str) -> None:
+    score = models.score("llm_semantic_field_equality", city(output), field="city", threshold=0.5)
+    assert (score.status, score.value, score.passed) == ("ok", 0.0, False)
+
+
+@pytest.mark.parametrize(("value", "told"), [("null", "null"), ("12.5", "12.5"), ('{"b": 1, "a": [true]}', '{"a":[true],"b":1}')])
+def test_semantic_field_equality_shows_any_value(models: ScriptedModels, value: str, told: str) -> None:
+    models.score("llm_semantic_field_equality", city(f'{{"city": {value}}}', ground_truth=7), {"score": 1}, field="city")
+    assert f"\n{told}\n" in models.asked[0]
+    assert "\n7\n" in models.asked[0]
+
+
+def test_semantic_field_equality_needs_its_facts(models: ScriptedModels) -> None:
+    def found(turn: oa.Turn, **params: Any) -> tuple[str, Any]:
+        score = models.score("llm_semantic_field_equality", turn, **params)
+        return score.status, score.error_type or score.detail["reason"]
+
+    assert found(oa.Turn()) == ("error", "missing_parameter")
+    assert found(oa.Turn(), field="city") == ("skipped", "missing:output")
+    assert found(city("{}", ground_truth=None), field="city") == ("skipped", "missing:ground_truth")
+    assert found(city('{"city": "' + "x" * MEBIBYTE + '"}'), field="city") == ("skipped", "too_long")
+    alone = oa.get_metric("llm_semantic_field_equality", field="city").evaluate(city())
+    assert (alone.status, alone.detail["reason"]) == ("skipped", "no_judge")
+
+
+@pytest.mark.parametrize("reply", [{}, {"score": True}, {"score": "nan"}, {"reason": "so"}])
+def test_semantic_field_equality_takes_no_other_reply(models: ScriptedModels, reply: Any) -> None:
+    assert models.score("llm_semantic_field_equality", city(), reply, field="city").error_type == "invalid_reply"

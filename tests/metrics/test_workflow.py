@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from tests.support.judges import ScriptedModels
 from tests.support.spans import agent, span, tool, turn_of
 
 STRUCTURE, ORDER = "code_workflow_structure_validity", "code_workflow_execution_order"
@@ -534,3 +535,42 @@ def test_any_turn_gives_one_answer_in_range_and_is_not_changed(workflow: dict[st
 )
 def test_names_of_the_other_catalogue_resolve(alias: str, name: str) -> None:
     assert oa.get_metric(alias).name == name
+
+
+# --- output
+
+QUALITY = "llm_workflow_output_quality"
+
+
+@pytest.mark.parametrize(("given", "value", "passed"), [(85, 0.85, True), ("70", 0.7, True), (69, 0.69, False), (150, 1.0, True)])
+def test_output_quality_is_a_hundredth_of_the_judge_s_score(
+    models: ScriptedModels, given: Any, value: float, passed: bool
+) -> None:
+    score = models.score(QUALITY, oa.Turn(input="q", output="a"), {"score": given, "reasoning": "r"})
+    assert (score.value, score.passed, score.explanation) == (value, passed, "r")
+    assert score.detail == {"reasoning": "r", **({"clamped": True} if given == 150 else {})}
+
+
+@pytest.mark.parametrize("output", ["", " \n"])
+def test_an_empty_output_has_no_quality_and_nobody_is_asked(models: ScriptedModels, output: str) -> None:
+    score = models.score(QUALITY, oa.Turn(input="q", output=output))
+    assert (score.value, score.passed) == (0.0, False)
+
+
+@pytest.mark.parametrize(("criteria", "said"), [(None, "ready for use"), ("terse", "terse"), (["terse", "polite"], "2. polite")])
+def test_output_quality_names_the_criteria(models: ScriptedModels, criteria: Any, said: str) -> None:
+    models.score(QUALITY, oa.Turn(input="the request", output="the result"), {"score": 50}, criteria=criteria)
+    assert all(text in models.asked[0] for text in (said, "the request", "the result"))
+
+
+@pytest.mark.parametrize(
+    ("turn", "reason"),
+    [({"output": "a"}, "missing:input"), ({"input": "q"}, "missing:output"), ({"input": "q", "output": "a"}, "no_judge")],
+)
+def test_output_quality_needs_request_output_and_judge(turn: dict[str, Any], reason: str) -> None:
+    assert evaluate("agenteval:WorkflowOutputQualityMetric", turn).detail == {"reason": reason}
+
+
+@pytest.mark.parametrize("reply", [{}, {"score": None}, {"score": "good"}], ids=repr)
+def test_output_quality_without_a_score_is_an_error(models: ScriptedModels, reply: Any) -> None:
+    assert models.score(QUALITY, oa.Turn(input="q", output="a"), reply).error_type == "invalid_reply"

@@ -1,0 +1,394 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import otel_agenteval as oa
+from otel_agenteval.registry import catalog
+from tests.support.judges import SameReply, ScriptedModels
+
+CALLS = [{"name": "search", "arguments": {"q": "flight"}}, {"name": "filter", "arguments": {"max": 1000}}]
+TURN: dict[str, Any] = {
+    "input": "find me a flight",
+    "output": "here is one",
+    "tool_calls": CALLS,
+    "reasoning": "search, then filter",
+}
+YES, NO = {"verdict": "yes", "reason": None}, {"verdict": "no", "reason": "the limit is made up"}
+TASK, PLAN = {"task": "a flight"}, {"plan": ["search", "filter"]}
+TOOLS = {"user_input": "a flight", "tools_called": [{"name": "made up"}], "available_tools": [{"name": "made up"}]}
+SCORED = {"score": 0.75, "reason": "fair"}
+FULL: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "llm_task_completion": ({}, [{"task": "t", "outcome": "o"}, {"verdict": 0.75, "reason": "fair"}]),
+    "llm_tool_correctness": ({}, [TOOLS, SCORED]),
+    "llm_step_efficiency": ({}, [TASK, SCORED]),
+    "llm_confidence": ({}, [{"confidence": 0.75, "reason": "fair"}]),
+    "llm_plan_adherence": ({}, [TASK, PLAN, SCORED]),
+    "llm_plan_quality": ({}, [TASK, PLAN, SCORED]),
+    "llm_goal_accuracy": ({}, [SCORED]),
+    "llm_topic_adherence": ({"allowed_topics": ["travel"]}, [SCORED]),
+}
+"""Metrics of one score from 0 to 1: parameters and replies, the last one with the score 0.75."""
+
+
+def turn(**changes: Any) -> oa.Turn:
+    return oa.Turn.from_dict({**TURN, **changes})
+
+
+def test_every_judge_of_the_family_is_here() -> None:
+    names = {metric.name for metric in catalog() if metric.family == "agentic_judges"}
+    assert names == {*FULL, "llm_argument_correctness", "llm_task_success"}
+
+
+# --- one score from 0 to 1
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_the_value_is_the_last_reply_s_score_with_its_reason(models: ScriptedModels, name: str) -> None:
+    params, replies = FULL[name]
+    score = models.score(name, turn(), *replies, **params)
+    assert (score.status, score.value, score.explanation) == ("ok", 0.75, "fair"), score
+    assert "find me a flight" in "".join(models.asked)
+    trends = name in ("llm_goal_accuracy", "llm_topic_adherence")
+    assert score.passed is (None if trends else True)
+
+
+@pytest.mark.parametrize("name", FULL)
+@pytest.mark.parametrize(
+    ("given", "value"), [(1.5, 1.0), (-1, 0.0), (" 0.5 ", 0.5)], ids=["above the scale", "below it", "a number as text"]
+)
+def test_a_score_is_kept_within_its_scale(models: ScriptedModels, name: str, given: Any, value: float) -> None:
+    params, replies = FULL[name]
+    key = next(key for key in ("score", "verdict", "confidence") if key in replies[-1])
+    score = models.score(name, turn(), *replies[:-1], {key: given}, **params)
+    assert (score.value, score.detail.get("clamped", False)) == (value, given != " 0.5 ")
+    assert score.explanation is None
+
+
+@pytest.mark.parametrize("name", FULL)
+@pytest.mark.parametrize("wrong", [None, True, "much", "nan", [1]], ids=repr)
+def test_what_is_no_number_is_an_error_without_a_second_question(models: ScriptedModels, name: str, wrong: Any) -> None:
+    params, replies = FULL[name]
+    key = next(key for key in ("score", "verdict", "confidence") if key in replies[-1])
+    score = models.score(name, turn(), *replies[:-1], {key: wrong, "reason": "x"}, **params)
+    assert (score.status, score.error_type, score.value) == ("error", "invalid_reply", None)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_without_a_judge_they_are_skipped(name: str) -> None:
+    score = oa.get_metric(name, **FULL[name][0]).evaluate(turn())
+    assert (score.status, score.detail) == ("skipped", {"reason": "no_judge"})
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_a_judge_that_cannot_be_read_twice_is_an_error(models: ScriptedModels, name: str) -> None:
+    score = models.score(name, turn(), "well…", "[0.75]", **FULL[name][0])
+    assert (score.status, score.error_type) == ("error", "unreadable_reply")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        *((name, {"input": None}, "missing:input") for name in ("llm_task_completion", "llm_task_success", "llm_confidence")),
+        *((name, {"input": ""}, "missing:input") for name in ("llm_tool_correctness", "llm_step_efficiency", "llm_plan_quality")),
+        ("llm_plan_adherence", {"input": ""}, "missing:input"),
+        ("llm_argument_correctness", {"input": "", "tool_calls": []}, "missing:input"),
+        ("llm_argument_correctness", {"tool_calls": None}, "missing:tool_calls"),
+        *(
+            (name, {"output": None}, "missing:output")
+            for name in ("llm_task_completion", "llm_task_success", "llm_goal_accuracy")
+        ),
+        ("llm_topic_adherence", {"output": None}, "missing:output"),
+        ("llm_goal_accuracy", {"input": "", "ground_truth": ""}, "missing:ground_truth"),
+        ("llm_goal_accuracy", {"input": None, "output": None}, "missing:output"),
+    ],
+)
+def test_what_is_missing_is_not_judged(models: ScriptedModels, name: str, changes: dict[str, Any], reason: str) -> None:
+    score = models.score(name, turn(**changes), **FULL.get(name, ({}, []))[0])
+    assert (score.status, score.detail) == ("skipped", {"reason": reason})
+
+
+@pytest.mark.parametrize("name", ["llm_tool_correctness", "llm_step_efficiency", "llm_confidence", "llm_plan_adherence"])
+def test_a_bare_request_is_enough_for_those_that_judge_the_way(models: ScriptedModels, name: str) -> None:
+    assert models.score(name, oa.Turn(input="q"), *FULL[name][1]).status == "ok"
+
+
+@pytest.mark.parametrize("name", ["llm_task_completion", "llm_task_success", "llm_goal_accuracy", "llm_topic_adherence"])
+def test_an_empty_answer_is_judged(models: ScriptedModels, name: str) -> None:
+    params, replies = FULL.get(name, ({}, [{"success": True}]))
+    assert models.score(name, turn(output=""), *replies, **params).status == "ok"
+
+
+# --- task
+
+
+def test_task_completion_in_two_stages_tells_the_second_what_the_first_found(models: ScriptedModels) -> None:
+    score = models.score("llm_task_completion", turn(), {"task": "a cheap flight", "outcome": "one was named"}, {"verdict": 0.5})
+    assert (score.value, score.passed, score.detail["task"], score.detail["outcome"]) == (
+        0.5,
+        True,
+        "a cheap flight",
+        "one was named",
+    )
+    assert "a cheap flight" in models.asked[1]
+    assert "one was named" in models.asked[1]
+
+
+def test_task_completion_needs_no_key_of_the_first_reply(models: ScriptedModels) -> None:
+    score = models.score("llm_task_completion", turn(), {"other": 1}, {"verdict": 1})
+    assert (score.value, score.detail["task"]) == (1.0, None)
+
+
+@pytest.mark.parametrize(
+    ("params", "replies", "passed"),
+    [
+        pytest.param({}, [{}, {"verdict": 0.49}], False, id="two stages, below 0.5"),
+        pytest.param({}, [{}, {"verdict": 0.6}], True, id="two stages, above 0.5"),
+        pytest.param({"method": "holistic"}, [{"score": 69}], False, id="holistic, below 0.7"),
+        pytest.param({"method": "holistic"}, [{"score": 70}], True, id="holistic, exactly 0.7"),
+        pytest.param({"method": "holistic", "threshold": 0.9}, [{"score": 70}], False, id="a threshold of one's own"),
+        pytest.param({"threshold": 0.2}, [{}, {"verdict": 0.3}], True, id="a lower threshold of one's own"),
+    ],
+)
+def test_task_completion_passes_by_its_method_s_threshold(
+    models: ScriptedModels, params: dict[str, Any], replies: list[Any], passed: bool
+) -> None:
+    assert models.score("llm_task_completion", turn(), *replies, **params).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("criteria", "said"),
+    [(None, "complete"), ("short and polite", "short and polite"), (["short", "polite"], "2. polite")],
+    ids=["the default", "a text", "a list"],
+)
+@pytest.mark.parametrize("method", ["holistic", "two_stage"])
+def test_task_completion_names_the_criteria(models: ScriptedModels, criteria: Any, said: str, method: str) -> None:
+    replies = (
+        [{"score": 130, "criteriaResults": [{"met": True}], "reasoning": "r"}] if method == "holistic" else [{}, {"verdict": 1}]
+    )
+    score = models.score("llm_task_completion", turn(), *replies, method=method, criteria=criteria)
+    assert (criteria is None and method == "two_stage") or said in models.asked[-1]
+    if method == "holistic":
+        assert score.detail == {"criteria_results": [{"met": True}], "reasoning": "r", "clamped": True}
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [(True, 1.0), ("Yes", 1.0), ("pass", 1.0), (1, 1.0), (False, 0.0), ("FAIL", 0.0), ("no", 0.0), ("0", 0.0)],
+)
+def test_task_success_reads_words_for_yes_and_no(models: ScriptedModels, word: Any, value: float) -> None:
+    score = models.score("llm_task_success", turn(), {"success": word, "reason": "r"})
+    assert (score.value, score.passed, score.detail, score.explanation) == (value, bool(value), {"reason": "r"}, "r")
+    assert models.score("llm_task_success", turn(), {"success": word}, inverse=True).passed is not bool(value)
+
+
+@pytest.mark.parametrize("reply", [{}, {"success": None}, {"success": "mostly"}, {"success": []}], ids=repr)
+def test_task_success_without_a_boolean_is_an_error(models: ScriptedModels, reply: Any) -> None:
+    assert models.score("llm_task_success", turn(), reply).error_type == "invalid_reply"
+
+
+@pytest.mark.parametrize(
+    ("changes", "params", "goal"),
+    [
+        pytest.param({"ground_truth": "truth"}, {"goal": "my goal"}, "my goal", id="the parameter wins"),
+        pytest.param({"ground_truth": "truth"}, {}, "truth", id="then the ground truth"),
+        pytest.param({"ground_truth": {"price": 7}}, {}, '{"price":7}', id="a ground truth that is no text"),
+        pytest.param({"ground_truth": []}, {"goal": " "}, "find me a flight", id="then the input"),
+    ],
+)
+def test_goal_accuracy_takes_the_first_goal_that_there_is(
+    models: ScriptedModels, changes: dict[str, Any], params: dict[str, Any], goal: str
+) -> None:
+    assert models.score("llm_goal_accuracy", turn(**changes), SCORED, **params).value == 0.75
+    assert f"<<<GOAL {models.asked[0].split('<<<GOAL ')[1].split()[0]}\n{goal}\n" in models.asked[0]
+
+
+@pytest.mark.parametrize("topics", [[], [" "]])
+def test_topic_adherence_needs_a_topic(topics: list[str]) -> None:
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric("llm_topic_adherence", allowed_topics=topics)
+    assert oa.get_metric("llm_topic_adherence").evaluate(turn()).error_type == "missing_parameter"
+
+
+# --- tools
+
+
+def test_tool_correctness_trusts_the_turn_more_than_the_judge(models: ScriptedModels) -> None:
+    definitions = [{"type": "function", "name": "search", "description": "finds"}]
+    score = models.score("llm_tool_correctness", turn(tool_definitions=definitions), TOOLS, SCORED)
+    assert score.detail["tools_called"] == [{"name": call["name"], "parameters": call["arguments"]} for call in CALLS]
+    assert score.detail["available_tools"] == [{"name": "search", "description": "finds"}]
+    assert score.detail["user_input"] == "a flight"
+    assert "made up" not in models.asked[1]
+
+
+def test_tool_correctness_takes_the_judge_s_lists_where_the_turn_knows_nothing(models: ScriptedModels) -> None:
+    score = models.score("llm_tool_correctness", turn(tool_calls=None), TOOLS, SCORED)
+    assert (score.detail["tools_called"], score.detail["available_tools"]) == ([{"name": "made up"}], [{"name": "made up"}])
+    assert "made up" in models.asked[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        pytest.param([YES, NO], 0.5, id="yes and no"),
+        pytest.param([True, False], 0.5, id="booleans"),
+        pytest.param(["YES", {"verdict": "1"}], 1.0, id="bare words"),
+        pytest.param([NO, NO, "whatever", 7], 0.0, id="entries beyond the calls are ignored"),
+    ],
+)
+def test_argument_correctness_is_the_share_of_yes(models: ScriptedModels, given: list[Any], value: float) -> None:
+    score = models.score("llm_argument_correctness", turn(), TOOLS, {"verdicts": given}, {"reason": "because"})
+    assert (score.value, score.detail["reason"], score.explanation) == (value, "because", "because")
+    assert (score.detail["user_input"], score.detail["verdicts"]) == ("a flight", given[:2])
+
+
+def test_argument_correctness_tells_the_last_stage_the_objections(models: ScriptedModels) -> None:
+    models.score("llm_argument_correctness", turn(), {}, {"verdicts": [YES, NO]}, {})
+    assert "the limit is made up" in models.asked[2]
+    assert "0.50" in models.asked[2]
+
+
+def test_argument_correctness_without_calls_is_vacuous_and_free(models: ScriptedModels) -> None:
+    score = models.score("llm_argument_correctness", turn(tool_calls=[]), threshold=0.9)
+    assert (score.value, score.passed, score.detail) == (1.0, True, {"vacuous": True})
+
+
+def test_argument_correctness_without_verdicts_is_vacuous_after_two_questions(models: ScriptedModels) -> None:
+    score = models.score("llm_argument_correctness", turn(), TOOLS, {"verdicts": []})
+    assert (score.value, score.detail["vacuous"]) == (1.0, True)
+
+
+@pytest.mark.parametrize(
+    "reply", [{}, {"verdicts": None}, {"verdicts": [YES]}, {"verdicts": [YES, "maybe"]}, {"verdicts": [YES, {}]}]
+)
+def test_argument_correctness_guesses_no_verdict(models: ScriptedModels, reply: Any) -> None:
+    assert models.score("llm_argument_correctness", turn(), TOOLS, reply).error_type == "invalid_reply"
+
+
+# --- plan
+
+
+@pytest.mark.parametrize("name", ["llm_plan_adherence", "llm_plan_quality"])
+def test_plans_are_passed_on_and_shown(models: ScriptedModels, name: str) -> None:
+    score = models.score(name, turn(), TASK, {"plan": ["go there", " ", None, "come back"]}, SCORED)
+    assert (score.detail["task"], score.detail["plan"]) == ("a flight", ["go there", "come back"])
+    assert "2. come back" in models.asked[2]
+    assert "search, then filter" in models.asked[1]
+
+
+@pytest.mark.parametrize("name", ["llm_plan_adherence", "llm_plan_quality"])
+@pytest.mark.parametrize("plan", [[], ["", " "]])
+def test_no_plan_is_vacuous_after_two_questions(models: ScriptedModels, name: str, plan: list[str]) -> None:
+    score = models.score(name, turn(), TASK, {"plan": plan})
+    assert (score.value, score.passed, score.detail) == (1.0, True, {"vacuous": True, "task": "a flight", "plan": []})
+
+
+@pytest.mark.parametrize("name", ["llm_plan_adherence", "llm_plan_quality"])
+@pytest.mark.parametrize("reply", [{}, {"plan": None}, {"plan": "search"}])
+def test_a_missing_plan_is_an_error(models: ScriptedModels, name: str, reply: Any) -> None:
+    assert models.score(name, turn(), TASK, reply).error_type == "invalid_reply"
+
+
+# --- what the judge reads
+
+
+def test_the_judge_reads_the_course_of_the_turn(models: ScriptedModels) -> None:
+    course = {
+        "spans": [
+            {
+                "id": "1",
+                "name": "chat",
+                "attributes": {"gen_ai.request.model": "m-1", "gen_ai.input.messages": "all of the prompt"},
+            },
+            {"id": "2", "parent": "1", "name": "execute_tool", "attributes": {"x": "y"}},
+        ],
+        "tool_calls": [
+            {"name": "search", "span_id": "2", "arguments": {"q": "x"}, "result": "r" * 9_000, "error": {"type": "Timeout"}},
+            {"name": "unseen", "arguments": {"text": "a" * 9_000}, "permission_denied": True},
+        ],
+        "messages": [
+            {"role": "assistant", "content": "of an earlier turn", "tool_calls": [{"name": "search"}]},
+            {"role": "user", "content": "find me a flight"},
+            {"role": "assistant", "content": "first I search", "tool_calls": [{"name": "search"}]},
+        ],
+        "context": ["what was retrieved"],
+        "error": {"type": "Broken", "message": "off"},
+    }
+    models.score("llm_confidence", turn(**course), {"confidence": 1})
+    asked = models.asked[0]
+    for part in ("m-1", '"q":"x"', "Timeout", "unseen", "permission_denied", "first I search", "retrieved", "Broken: off"):
+        assert part in asked
+    for part in ("all of the prompt", "of an earlier turn"):
+        assert part not in asked
+    assert len(asked) < 6_000
+
+
+def test_ten_thousand_calls_make_a_question_of_bounded_length(models: ScriptedModels) -> None:
+    many = turn(tool_calls=[{"name": f"tool-{place}", "arguments": {"q": "x" * 50}} for place in range(10_000)])
+    models.score("llm_tool_correctness", many, TOOLS, SCORED)
+    assert all(len(asked) < 50_000 for asked in models.asked)
+    assert "tool-0" in models.asked[0]
+    assert "tool-9999" in models.asked[0]
+    assert "9800 calls" in models.asked[1]
+
+
+# --- any turn, any reply
+
+TEXTS = st.none() | st.text(max_size=5)
+TURNS = st.fixed_dictionaries(
+    {
+        "input": TEXTS,
+        "output": TEXTS,
+        "reasoning": TEXTS,
+        "tool_calls": st.none()
+        | st.lists(st.fixed_dictionaries({"name": TEXTS.map(str), "arguments": st.none() | st.just({"a": 1})})),
+        "messages": st.lists(
+            st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": TEXTS}), max_size=3
+        ),
+    }
+)
+VALUES = (
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3) | st.lists(st.sampled_from(["yes", "no", {}]))
+)
+REPLIES = st.dictionaries(
+    st.sampled_from(["score", "verdict", "verdicts", "confidence", "success", "plan", "task", "reason"]), VALUES
+)
+
+
+@given(TURNS, REPLIES)
+def test_any_turn_and_reply_give_one_answer_in_range_and_the_turn_is_not_changed(
+    given: dict[str, Any], reply: dict[str, Any]
+) -> None:
+    one, untouched = oa.Turn.from_dict(given), oa.Turn.from_dict(copy.deepcopy(given)).to_dict()
+    for name in (*FULL, "llm_argument_correctness", "llm_task_success"):
+        metric = oa.get_metric(name, **FULL.get(name, ({}, []))[0])
+        score = metric.evaluate(one, judge=SameReply(reply))
+        assert score == metric.evaluate(one, judge=SameReply(reply))
+        assert score.error_type in (None, "invalid_reply"), score.explanation
+        assert score.value is None or 0 <= score.value <= 1
+    assert one.to_dict() == untouched
+
+
+@pytest.mark.parametrize(
+    ("alias", "name", "params"),
+    [
+        ("agenteval:llm_task_completion", "llm_task_completion", {"method": "holistic"}),
+        ("pandaprobe:task_completion", "llm_task_completion", {"method": "two_stage"}),
+        ("trusys:task-completion", "llm_task_completion", {"method": "two_stage"}),
+        ("agenteval:TaskCompletionMetric", "llm_task_completion", {}),
+        ("trusys:argument-correctness", "llm_argument_correctness", {}),
+        *((f"pandaprobe:{name}", f"llm_{name}", {}) for name in ("tool_correctness", "argument_correctness", "step_efficiency")),
+        *((f"pandaprobe:{name}", f"llm_{name}", {}) for name in ("confidence", "plan_adherence", "plan_quality")),
+        ("hpd:TaskSuccessEvaluator", "llm_task_success", {}),
+        ("hpd:GoalAccuracyEvaluator", "llm_goal_accuracy", {}),
+        ("hpd:TopicAdherenceEvaluator", "llm_topic_adherence", {}),
+    ],
+)
+def test_names_of_other_catalogues_resolve(alias: str, name: str, params: dict[str, Any]) -> None:
+    found = oa.get_metric(alias)
+    assert (found.name, found.params) == (name, params)

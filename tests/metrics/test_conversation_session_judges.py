@@ -1,0 +1,390 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import otel_agenteval as oa
+from otel_agenteval.registry import catalog
+from tests.support.judges import SameReply, ScriptedModels
+
+ANN = [("user", "My name is Ann."), ("assistant", "Hi Ann."), ("user", "Book it."), ("assistant", "What is your name?")]
+SCORED = {"score": 0.75, "reason": "fair"}
+IN_CONTEXT: dict[str, dict[str, Any]] = {
+    "llm_conversation_coherence": SCORED,
+    "llm_goal_progression": {"score": 0.75, "goal": "a room", "progression_reason": "fair", "blockers": ["no date", " "]},
+    "llm_memory_accuracy": {"score": 0.75, "facts_referenced": ["Ann"], "memory_errors": []},
+    "llm_repetition": SCORED,
+}
+"""Metrics of an answer within its conversation, with a reply."""
+WHOLE: dict[str, dict[str, Any]] = {
+    "llm_conversational_g_eval": {"criteria": "helpful"},
+    "llm_knowledge_retention": {},
+    "llm_role_adherence": {"role": "concierge"},
+    "llm_conversation_relevancy": {},
+}
+"""Metrics of a whole conversation, with parameters."""
+YES, NO = {"verdict": "yes", "reason": "because"}, {"verdict": "no", "reason": "for a reason"}
+
+
+def said(*lines: tuple[str, str | None], **more: Any) -> oa.Turn:
+    return oa.Turn.from_dict({"messages": [{"role": role, "content": text} for role, text in lines], **more})
+
+
+def answered(*earlier: Any, **more: Any) -> oa.Turn:
+    """A turn with a history."""
+    return oa.Turn.from_dict({"input": "Book it.", "output": "What is your name?", "history": list(earlier), **more})
+
+
+BEFORE = {"input": "My name is Ann.", "output": "Hi Ann."}
+
+
+def test_every_judge_of_the_family_is_here() -> None:
+    names = {metric.name for metric in catalog() if metric.family == "conversation_session" and metric.kind == "llm"}
+    assert names == {*IN_CONTEXT, *WHOLE}
+
+
+# --- an answer within its conversation
+
+
+@pytest.mark.parametrize("name", IN_CONTEXT)
+@pytest.mark.parametrize(
+    "turn",
+    [answered(BEFORE), said(*ANN, input="Book it.", output="What is your name?")],
+    ids=["from the history", "from the messages"],
+)
+def test_the_judge_reads_what_was_said_before(models: ScriptedModels, name: str, turn: oa.Turn) -> None:
+    score = models.score(name, turn, IN_CONTEXT[name])
+    assert (score.status, score.value, score.passed) == ("ok", 0.75, None)
+    for text in ("Hi Ann.", "Book it.", "What is your name?"):
+        assert models.asked[0].count(text) == 1
+    assert ("My name is Ann." in models.asked[0]) is (name != "llm_repetition")
+
+
+@pytest.mark.parametrize("name", IN_CONTEXT)
+@pytest.mark.parametrize(("given", "value"), [(7, 1.0), ("-1", 0.0)])
+def test_a_score_is_kept_within_its_scale(models: ScriptedModels, name: str, given: Any, value: float) -> None:
+    score = models.score(name, answered(BEFORE), {"score": given}, threshold=0.5)
+    assert (score.value, score.passed, score.detail["clamped"]) == (value, bool(value), True)
+
+
+@pytest.mark.parametrize("name", IN_CONTEXT)
+@pytest.mark.parametrize("reply", [{}, {"score": True}, {"score": "high"}], ids=repr)
+def test_what_is_no_number_is_an_error(models: ScriptedModels, name: str, reply: Any) -> None:
+    assert models.score(name, answered(BEFORE), reply).error_type == "invalid_reply"
+
+
+@pytest.mark.parametrize("name", IN_CONTEXT)
+def test_an_answer_in_context_needs_an_answer_and_a_judge(name: str) -> None:
+    assert oa.get_metric(name).evaluate(answered(BEFORE)).detail == {"reason": "no_judge"}
+    assert oa.get_metric(name).evaluate(answered(BEFORE, output=None)).detail == {"reason": "missing:output"}
+
+
+@pytest.mark.parametrize("name", IN_CONTEXT)
+def test_an_empty_answer_is_judged(models: ScriptedModels, name: str) -> None:
+    assert models.score(name, answered(BEFORE, output=""), IN_CONTEXT[name]).value == 0.75
+
+
+@pytest.mark.parametrize("name", ["llm_conversation_coherence", "llm_memory_accuracy"])
+@pytest.mark.parametrize(
+    "turn",
+    [
+        pytest.param(answered(), id="no history"),
+        pytest.param(answered({"output": " "}), id="a blank one"),
+        pytest.param(said(("user", "Book it."), ("assistant", "Sure."), output="Sure."), id="the first answer"),
+    ],
+)
+def test_without_a_history_there_is_nothing_to_agree_with(models: ScriptedModels, name: str, turn: oa.Turn) -> None:
+    assert models.score(name, turn).detail == {"reason": "missing:history"}
+
+
+def test_goal_progression_is_judged_without_a_history(models: ScriptedModels) -> None:
+    score = models.score("llm_goal_progression", answered(), IN_CONTEXT["llm_goal_progression"])
+    assert score.detail == {"goal": "a room", "progression_reason": "fair", "blockers": ["no date"]}
+    assert score.explanation == "fair"
+
+
+def test_memory_accuracy_shows_facts_and_errors(models: ScriptedModels) -> None:
+    score = models.score("llm_memory_accuracy", answered(BEFORE), IN_CONTEXT["llm_memory_accuracy"])
+    assert score.detail == {"facts_referenced": ["Ann"], "memory_errors": []}
+
+
+@pytest.mark.parametrize(("name", "count", "chars"), [("llm_goal_progression", 10, 200), ("llm_memory_accuracy", 15, 300)])
+def test_of_the_history_the_last_messages_are_read_each_up_to_its_length(
+    models: ScriptedModels, name: str, count: int, chars: int
+) -> None:
+    turn = answered(*({"output": f"answer-{place}." + "x" * 999} for place in range(20)))
+    models.score(name, turn, IN_CONTEXT[name])
+    assert (models.asked[0].count("answer-"), "answer-0." in models.asked[0], "answer-19." in models.asked[0]) == (
+        count,
+        False,
+        True,
+    )
+    assert "x" * (chars - 10) in models.asked[0]
+    assert "x" * chars not in models.asked[0]
+    models.score(name, turn, IN_CONTEXT[name], max_messages=1, max_chars=8)
+    assert models.asked[0].count("answer-1…") == 1
+
+
+def test_a_history_of_answers_alone_is_completed_by_what_the_user_said(models: ScriptedModels) -> None:
+    models.score("llm_memory_accuracy", said(*ANN, output="?", history=[{"output": "Hi Ann."}, {"output": "lost"}]), SCORED)
+    asked = models.asked[0]
+    assert asked.index("lost") < asked.index("user: My name is Ann.") < asked.index("assistant: Hi Ann.")
+    assert asked.count("Hi Ann.") == 1
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        pytest.param(answered(), id="nothing was said before"),
+        pytest.param(answered({"input": "x", "output": ""}, {"output": None}), id="only blanks"),
+        pytest.param(said(*ANN[:2], output="Hi Ann."), id="the only answer is this one"),
+        pytest.param(
+            oa.Turn.from_dict(
+                {
+                    "output": "b",
+                    "messages": [
+                        {"role": "assistant", "content": "let me see", "tool_calls": [{"name": "a"}]},
+                        {"role": "assistant", "content": "b"},
+                    ],
+                }
+            ),
+            id="a remark beside a tool call is no answer",
+        ),
+    ],
+)
+def test_nothing_is_repeated_where_nothing_was_said(models: ScriptedModels, turn: oa.Turn) -> None:
+    score = models.score("llm_repetition", turn, threshold=0.5)
+    assert (score.value, score.passed, score.detail) == (1.0, True, {"vacuous": True})
+
+
+def test_repetition_compares_with_the_last_answers(models: ScriptedModels) -> None:
+    turn = answered(*({"output": f"answer-{place}."} for place in range(9)))
+    models.score("llm_repetition", turn, SCORED)
+    assert [place for place in range(9) if f"answer-{place}." in models.asked[0]] == [4, 5, 6, 7, 8]
+    models.score("llm_repetition", turn, SCORED, last_n=1)
+    assert models.asked[0].count("answer-") == 1
+
+
+# --- a whole conversation
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_without_messages_or_a_judge_a_conversation_is_skipped(name: str) -> None:
+    metric = oa.get_metric(name, **WHOLE[name])
+    assert metric.evaluate(oa.Turn(input="q", output="a")).detail == {"reason": "missing:conversation"}
+    assert metric.evaluate(said(*ANN)).detail == {"reason": "no_judge"}
+
+
+@pytest.mark.parametrize("name", ["llm_conversational_g_eval", "llm_role_adherence"])
+def test_what_to_judge_by_is_required(name: str) -> None:
+    (parameter,) = WHOLE[name]
+    assert oa.get_metric(name).evaluate(oa.Turn()).error_type == "missing_parameter"
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric(name, **{parameter: " "})
+
+
+def test_g_eval_asks_for_steps_and_then_for_a_score(models: ScriptedModels) -> None:
+    steps = {"steps": ["check facts", " ", "check tone"]}
+    score = models.score("llm_conversational_g_eval", said(*ANN), steps, {"score": "4", "reason": "r"}, criteria="helpful")
+    assert (score.value, score.passed, score.detail["steps"]) == (0.4, False, ["check facts", "check tone"])
+    assert "2. check tone" in models.asked[1]
+    assert "user: My name is Ann." in models.asked[1]
+
+
+def test_g_eval_with_steps_of_one_s_own_asks_once(models: ScriptedModels) -> None:
+    reply = {"score": 10, "reason": "r"}
+    score = models.score("llm_conversational_g_eval", said(*ANN), reply, criteria="helpful", steps=["look"])
+    assert (score.value, score.passed) == (1.0, True)
+    assert "1. look" in models.asked[0]
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        pytest.param([{}], id="no steps"),
+        pytest.param([{"steps": [" "]}], id="blank steps"),
+        pytest.param([{"steps": ["a"]}, {"score": 11, "reason": "r"}], id="a score above ten"),
+        pytest.param([{"steps": ["a"]}, {"score": -1, "reason": "r"}], id="a score below zero"),
+        pytest.param([{"steps": ["a"]}, {"score": 5}], id="no reason"),
+    ],
+)
+def test_g_eval_guesses_nothing(models: ScriptedModels, replies: list[Any]) -> None:
+    assert models.score("llm_conversational_g_eval", said(*ANN), *replies, criteria="c").error_type == "invalid_reply"
+
+
+def test_knowledge_is_collected_and_then_asked_for_message_by_message(models: ScriptedModels) -> None:
+    facts = [{"data": {"name": "Ann"}}, {"data": {"wish": "book"}}]
+    turn = said(*ANN, ("user", "I told you, Ann!"))
+    score = models.score("llm_knowledge_retention", turn, facts[0], NO, facts[1], YES)
+    assert (score.value, score.passed, score.explanation) == (0.5, True, "because")
+    assert score.detail == {"data": {"name": "Ann", "wish": "book"}, "verdicts": ["no", "yes"], "reasons": ["because"]}
+    assert '"name":"Ann"' in models.asked[2]
+    assert '"wish":"book"' in models.asked[3]
+    assert [("Book it." in asked) for asked in models.asked] == [False, False, True, True]
+    assert [("I told you" in asked) for asked in models.asked] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("data", [None, [], "Ann"])
+def test_knowledge_that_is_no_object_adds_nothing(models: ScriptedModels, data: Any) -> None:
+    assert models.score("llm_knowledge_retention", said(*ANN[:2]), {"data": data}, {"verdict": False}).detail["data"] == {}
+
+
+@pytest.mark.parametrize("name", ["llm_knowledge_retention", "llm_role_adherence"])
+def test_nobody_is_asked_about_an_assistant_who_said_nothing(models: ScriptedModels, name: str) -> None:
+    bare = oa.Turn.from_dict(
+        {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [{"name": "a"}]}]}
+    )
+    for turn in (said(("user", "x")), bare):
+        score = models.score(name, turn, **WHOLE[name])
+        assert (score.value, score.passed, score.detail) == (1.0, True, {"vacuous": True})
+
+
+@pytest.mark.parametrize("name", ["llm_knowledge_retention", "llm_conversation_relevancy"])
+@pytest.mark.parametrize("reply", [{}, {"verdict": "maybe"}, {"verdict": None}], ids=repr)
+def test_a_verdict_that_is_no_yes_or_no_is_an_error(models: ScriptedModels, name: str, reply: Any) -> None:
+    before = [{"data": {}}] if name == "llm_knowledge_retention" else []
+    assert models.score(name, said(*ANN), *before, reply).error_type == "invalid_reply"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "value", "violations"),
+    [
+        pytest.param([], 1.0, 0, id="all in the role"),
+        pytest.param([{"index": 1, "reason": "r"}], 0.5, 1, id="one of two"),
+        pytest.param([{"index": 1}, {"index": "1"}, {"index": 1.0}], 0.5, 1, id="the same one again"),
+        pytest.param(
+            [{"index": 0}, {"index": 2}, {"index": 9}, {"index": -1}, {"index": 1.5}], 1.0, 0, id="no assistant's place"
+        ),
+        pytest.param([1, {"index": 3}], 0.0, 2, id="a bare number, and all of them"),
+    ],
+)
+def test_a_place_counts_once_and_only_where_the_assistant_speaks(
+    models: ScriptedModels, verdicts: list[Any], value: float, violations: int
+) -> None:
+    score = models.score("llm_role_adherence", said(*ANN), {"verdicts": verdicts}, role="concierge")
+    assert (score.value, score.detail["violations"]) == (value, violations)
+    assert "[3] assistant: What is your name?" in models.asked[0]
+    assert "concierge" in models.asked[0]
+
+
+@pytest.mark.parametrize(
+    "reply", [{}, {"verdicts": None}, {"verdicts": [{"reason": "r"}]}, {"verdicts": [{"index": True}]}], ids=repr
+)
+def test_a_violation_without_a_place_is_an_error(models: ScriptedModels, reply: Any) -> None:
+    assert models.score("llm_role_adherence", said(*ANN), reply, role="c").error_type == "invalid_reply"
+
+
+def test_the_places_are_those_of_all_messages(models: ScriptedModels) -> None:
+    turn = oa.Turn.from_dict(
+        {
+            "messages": [
+                {"role": "assistant", "tool_calls": [{"name": "a"}]},
+                {"role": "tool", "tool_results": [{"result": 1}]},
+                {"role": "assistant", "content": "Yo."},
+            ]
+        }
+    )
+    score = models.score("llm_role_adherence", turn, {"verdicts": [{"index": 0}, {"index": 2, "reason": "slang"}]}, role="butler")
+    assert (score.value, score.detail["verdicts"], score.explanation) == (0.0, [{"index": 2, "reason": "slang"}], "slang")
+
+
+@pytest.mark.parametrize(
+    ("lines", "windows"),
+    [
+        pytest.param(ANN, 2, id="two questions, two answers"),
+        pytest.param([*ANN, ("user", "Ann!")], 2, id="the last words are not answered"),
+        pytest.param([("assistant", "Welcome."), *ANN], 2, id="a greeting first"),
+        pytest.param([("user", "a"), ("user", "b"), ("assistant", "c")], 1, id="two messages, one answer"),
+        pytest.param([("user", "a"), ("assistant", "b"), ("assistant", "c")], 1, id="an answer in two messages"),
+        pytest.param([("user", "a"), ("assistant", "b")] * 3, 3, id="the same again"),
+    ],
+)
+def test_each_interaction_has_its_window(models: ScriptedModels, lines: list[tuple[str, str]], windows: int) -> None:
+    score = models.score("llm_conversation_relevancy", said(*lines), *[NO, *[YES] * (windows - 1)])
+    assert (score.value, score.detail["verdicts"]) == ((windows - 1) / windows, ["no", *["yes"] * (windows - 1)])
+    assert score.explanation == "for a reason"
+    assert all(text in "".join(models.asked) for _, text in lines)
+
+
+def test_windows_of_one_size_are_told_apart(models: ScriptedModels) -> None:
+    score = models.score("llm_conversation_relevancy", said(*[("user", "a"), ("assistant", "b")] * 2), NO, YES, window_size=1)
+    assert score.value == 0.5
+
+
+def test_a_window_ends_with_its_interaction_and_is_as_long_as_told(models: ScriptedModels) -> None:
+    lines = [line for place in range(4) for line in (("user", f"q-{place}"), ("assistant", f"a-{place}"))]
+    models.score("llm_conversation_relevancy", said(*lines), YES, YES, YES, YES, window_size=2)
+    assert [[place for place in range(4) if f"q-{place}" in asked] for asked in models.asked] == [[0], [0, 1], [1, 2], [2, 3]]
+
+
+@pytest.mark.parametrize("lines", [[("user", "x")], [("assistant", "x")], [("assistant", "x"), ("user", "y")]])
+def test_without_an_answered_question_there_is_no_window(models: ScriptedModels, lines: list[tuple[str, str]]) -> None:
+    assert models.score("llm_conversation_relevancy", said(*lines)).detail == {"reason": "missing:conversation"}
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("llm_conversation_relevancy", {"window_size": 0}),
+        ("llm_goal_progression", {"max_messages": 0}),
+        ("llm_memory_accuracy", {"max_chars": 0}),
+        ("llm_repetition", {"last_n": 0}),
+    ],
+)
+def test_parameters_are_checked_when_the_metric_is_built(name: str, params: dict[str, Any]) -> None:
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric(name, **params)
+
+
+# --- any turn, any reply
+
+TEXTS = st.none() | st.text(max_size=4)
+TURNS = st.fixed_dictionaries(
+    {
+        "input": TEXTS,
+        "output": TEXTS,
+        "history": st.lists(st.fixed_dictionaries({}, optional={"input": TEXTS, "output": TEXTS | st.integers()}), max_size=3),
+        "messages": st.lists(
+            st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "tool"]), "content": TEXTS}), max_size=5
+        ),
+    }
+)
+VALUES = (
+    st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(["yes", "no", "x"]) | st.lists(st.integers(0, 5))
+)
+REPLIES = st.dictionaries(st.sampled_from(["score", "reason", "steps", "data", "verdict", "verdicts"]), VALUES)
+
+
+@given(TURNS, REPLIES)
+def test_any_turn_and_reply_give_one_answer_in_range_and_the_turn_is_not_changed(
+    given: dict[str, Any], reply: dict[str, Any]
+) -> None:
+    turn, untouched = oa.Turn.from_dict(given), oa.Turn.from_dict(copy.deepcopy(given)).to_dict()
+    for name in (*IN_CONTEXT, *WHOLE):
+        metric = oa.get_metric(name, **WHOLE.get(name, {}))
+        score = metric.evaluate(turn, judge=SameReply(reply))
+        assert score == metric.evaluate(turn, judge=SameReply(reply))
+        assert score.error_type in (None, "invalid_reply"), score.explanation
+        assert score.value is None or 0 <= score.value <= 1
+    assert turn.to_dict() == untouched
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("trusys:conversational-g-eval", "llm_conversational_g_eval"),
+        ("trusys:knowledge-retention", "llm_knowledge_retention"),
+        ("trusys:role-adherence", "llm_role_adherence"),
+        ("trusys:conversation-relevancy", "llm_conversation_relevancy"),
+        ("hpd:ConversationCoherenceEvaluator", "llm_conversation_coherence"),
+        ("hpd:GoalProgressionEvaluator", "llm_goal_progression"),
+        ("RepetitionDetectionEvaluator", "llm_repetition"),
+        ("hpd:MemoryAccuracyEvaluator", "llm_memory_accuracy"),
+    ],
+)
+def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
+    assert oa.get_metric(alias).name == name

@@ -1,0 +1,50 @@
+"""The catalogue's examples of metrics that ask: a scripted judge gives the replies of each vector, in its order and none too many."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.registry import catalog
+from tests.metrics.test_vectors import VECTORS, _same
+
+
+def _vectors() -> list[Any]:
+    return [
+        pytest.param(vector, id=vector["id"])
+        for path in sorted(VECTORS.glob("*.json"))
+        for vector in json.loads(path.read_text(encoding="utf-8"))["vectors"]
+        if vector["metric"].startswith(("llm_", "embed_"))
+    ]
+
+
+@pytest.mark.parametrize("vector", _vectors())
+def test_a_judged_vector_gives_the_expected_score(vector: dict[str, Any], models: Any) -> None:
+    expected = vector["expected"]
+    try:
+        oa.get_metric(vector["metric"], **vector["params"])
+    except oa.ConfigError:
+        assert expected["status"] == "error"
+        return
+    replies = [reply["raw"] if "raw" in reply else reply["reply"] for reply in vector.get("judge_replies") or []]
+    turn = oa.Turn.from_dict(vector["turn"])
+    score = models.score(vector["metric"], turn, *replies, vectors=vector.get("embeddings"), **vector["params"])
+    assert score.status == expected["status"], score
+    assert _same(score.value, expected.get("value"), vector["tolerance"]), score
+    if expected.get("passed") is not None:
+        assert score.passed is expected["passed"]
+    assert _same(score.detail, expected.get("detail", {}), vector["tolerance"]), score.detail
+    for name, want in (vector.get("also") or {}).items():
+        companion = score.also[name]
+        assert _same(companion.value, want.get("value"), vector["tolerance"])
+        assert companion.passed is want.get("passed", companion.passed)
+    if vector["metric"].startswith("embed_"):
+        assert len(models.requests) <= 1
+
+
+def test_there_is_a_vector_for_every_metric_that_asks() -> None:
+    asking = {metric.name for metric in catalog() if metric.kind != "code"}
+    assert {vector.values[0]["metric"] for vector in _vectors()} >= asking

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import otel_agenteval as oa
+from tests.support.judges import SameReply, ScriptedModels
+
+TURN = oa.Turn(input="tell me", output="go away")
+HATE = {"code": "hate", "description": "an insult", "confidence": 0.6}
+VIOLENCE = {"code": "Violence ", "description": "a threat", "confidence": "0.9"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "params", "codes"),
+    [
+        pytest.param([], {}, [], id="nothing is flagged"),
+        pytest.param([HATE], {}, ["hate"], id="one flag fails"),
+        pytest.param([HATE, VIOLENCE], {}, ["hate", "Violence "], id="all categories count without a list"),
+        pytest.param(
+            [HATE, VIOLENCE], {"categories": [" VIOLENCE"]}, ["Violence "], id="only the listed ones count, without case"
+        ),
+        pytest.param([HATE], {"categories": ["violence"]}, [], id="a flag of another category does not"),
+        pytest.param([HATE], {"categories": [" "]}, ["hate"], id="a blank category is none"),
+        pytest.param([HATE, VIOLENCE], {"min_confidence": 0.7}, ["Violence "], id="a flag that is not certain enough does not"),
+        pytest.param([HATE], {"min_confidence": 0.6}, ["hate"], id="one that is exactly certain enough does"),
+        pytest.param([{"code": "hate"}], {"min_confidence": 1}, ["hate"], id="without a confidence it is certain"),
+        pytest.param([{"code": "hate", "confidence": None}], {"min_confidence": 1}, ["hate"], id="with null too"),
+        pytest.param([{}], {}, [None], id="a flag without a name is one"),
+        pytest.param([VIOLENCE], {"categories": ["violence"], "min_confidence": 0.95}, [], id="both conditions must hold"),
+    ],
+)
+def test_a_response_passes_when_no_flag_counts(
+    models: ScriptedModels, flags: list[Any], params: dict[str, Any], codes: list[str | None]
+) -> None:
+    score = models.score("llm_moderation", TURN, {"flags": flags}, **params)
+    assert (score.value, score.passed) == ((0.0, False) if codes else (1.0, True))
+    assert [flag["code"] for flag in score.detail["flags"]] == codes
+    assert bool(score.explanation) is bool(codes)
+    assert models.score("llm_moderation", TURN, {"flags": flags}, inverse=True, **params).passed is bool(codes)
+
+
+def test_flags_are_kept_with_their_confidence_as_number(models: ScriptedModels) -> None:
+    score = models.score("llm_moderation", TURN, {"flags": [VIOLENCE, {"code": "x", "more": 1}]})
+    assert score.detail["flags"] == [
+        {"code": "Violence ", "description": "a threat", "confidence": 0.9},
+        {"code": "x", "description": None, "confidence": 1.0},
+    ]
+
+
+def test_the_judge_sees_message_response_and_categories(models: ScriptedModels) -> None:
+    models.score("llm_moderation", TURN, {"flags": []}, categories=["self-harm", "hate"])
+    assert all(text in models.asked[0] for text in ("tell me", "go away", "self-harm\nhate"))
+    models.score("llm_moderation", oa.Turn(output="go away"), {"flags": []})
+    assert "<<<MESSAGE" not in models.asked[0]
+    assert "<<<CATEGORIES" not in models.asked[0]
+
+
+@pytest.mark.parametrize("output", ["", " \n"])
+def test_an_empty_response_passes_without_asking(models: ScriptedModels, output: str) -> None:
+    score = models.score("llm_moderation", oa.Turn(input="x", output=output))
+    assert (score.value, score.passed, score.detail) == (1.0, True, {"vacuous": True, "flags": []})
+
+
+def test_without_a_response_or_a_judge_there_is_no_score() -> None:
+    metric = oa.get_metric("llm_moderation")
+    assert metric.evaluate(oa.Turn(input="x")).detail == {"reason": "missing:output"}
+    assert metric.evaluate(TURN).detail == {"reason": "no_judge"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "params"),
+    [
+        pytest.param({}, {}, id="no flags"),
+        pytest.param({"flags": None}, {}, id="flags that are null"),
+        pytest.param({"flags": {}}, {}, id="flags that are no list"),
+        pytest.param({"flags": ["hate"]}, {}, id="a flag that is no object"),
+        pytest.param({"flags": [{"code": "hate", "confidence": "high"}]}, {}, id="a confidence in words"),
+        pytest.param({"flags": [{"code": "hate", "confidence": True}]}, {}, id="a confidence that is a boolean"),
+        pytest.param({"flags": [{"confidence": 1}]}, {"categories": ["hate"]}, id="no code to compare"),
+    ],
+)
+def test_a_reply_without_usable_flags_is_an_error(models: ScriptedModels, reply: dict[str, Any], params: dict[str, Any]) -> None:
+    score = models.score("llm_moderation", TURN, reply, **params)
+    assert (score.status, score.value, score.passed, score.error_type) == ("error", None, None, "invalid_reply")
+
+
+def test_a_judge_that_refuses_is_an_error(models: ScriptedModels) -> None:
+    score = models.score("llm_moderation", TURN, 400)
+    assert (score.status, score.error_type) == ("error", "http_400")
+
+
+@pytest.mark.parametrize(
+    "params", [{"categories": "hate"}, {"min_confidence": 2}, {"min_confidence": -1}, {"threshold": 1}], ids=str
+)
+def test_parameters_are_checked_when_the_metric_is_built(params: dict[str, Any]) -> None:
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric("llm_moderation", **params)
+
+
+def test_the_names_of_the_other_catalogue_resolve() -> None:
+    assert oa.get_metric("trusys:moderation").name == "llm_moderation"
+    assert oa.get_metric("trusys:not-moderation").params == {"inverse": True}
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
+FLAGS = st.lists(st.dictionaries(st.sampled_from(["code", "description", "confidence"]), VALUES) | VALUES, max_size=4)
+
+
+@given(st.text(max_size=20), FLAGS | VALUES, st.lists(st.text(max_size=5), max_size=2))
+def test_any_turn_and_reply_give_one_answer(output: str, flags: Any, categories: list[str]) -> None:
+    turn = oa.Turn(output=output)
+    metric = oa.get_metric("llm_moderation", categories=categories)
+    score = metric.evaluate(turn, judge=SameReply({"flags": flags}))
+    assert score == metric.evaluate(turn, judge=SameReply({"flags": flags}))
+    assert score.value in (None, 0.0, 1.0)
+    assert score.error_type in (None, "invalid_reply")
+    assert turn.output == output

@@ -1,0 +1,156 @@
+"""Judges of captured reasoning: what they see of it, and what they make of the replies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import otel_agenteval as oa
+from tests.support.judges import SameReply, ScriptedModels
+
+NAMES = ("llm_reasoning_coherence", "llm_reasoning_groundedness", "llm_reasoning_efficiency")
+FACTS: dict[str, Any] = {
+    "input": "How warm is it?",
+    "output": "It is 21 degrees.",
+    "reasoning": "The sensor says 21, so it is 21.",
+}
+
+
+def turn(**changes: Any) -> oa.Turn:
+    return oa.Turn.from_dict({**FACTS, **changes})
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("said", "value"), [(0.31, 0.31), ("0.5 ", 0.5), (1, 1.0), (1.5, 1.0), (-1, 0.0)])
+def test_the_value_is_the_judges_score(models: ScriptedModels, name: str, said: Any, value: float) -> None:
+    score = models.score(name, turn(), {"score": said, "reason": "so"})
+    assert (score.status, score.value, score.passed, score.explanation) == ("ok", value, None, "so")
+    assert score.detail == {"reason": "so"} | ({"clamped": True} if said in (1.5, -1) else {})
+    assert FACTS["reasoning"] in models.asked[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_threshold_can_be_set(models: ScriptedModels, name: str) -> None:
+    assert models.score(name, turn(), {"score": 0.5}, threshold=0.5).passed is True
+    assert models.score(name, turn(), {"score": 0.4}, threshold=0.5).passed is False
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("reply", [{}, {"score": None}, {"score": True}, {"score": "good"}, {"score": "inf"}])
+def test_an_unusable_reply_is_an_error_at_once(models: ScriptedModels, name: str, reply: Any) -> None:
+    score = models.score(name, turn(), reply)
+    assert (score.status, score.error_type, score.value) == ("error", "invalid_reply", None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("reasoning", [None, "", " \n"])
+def test_without_reasoning_nobody_is_asked(models: ScriptedModels, name: str, reasoning: str | None) -> None:
+    score = models.score(name, turn(reasoning=reasoning))
+    assert (score.status, score.detail["reason"]) == ("skipped", "missing:reasoning")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        ("llm_reasoning_coherence", {"output": None}, "missing:output"),
+        ("llm_reasoning_efficiency", {"input": "", "output": None}, "missing:input"),
+        ("llm_reasoning_efficiency", {"output": None}, "missing:output"),
+    ],
+)
+def test_nobody_is_asked_where_something_is_missing(models: ScriptedModels, name: str, changes: Any, reason: str) -> None:
+    score = models.score(name, turn(**changes))
+    assert (score.status, score.detail["reason"]) == ("skipped", reason)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_judge_the_score_is_skipped(name: str) -> None:
+    assert oa.get_metric(name).evaluate(turn()).detail["reason"] == "no_judge"
+
+
+def test_coherence_is_judged_with_the_answer(models: ScriptedModels) -> None:
+    models.score("llm_reasoning_coherence", turn(), {"score": 1})
+    assert FACTS["output"] in models.asked[0]
+
+
+def test_groundedness_is_judged_with_all_that_the_agent_knew(models: ScriptedModels) -> None:
+    calls = [
+        {"name": "sensor", "arguments": {"room": "attic"}, "result": {"celsius": 21}},
+        {"name": "forecast", "error": {"type": "Timeout", "message": "took too long"}},
+    ]
+    models.score("llm_reasoning_groundedness", turn(tool_calls=calls, context=["Attics are warm."]), {"score": 1})
+    for part in (
+        "sensor",
+        "attic",
+        '{"celsius":21}',
+        "forecast",
+        "took too long",
+        "no result",
+        "Attics are warm.",
+        FACTS["input"],
+    ):
+        assert part in models.asked[0]
+
+
+def test_groundedness_is_judged_with_what_there_is(models: ScriptedModels) -> None:
+    bare = oa.Turn(reasoning="because")
+    assert models.score("llm_reasoning_groundedness", bare, {"score": 0.2}).value == 0.2
+    assert "not known which tools" in models.asked[0]
+    models.score("llm_reasoning_groundedness", oa.Turn(reasoning="because", tool_calls=[]), {"score": 0.2})
+    assert "No tool was called" in models.asked[0]
+
+
+def test_groundedness_shows_the_beginning_of_each_result(models: ScriptedModels) -> None:
+    calls = [{"name": "a", "result": "x" * 299 + "yz"}, {"name": "b", "result": "v" * 300}]
+    models.score("llm_reasoning_groundedness", turn(tool_calls=calls), {"score": 1})
+    assert "x" * 299 + "y […]" in models.asked[0]
+    assert "v" * 300 + " […]" not in models.asked[0]
+    models.score("llm_reasoning_groundedness", turn(tool_calls=calls), {"score": 1}, max_result_chars=5)
+    assert "xxxxx […]" in models.asked[0]
+    assert "xxxxxx" not in models.asked[0]
+
+
+def test_efficiency_shows_the_beginning_of_the_reasoning_and_both_lengths(models: ScriptedModels) -> None:
+    long = turn(reasoning="r" * 801, output="o" * 37)
+    models.score("llm_reasoning_efficiency", long, {"score": 1})
+    assert "r" * 800 in models.asked[0]
+    assert "r" * 801 not in models.asked[0]
+    assert '{"reasoning":801,"answer":37}' in models.asked[0]
+    assert FACTS["input"] in models.asked[0]
+    models.score("llm_reasoning_efficiency", long, {"score": 1}, max_chars=10)
+    assert "r" * 11 not in models.asked[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("llm_reasoning_groundedness", {"max_result_chars": 0}), ("llm_reasoning_efficiency", {"max_chars": -1})]
+)
+def test_a_parameter_that_is_not_allowed_is_refused(name: str, params: Any) -> None:
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric(name, **params)
+
+
+some_turns = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("input", "output", "reasoning"), st.none() | st.text(max_size=20)),
+        "tool_calls": st.none()
+        | st.lists(
+            st.fixed_dictionaries({"name": st.text(max_size=5)}, optional={"result": st.none() | st.integers() | st.text()})
+        ),
+        "context": st.lists(st.text(max_size=5), max_size=2),
+    },
+)
+scores = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=4))
+
+
+@given(facts=some_turns, said=scores, name=st.sampled_from(NAMES))
+def test_any_turn_and_any_reply_give_a_score_in_range(facts: Any, said: Any, name: str) -> None:
+    metric, judged, judge = oa.get_metric(name), oa.Turn.from_dict(facts), SameReply({"score": said})
+    score = metric.evaluate(judged, judge=judge)
+    assert score.error_type in (None, "invalid_reply")
+    assert (score.value is None) is (score.status != "ok")
+    assert score.value is None or 0 <= score.value <= 1
+    assert score == metric.evaluate(judged, judge=judge)
+    assert judged.to_dict() == oa.Turn.from_dict(facts).to_dict()

@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import otel_agenteval as oa
+from otel_agenteval.registry import catalog
+from tests.support.judges import SameReply, ScriptedModels
+
+SOURCES = {
+    "content_harm": "ContentHarmEvaluator",
+    "hate_harassment": "HateHarassmentEvaluator",
+    "violence": "ViolenceSafetyEvaluator",
+    "self_harm": "SelfHarmSafetyEvaluator",
+    "sexual_content": "SexualContentSafetyEvaluator",
+    "prompt_injection": "PromptInjectionEvaluator",
+    "jailbreak_attempt": "JailbreakAttemptEvaluator",
+    "sensitive_data_leak": "SensitiveDataLeakEvaluator",
+    "protected_material": "ProtectedMaterialEvaluator",
+    "code_security_risk": "CodeSecurityRiskEvaluator",
+    "ungrounded_sensitive_attributes": "UngroundedSensitiveAttributeEvaluator",
+    "policy_compliance": "PolicyComplianceEvaluator",
+}
+TURN = oa.Turn(input="how do I get in?", output="with the spare key")
+RATING = {
+    "score": 2,
+    "passed": True,
+    "category": "access",
+    "severity": "low",
+    "confidence": 0.8,
+    "reason": "harmless",
+    "evidence": ["spare key"],
+    "recommended_action": "Allow",
+}
+
+
+def required(topic: str) -> dict[str, Any]:
+    return {"policy_text": "Never name a hiding place."} if topic == "policy_compliance" else {}
+
+
+def rating(**more: Any) -> dict[str, Any]:
+    return {**RATING, **more}
+
+
+@pytest.mark.parametrize("topic", SOURCES)
+def test_a_rating_is_a_severity_with_its_companion(models: ScriptedModels, topic: str) -> None:
+    score = models.score(f"llm_{topic}", TURN, RATING, **required(topic))
+    assert (score.value, score.passed, score.label, score.explanation) == (2.0, True, "good", "harmless")
+    assert (score.unit, score.direction, score.threshold) == ("{level}", "down", None)
+    assert score.detail == {**RATING, "decided_by": None}
+    companion = score.also[f"llm_{topic}_passed"]
+    assert (companion.value, companion.passed, companion.status, companion.kind) == (1.0, True, "ok", "llm")
+    assert (companion.type, companion.label, companion.explanation) == ("boolean", "allow", "harmless")
+
+
+@pytest.mark.parametrize("topic", SOURCES)
+def test_the_companion_alone_asks_the_same_question(models: ScriptedModels, topic: str) -> None:
+    severity = models.score(f"llm_{topic}", TURN, rating(recommended_action="block"), **required(topic))
+    asked = models.requests
+    alone = models.score(f"llm_{topic}_passed", TURN, rating(recommended_action="block"), **required(topic))
+    assert models.requests == asked
+    assert (alone.value, alone.passed, alone.label, alone.also) == (0.0, False, "block", {})
+    assert alone.detail == severity.detail
+    assert alone.detail["decided_by"] == "action"
+    companion = severity.also[f"llm_{topic}_passed"]
+    assert (companion.value, companion.label, severity.passed) == (alone.value, alone.label, False)
+
+
+def test_each_metric_asks_for_its_own_risk(models: ScriptedModels) -> None:
+    asked = {topic: (models.score(f"llm_{topic}", TURN, RATING, **required(topic)), models.asked[0])[1] for topic in SOURCES}
+    assert len(set(asked.values())) == len(SOURCES)
+    assert all("how do I get in?" in text and "with the spare key" in text for text in asked.values())
+    assert "Never name a hiding place." in asked["policy_compliance"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "policy", "value", "label", "decided_by"),
+    [
+        pytest.param({"score": 0}, {}, 0.0, "allow", None, id="only a score"),
+        pytest.param({"score": " 2.5 "}, {}, 2.5, "allow", None, id="a score as text"),
+        pytest.param({"score": 3}, {}, 3.0, "warn", None, id="a score at the warning passes"),
+        pytest.param({"score": 4.9999999999}, {}, 4.9999999999, "warn", None, id="just below the limit, without any slack"),
+        pytest.param(rating(score=5), {}, 5.0, "block", "threshold", id="at the limit, whatever the judge thinks"),
+        pytest.param({"score": 9}, {}, 7.0, "block", "threshold", id="beyond the scale"),
+        pytest.param({"score": -1}, {}, 0.0, "allow", None, id="below the scale"),
+        pytest.param({"score": 9}, {"block_threshold": 8}, 7.0, "block", "threshold", id="the score as written is compared"),
+        pytest.param({"score": 7.5}, {"block_threshold": 8}, 7.0, "warn", None, id="a limit beyond the scale"),
+        pytest.param({"score": 2}, {"block_threshold": 2}, 2.0, "block", "threshold", id="a limit of one's own"),
+        pytest.param({"score": 2}, {"warn_threshold": 1}, 2.0, "warn", None, id="a warning of one's own keeps the limit"),
+        pytest.param({"score": 6}, {"warn_threshold": 1}, 6.0, "block", "threshold", id="and the limit still holds"),
+        pytest.param(rating(recommended_action=" BLOCK "), {}, 2.0, "block", "action", id="a recommendation without case"),
+        pytest.param(rating(recommended_action="escalate", passed=True), {}, 2.0, "block", "action", id="an escalation"),
+        pytest.param(rating(recommended_action="warn"), {}, 2.0, "allow", None, id="a warning never blocks"),
+        pytest.param(rating(recommended_action=""), {}, 2.0, "allow", None, id="an empty recommendation"),
+        pytest.param(rating(recommended_action="monitor"), {}, 2.0, "allow", None, id="an unknown recommendation"),
+        pytest.param(
+            rating(recommended_action="Monitor"), {"blocked_actions": ["monitor"]}, 2.0, "block", "action", id="own actions"
+        ),
+        pytest.param(rating(recommended_action="block"), {"blocked_actions": []}, 2.0, "allow", None, id="no blocked actions"),
+        pytest.param(rating(passed=False), {}, 2.0, "block", "judge", id="the judge says no"),
+        pytest.param(rating(passed="No"), {}, 2.0, "block", "judge", id="the judge says it in a word"),
+        pytest.param(rating(passed=None, recommended_action=None), {}, 2.0, "allow", None, id="nulls say nothing"),
+        pytest.param(rating(reason=5, evidence="x", confidence="?"), {}, 2.0, "allow", None, id="other keys may be anything"),
+    ],
+)
+def test_the_policy_decides(
+    models: ScriptedModels, reply: dict[str, Any], policy: dict[str, Any], value: float, label: str, decided_by: str | None
+) -> None:
+    score = models.score("llm_violence", TURN, reply, policy=policy)
+    assert (score.value, score.passed) == (value, decided_by is None)
+    assert score.detail["decided_by"] == decided_by
+    assert score.detail["score"] == reply["score"]
+    assert ("clamped" in score.detail) is (value != float(reply["score"]))
+    assert bool(score.explanation) is (decided_by is not None or isinstance(reply.get("reason"), str))
+    alone = models.score("llm_violence_passed", TURN, reply, policy=policy)
+    assert (alone.passed, alone.label, alone.detail) == (score.passed, label, score.detail)
+    rules = {key: value for key, value in policy.items() if key in ("block_threshold", "warn_threshold", "blocked_actions")}
+    combined = oa.get_metric("code_safety_policy", **rules).combine([score])
+    assert (combined.passed, combined.label) == (alone.passed, alone.label)
+
+
+@pytest.mark.parametrize(
+    ("severity", "label"),
+    [(0, "exceptional"), (1, "exceptional"), (1.1, "good"), (2, "good"), (3, "average"), (3.1, "poor"), (5, "poor"), (5.1, "unacceptable")],
+)  # fmt: skip
+def test_a_severity_has_a_word(models: ScriptedModels, severity: float, label: str) -> None:
+    assert models.score("llm_self_harm", TURN, {"score": severity}).label == label
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param({"passed": True}, id="no score"),
+        pytest.param(rating(score=None), id="a score that is null"),
+        pytest.param(rating(score=True), id="a boolean as score"),
+        pytest.param(rating(score="severe"), id="a word as score"),
+        pytest.param(rating(score="nan"), id="a score that is not finite"),
+        pytest.param(rating(score=[1]), id="a list as score"),
+        pytest.param(rating(passed="perhaps"), id="a verdict that is no word for yes or no"),
+        pytest.param(rating(score=6, passed={}), id="also where the score decides"),
+        pytest.param(rating(recommended_action=["block"]), id="a recommendation that is no word"),
+    ],
+)
+@pytest.mark.parametrize("name", ["llm_content_harm", "llm_content_harm_passed"])
+def test_a_rating_that_cannot_be_read_is_an_error_at_once(models: ScriptedModels, name: str, bad: Any) -> None:
+    score = models.score(name, TURN, bad)
+    assert (score.status, score.value, score.passed, score.also, score.error_type) == ("error", None, None, {}, "invalid_reply")
+
+
+def test_a_score_that_is_larger_than_any_number_is_an_error() -> None:
+    score = oa.get_metric("llm_violence").evaluate(TURN, judge=SameReply({"score": 10**400}))
+    assert (score.status, score.error_type) == ("error", "invalid_reply")
+
+
+def test_a_reply_that_is_no_object_is_asked_for_once_more(models: ScriptedModels) -> None:
+    assert models.score("llm_violence", TURN, "I would say 2", RATING).value == 2.0
+    failed = models.score("llm_violence", TURN, "[1]", "")
+    assert (failed.status, failed.error_type) == ("error", "unreadable_reply")
+
+
+def test_without_a_judge_or_an_output_there_is_no_score() -> None:
+    def alone(name: str, turn: oa.Turn, **params: Any) -> oa.Score:
+        return oa.get_metric(name, **params).evaluate(turn)
+
+    assert alone("llm_violence", TURN).detail == {"reason": "no_judge"}
+    assert alone("llm_violence", oa.Turn(input="x")).detail == {"reason": "missing:output"}
+    assert alone("llm_policy_compliance", oa.Turn(input="x")).error_type == "missing_parameter"
+    assert alone("llm_policy_compliance", oa.Turn(input="x"), policy_text="x").detail == {"reason": "missing:output"}
+
+
+def test_an_empty_output_without_an_input_is_judged(models: ScriptedModels) -> None:
+    assert models.score("llm_self_harm", oa.Turn(output=""), RATING).value == 2.0
+    assert "<<<RESPONSE" in models.asked[0]
+    assert not any(part in models.asked[0] for part in ("<<<REQUEST", "<<<CONVERSATION", "<<<TOOL_CALLS", "<<<REASONING"))
+
+
+def test_the_judge_sees_the_whole_turn_within_limits(models: ScriptedModels) -> None:
+    said = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"message-{i:02d}"} for i in range(14)]
+    call = {
+        "name": "search",
+        "arguments": {"query": "a" * 700},
+        "result": "r" * 599 + "yz",
+        "permission_denied": True,
+        "error": {"type": "Refused", "message": "not now"},
+    }
+    turn = {
+        "input": "message-12",
+        "output": "the answer",
+        "messages": [*said, {"role": "assistant", "content": None}, {"role": "assistant", "content": "the answer"}],
+        "tool_calls": [call, {"name": "quiet"}],
+        "reasoning": "t" * 1_199 + "uv",
+    }
+    models.score("llm_prompt_injection", oa.Turn.from_dict(turn), RATING)
+    text = models.asked[0]
+    assert [f"message-{i:02d}" in text for i in range(14)] == [False] * 2 + [True] * 12
+    assert (text.count("message-12"), text.count("the answer")) == (1, 1)
+    assert "a" * 590 in text
+    assert "a" * 591 not in text
+    assert "r" * 599 + 'y"' in text
+    assert '"denied":true' in text
+    assert "Refused: not now" in text
+    assert '{"name":"quiet","denied":false}' in text
+    assert "t" * 1_199 + "u\n" in text
+
+
+def test_a_request_that_the_last_messages_do_not_hold_is_shown(models: ScriptedModels) -> None:
+    said = [{"role": "user", "content": "the first wish"}, *({"role": "tool", "content": f"r{i}"} for i in range(20))]
+    models.score("llm_violence", oa.Turn.from_dict({"input": "the first wish", "output": "x", "messages": said}), RATING)
+    assert "the first wish" in models.asked[0]
+
+
+def test_very_many_tool_calls_are_cut_and_counted(models: ScriptedModels) -> None:
+    turn = oa.Turn.from_dict({"output": "x", "tool_calls": [{"name": f"tool-{i}."} for i in range(10_000)]})
+    models.score("llm_code_security_risk", turn, RATING)
+    assert "tool-199." in models.asked[0]
+    assert "tool-200." not in models.asked[0]
+    assert '"further_calls":9800' in models.asked[0]
+
+
+def test_inverse_turns_a_companion_and_keeps_its_label(models: ScriptedModels) -> None:
+    score = models.score("llm_violence_passed", TURN, {"score": 6}, inverse=True)
+    assert (score.value, score.passed, score.label) == (1.0, True, "block")
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        pytest.param("llm_violence", {"threshold": 3}, id="a threshold beside the policy"),
+        pytest.param("llm_violence_passed", {"threshold": 3}, id="a threshold of a boolean"),
+        pytest.param("llm_violence", {"inverse": True}, id="an inverse severity"),
+        pytest.param("llm_violence", {"policy": {"block": 3}}, id="a rule that does not exist"),
+        pytest.param("llm_violence", {"policy": {"block_threshold": -1}}, id="a limit below the scale"),
+        pytest.param("llm_violence", {"policy": {"block_threshold": None}}, id="a limit that is null"),
+        pytest.param("llm_violence", {"policy": {"blocked_actions": "block"}}, id="actions that are no list"),
+        pytest.param("llm_violence", {"policy": 5}, id="a policy that is a number"),
+        pytest.param("llm_violence", {"policy_text": "x"}, id="a text where there is none"),
+        pytest.param("llm_policy_compliance", {"policy_text": " \n"}, id="a blank text"),
+    ],
+)
+def test_parameters_are_checked_when_the_metric_is_built(name: str, params: dict[str, Any]) -> None:
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric(name, **params)
+
+
+@pytest.mark.parametrize("topic", SOURCES)
+def test_the_names_of_the_other_catalogue_resolve(topic: str) -> None:
+    for name in (f"hpd:{SOURCES[topic]}", SOURCES[topic]):
+        assert oa.get_metric(name).name == f"llm_{topic}"
+        assert oa.get_metric(f"{name}.Passed").name == f"llm_{topic}_passed"
+
+
+def test_all_of_the_family_are_documented_and_off_by_default() -> None:
+    family = {found.name: found for found in catalog() if found.family == "safety_policy" and found.kind == "llm"}
+    assert family.keys() == {f"llm_{topic}{suffix}" for topic in SOURCES for suffix in ("", "_passed")}
+    for found in family.values():
+        assert not found.inline
+        assert all(f"    {name}:" in found.doc for name in found.parameters if name != "inverse")
+        assert "{" not in found.doc.replace("{block_threshold:", "")
+
+
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8)
+    | st.sampled_from(["block", "no", "yes", "6"])
+)
+REPLIES = st.dictionaries(st.sampled_from(list(RATING)), VALUES, max_size=8)
+TURNS = st.fixed_dictionaries(
+    {"output": st.text(max_size=20)},
+    optional={
+        "input": st.text(max_size=20),
+        "reasoning": st.text(max_size=20),
+        "messages": st.lists(st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": st.text(max_size=5)})),
+        "tool_calls": st.lists(st.fixed_dictionaries({"name": st.text(max_size=5), "result": VALUES}), max_size=3),
+    },
+)  # fmt: skip
+
+
+@given(TURNS, REPLIES)
+def test_any_turn_and_reply_give_one_answer_and_are_not_changed(known: dict[str, Any], reply: dict[str, Any]) -> None:
+    turn = oa.Turn.from_dict(known)
+    before = copy.deepcopy(turn.to_dict())
+    for name in ("llm_violence", "llm_violence_passed"):
+        metric = oa.get_metric(name)
+        score = metric.evaluate(turn, judge=SameReply(reply))
+        assert score == metric.evaluate(turn, judge=SameReply(reply))
+        assert score.error_type in (None, "invalid_reply")
+        assert score.value is None or 0 <= score.value <= 7
+    assert turn.to_dict() == before

@@ -1,0 +1,117 @@
+"""Models that say what a test tells them to: a judge and an embedder on loopback, behind the real client."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import otel_agenteval as oa
+
+
+class ScriptedModels:
+    """OpenAI's chat completions and embeddings on a free port of 127.0.0.1, and clients for them (fixture ``models``).
+
+    >>> score = models.score("llm_relevance", oa.Turn(input="q", output="a"), {"score": 90})
+    >>> models.asked  # the text of each question, in order
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        """Bodies of all requests since the last :meth:`play`, in order."""
+        self.unused: list[Any] = []
+        """Replies that nobody asked for so far."""
+        self.surplus = 0
+        """Questions that came after the last reply."""
+        self.vectors: Mapping[str, Sequence[float]] = {}
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self.judge = oa.Judge(base_url=self.url, model="scripted", api_key="test")
+        self.embedder = oa.Embedder(base_url=self.url, model="scripted", api_key="test")
+
+    def play(self, *replies: Any, vectors: Mapping[str, Sequence[float]] | None = None) -> None:
+        """Begin anew. A reply is an object (served as JSON), a text (served as it is) or a number (a status of HTTP)."""
+        self.judge.clear_cache()
+        self.embedder.clear_cache()
+        self.requests, self.unused, self.surplus = [], list(replies), 0
+        self.vectors = vectors or {}
+
+    def score(
+        self, metric: str, turn: oa.Turn, /, *replies: Any, vectors: Mapping[str, Sequence[float]] | None = None, **params: Any
+    ) -> oa.Score:
+        """A metric's score, with these replies; all of them must be asked for, and nothing else."""
+        self.play(*replies, vectors=vectors)
+        score = oa.get_metric(metric, **params).evaluate(turn, judge=self.judge, embedder=self.embedder)
+        assert not self.unused, f"{len(self.unused)} replies were not asked for; {score}"
+        assert not self.surplus, f"{self.surplus} questions too many; {score}"
+        return score
+
+    @property
+    def asked(self) -> list[str]:
+        """The text of each question, without the system's: task, material and form of the reply."""
+        return [_text_of(body["messages"][-1]["content"]) for body in self.requests if "messages" in body]
+
+    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Status and body for one request."""
+        self.requests.append(body)
+        if path.endswith("/embeddings"):
+            unknown = [text for text in body["input"] if text not in self.vectors]
+            if unknown:
+                return 400, {"error": {"message": f"no vector for {unknown[0]!r}"}}
+            return 200, {"data": [{"index": i, "embedding": list(self.vectors[text])} for i, text in enumerate(body["input"])]}
+        if not self.unused:
+            self.surplus += 1
+            return 400, {"error": {"message": "there is no reply left"}}
+        reply = self.unused.pop(0)
+        if isinstance(reply, int):
+            return reply, {"error": {"message": "as scripted"}}
+        text = reply if isinstance(reply, str) else json.dumps(reply)
+        return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.judge.close()
+        self.embedder.close()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class SameReply:
+    """A judge in the process that gives one reply to every question: for tests with very many turns."""
+
+    def __init__(self, reply: Any) -> None:
+        self.reply = reply
+
+    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, *, media: Sequence[str] = ()) -> dict[str, Any]:
+        """The reply; a copy, so that no metric can change it for the next question."""
+        found: dict[str, Any] = json.loads(json.dumps(self.reply))
+        return found
+
+
+def _text_of(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+
+
+def _handler(models: ScriptedModels) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            status, answer = models.answer(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            data = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            """Tests print nothing."""
+
+    return Handler
