@@ -22,6 +22,7 @@ from .table import columns
 
 if TYPE_CHECKING:  # what only some commands need is imported by them
     from .config import Config
+    from .judge import Embedder, Judge
     from .report import Report
 
 NOTHING_READ, GATE_FAILED, BAD_USE = 2, 1, 2
@@ -138,19 +139,22 @@ def _turns(args: argparse.Namespace) -> int:
 
 def _eval(args: argparse.Namespace) -> int:
     from .config import load_config
+    from .judge import embedder_from, judge_from
     from .references import ReferenceSources, evaluate
     from .report import About, Report, Run, compare, open_outputs, parameters_hash
 
     config = load_config(args.config)
     metrics = _chosen(args, config)
     references = ReferenceSources(config)
+    judge, embedder = judge_from(config), embedder_from(config)
+    _say_what_nobody_judges(metrics, judge, embedder)
     watch = _watched(args, metrics)
     former = None if args.baseline is None else Run.read(args.baseline)
     hashes = {metric._facts: parameters_hash(metric) for metric in metrics}
     reading, run = Reading(_progress()), Run()
     with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
         for turn in load_turns(args.files, reading=reading):
-            scores = evaluate(turn, metrics, references)
+            scores = evaluate(turn, metrics, references, judge=judge, embedder=embedder)
             about = About.of(turn)  # now that it has its case
             scored = []
             for score in scores:
@@ -162,11 +166,34 @@ def _eval(args: argparse.Namespace) -> int:
             for output in outputs:
                 output.add(turn, about, scored)
         status = _end_of(reading)
+        _end_asking(judge, embedder)
         report = Report(run, None if former is None else compare(former, run, Path(args.baseline).name, watch))
         if not status:
             for output in outputs:
                 output.finish(report)
     return status or _gated(args, report)
+
+
+def _say_what_nobody_judges(metrics: Sequence[BoundMetric], judge: Judge | None, embedder: Embedder | None) -> None:
+    for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
+        names = dict.fromkeys(metric.name for metric in metrics if metric.metric.kind == kind)
+        if names and given is None:
+            where = f"set {section}.base_url and {section}.model in the configuration"
+            print(f"skipped, for there is no {section} ({where}): {', '.join(names)}", file=sys.stderr)
+
+
+def _end_asking(judge: Judge | None, embedder: Embedder | None) -> None:
+    """Say what judge and embedder took, and release their connections."""
+    for asked in (judge, embedder):
+        if asked is None:
+            continue
+        asked.close()
+        total = asked.total()
+        if total.requests:
+            cost = "cost unknown" if total.unpriced == total.requests - total.failed else f"{total.cost_usd:.4g} USD"
+            unpriced = f" (and {total.unpriced} requests of unknown cost)" if total.unpriced and "USD" in cost else ""
+            counts = f"{total.requests:,} requests, {total.failed:,} without an answer, {total.input_tokens + total.output_tokens:,} tokens"
+            print(f"{asked.model}: {counts}, {cost}{unpriced}", file=sys.stderr)
 
 
 def _watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
@@ -360,12 +387,14 @@ def value_of(metric: Metric) -> str:
 
 def _check_config(args: argparse.Namespace) -> int:
     from .config import effective_yaml, load_config
+    from .judge import embedder_from, judge_from
     from .selection import select_metrics
 
     if not Path(args.file).exists():
         raise ConfigError(f"{args.file}: no such file")
     config = load_config(args.file)
     metrics = select_metrics(config)
+    judge_from(config), embedder_from(config)  # they say what is missing
     print(effective_yaml(config), end="")
     names = ", ".join(metric.name for metric in metrics)
     print(

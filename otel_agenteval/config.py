@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args, get_origin
@@ -140,10 +141,52 @@ def _names(value: Any) -> Any:
     raise ValueError("default, or a list of metric names, is")
 
 
+def http_url(value: Any) -> str:
+    """The address of a server, without the slash at its end. Keys belong into headers: it has no credentials and no query.
+
+    Raises:
+        ValueError: anything else; the message holds nothing of it.
+    """
+    text = value.strip() if isinstance(value, str) else ""
+    try:
+        parts = urllib.parse.urlsplit(text)
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    if not good or parts.query or parts.fragment or "@" in text or not text.isprintable() or " " in text:
+        raise ValueError("an address that begins with http:// or https://, without credentials, query or fragment, is")
+    return text.rstrip("/")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    raise ValueError("a text is")
+
+
+def _prices(value: Any) -> Any:
+    """Prices by model: ``{qwen3: {input: 0.2, output: 0.6}}``."""
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and _is_price(price) for name, price in value.items()):
+        raise ValueError(
+            "a mapping of models to {input, output, cached_input}, USD per million tokens (the last may be left out), is"
+        )
+    return {name: {key: float(amount) for key, amount in price.items()} for name, price in value.items()}
+
+
+def _is_price(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and {"input", "output"} <= value.keys() <= {"input", "output", "cached_input"}
+        and all(isinstance(amount, (int, float)) and _number(amount) is not None for amount in value.values())
+    )
+
+
 Duration = Annotated[float, BeforeValidator(_positive)]
 Size = Annotated[int, BeforeValidator(size)]
 Count = Annotated[int, BeforeValidator(_count)]
 Switch = Annotated[bool, BeforeValidator(_switch)]
+Url = Annotated[str, BeforeValidator(http_url)]
+Text = Annotated[str, BeforeValidator(_text)]
 
 # --- the options ---------------------------------------------------------------------------------------------------
 
@@ -332,6 +375,40 @@ class QueueOptions(_Section):
     """Bytes that may wait; what does not fit is dropped and counted."""
 
 
+class ServiceOptions(_Section):
+    """A server that is asked. It is when it has an address and a model."""
+
+    base_url: Url | None = None
+    """Address of the server, up to and including the version: ``http://127.0.0.1:11434/v1``. Null: there is none."""
+    model: Text | None = None
+    """The model's name there."""
+    api_key: Text | None = None
+    """Key of the server, as ``${env:NAME}``."""
+    timeout: Duration = 30.0
+    """Seconds that one attempt may take."""
+    deadline: Duration = 120.0
+    """Seconds that one question may take, with retries and waiting for its turn."""
+    max_concurrency: Count = 8
+    """Questions at once; more wait."""
+    requests_per_minute: Count | None = None
+    """Rate of requests; null is without limit."""
+    tokens_per_minute: Count | None = None
+    """Rate of input and output tokens; null is without limit."""
+    prices: Annotated[dict[str, dict[str, float]], BeforeValidator(_prices)] = Field(default_factory=dict)
+    """USD per million tokens by model, ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``, where the extra ``[cost]`` knows none."""
+
+
+class JudgeOptions(ServiceOptions):
+    """The model that ``llm_`` metrics ask; without one they are skipped."""
+
+    provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
+    """Wire format; null goes by the model's beginning (``anthropic/…``), and is ``openai`` without one."""
+
+
+class EmbedderOptions(ServiceOptions):
+    """The server that ``embed_`` metrics ask for vectors, OpenAI-compatible; without one they are skipped."""
+
+
 class Config(_Section):
     """Everything that can be set. Durations are seconds and sizes bytes once read."""
 
@@ -347,6 +424,10 @@ class Config(_Section):
     """What turns are compared with."""
     conversation: ConversationOptions = ConversationOptions()
     """Metrics over whole conversations."""
+    judge: JudgeOptions = JudgeOptions()
+    """The model that ``llm_`` metrics ask."""
+    embedder: EmbedderOptions = EmbedderOptions()
+    """The server that ``embed_`` metrics ask for vectors."""
     outlets: OutletOptions = OutletOptions()
     """Where scores leave."""
     queue: QueueOptions = QueueOptions()
@@ -568,7 +649,7 @@ def _shown(value: Any, key: Any = "") -> str:
 # --- writing -------------------------------------------------------------------------------------------------------
 
 _SECRET_KEY = re.compile(r"(?:^|[_-])(?:api_?key|key|token|password|passwd|secret|authorization)$", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):([^/@\s]+)@")
+_URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):[^/@\s]+|[^/@\s:]+)@")
 _URL_SECRET = re.compile(r"([?&](?:api_?key|key|token|password|secret|sig)=)[^&#\s]+", re.IGNORECASE)
 
 
@@ -592,7 +673,12 @@ def _is_secret(key: Any, value: Any) -> bool:
 
 
 def _masked_urls(text: str) -> str:
-    return _URL_SECRET.sub(r"\1****", _URL_PASSWORD.sub(r"\1:****@", text))
+    return _URL_SECRET.sub(r"\1****", _URL_PASSWORD.sub(_without_password, text))
+
+
+def _without_password(found: re.Match[str]) -> str:
+    """``user:****@``; a name alone may be a token."""
+    return "****@" if found[1] is None else f"{found[1]}:****@"
 
 
 def _written(section: _Section) -> Any:

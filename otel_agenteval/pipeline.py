@@ -162,7 +162,7 @@ class Pipeline:
         self._holding = threading.Lock()
         self._stitcher = Stitcher(patience, _HELD_BYTES)
         self._past = PastTurns(_PAST_BYTES, _PAST_SECONDS, now)
-        self._recent: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()
+        self._recent: OrderedDict[str, Sequence[Score]] = OrderedDict()
         self.kept: deque[ScoredTurn] | None = None
         """For callers that want the turns themselves (the demo, tests): what was scored lately."""
 
@@ -329,7 +329,7 @@ class Pipeline:
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric what became of it on a recent turn; None when the turn is not remembered."""
         found = self._recent.get(turn_id)
-        return dict(found) if found is not None else None
+        return {score.metric: _outcome(score) for score in found} if found is not None else None
 
     # --- the steps
 
@@ -426,7 +426,7 @@ class Pipeline:
         return scores, (), clock() - start
 
     def _remember(self, scored: ScoredTurn) -> None:
-        self._recent[scored.turn.turn_id] = tuple((score.metric, _outcome(score)) for score in scored.scores)
+        self._recent[scored.turn.turn_id] = scored.scores
         if len(self._recent) > _RING:
             self._recent.popitem(last=False)
 

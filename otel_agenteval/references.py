@@ -20,7 +20,7 @@ from . import jsonio
 from .config import Config, Selector
 from .errors import ConfigError
 from .model import Turn
-from .registry import BoundMetric, require
+from .registry import Asks, BoundMetric, Embeds, require
 from .score import Score
 
 BAGGAGE = "baggage:"
@@ -99,13 +99,20 @@ class ReferenceSources:
         return sources
 
 
-def evaluate(turn: Turn, metrics: Sequence[BoundMetric], references: ReferenceSources | None = None) -> list[Score]:
+def evaluate(
+    turn: Turn,
+    metrics: Sequence[BoundMetric],
+    references: ReferenceSources | None = None,
+    *,
+    judge: Asks | None = None,
+    embedder: Embeds | None = None,
+) -> list[Score]:
     """Score a turn that stands alone: with its references, by the metrics that are for it."""
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     scores = []
     for metric in metrics:
         if applies(metric.when, turn):
-            score = metric.evaluate(turn)
+            score = metric.evaluate(turn, judge=judge, embedder=embedder)
             tell_sources(metric, score, sources)
             scores.append(score)
     return scores

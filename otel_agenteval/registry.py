@@ -59,7 +59,16 @@ class NotAsked(Exception):
 class Asks(Protocol):
     """What an ``llm_`` metric gets as its judge."""
 
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, *, media: Sequence[str] = ()) -> dict[str, Any]:
+    def ask(
+        self,
+        stage: str,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        *,
+        media: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """One question, see :class:`otel_agenteval.Judge`; the JSON object that came back."""
 
 
@@ -195,6 +204,7 @@ def metric(
     direction: Direction = "up",
     boolean: bool = False,
     threshold: float | None = None,
+    bounded: bool = True,
     version: str = "1",
     aliases: Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
     spellings: Mapping[str, str] | None = None,
@@ -211,6 +221,7 @@ def metric(
         direction: whether more is better (``up``), less (``down``) or neither (``neutral``).
         boolean: whether the value is 1.0/0.0 with ``passed``; adds the parameter ``inverse``. Numeric metrics take ``threshold``.
         threshold: default bound of ``passed``; None means that the metric only trends.
+        bounded: False for a numeric metric that says itself what passes: it has no parameter ``threshold``.
         version: change it when the same turn would get another value.
         aliases: names in other catalogues (``seed:name``), optionally with preset parameters; ``{k}`` in a name stands for
             a number that becomes the parameter of that name.
@@ -242,7 +253,7 @@ def metric(
             direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
             aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
             spellings=dict(spellings or {}), inline=inline, extra=extra, combines=combines,
-            parameters=_parameters(fn, where, boolean), doc=inspect.getdoc(fn) or "",
+            parameters=_parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), doc=inspect.getdoc(fn) or "",
         )  # fmt: skip
         _METRICS[name] = built
         for alias, preset in built.aliases.items():
@@ -252,7 +263,7 @@ def metric(
     return register
 
 
-def _parameters(fn: Callable[..., Any], where: str, boolean: bool) -> dict[str, Parameter]:
+def _parameters(fn: Callable[..., Any], where: str, generic: str | None) -> dict[str, Parameter]:
     signature = inspect.signature(fn)
     try:
         hints = typing.get_type_hints(fn, include_extras=True)
@@ -269,8 +280,10 @@ def _parameters(fn: Callable[..., Any], where: str, boolean: bool) -> dict[str, 
             if p.name not in hints:
                 raise ConfigError(f"{where}: metric {fn.__name__!r}: parameter {p.name!r} has no annotation")
             found[p.name] = Parameter(p.name, hints[p.name], p.default)
-    generic = Parameter("inverse", bool, False) if boolean else Parameter("threshold", float | None, None)
-    found.setdefault(generic.name, generic)
+    if generic == "inverse":
+        found.setdefault(generic, Parameter(generic, bool, False))
+    elif generic == "threshold":
+        found.setdefault(generic, Parameter(generic, float | None, None))
     return found
 
 
@@ -483,6 +496,8 @@ class BoundMetric:
             return self._skipped({"reason": "not_applicable"})
         else:
             value = found
+        if value is None and label is not None:  # a classification, and nothing to compare it with
+            return Score.of(self._facts, None, None, "ok", label, explanation, detail, also, None)
         if value is None or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise MetricError("invalid_value", f"{self.name} gave {value!r}, which is no finite number")
         facts = self._facts

@@ -234,10 +234,10 @@ def _passed(score: Score) -> str:
 
 
 def _value(score: Score) -> str:
+    if score.value is None:
+        return score.label or "–"
     if score.type == "boolean":
         return "yes" if score.value else "no"
-    if score.value is None:
-        return "–"
     if score.unit == "USD":
         return f"${score.value:.{4 if score.value >= 0.001 else 6}f}"
     number = f"{score.value:,.0f}" if score.value.is_integer() else f"{score.value:.3g}"

@@ -3,7 +3,7 @@
     python scripts/gen_docs.py            # rewrites README.md and docs/ in place
     python scripts/gen_docs.py --check    # exit status 1 when a file is out of step, and says which
 
-``docs/metrics.md`` is made from the registry as a whole. In other files a part between ``<!-- begin NAME -->`` and
+``docs/metrics/`` is made from the registry as a whole. In other files a part between ``<!-- begin NAME -->`` and
 ``<!-- end NAME -->`` is: tables of metrics, options, instruments and names, and what the demo's agent leaves on a span and
 on ``/metrics``. Times on the clock differ in each run; they alone do not put a file out of step.
 """
@@ -34,15 +34,15 @@ ROOT = Path(__file__).parent.parent
 _START_NS = 1_767_225_600_000_000_000
 _CLOCK = re.compile(r"(?<=\} )([0-9.e-]+) [0-9]{10}\.[0-9]+$", re.MULTILINE)  # value and time of an exemplar
 
-# --- docs/metrics.md -------------------------------------------------------------------------------------------------
+# --- docs/metrics ----------------------------------------------------------------------------------------------------
 
 
-def metrics_page() -> str:
-    """Every metric with everything that is known of it."""
+def metric_pages() -> Iterator[tuple[str, str]]:
+    """(file, text) of the index and of one page per family, with everything that is known of each metric."""
     families: dict[str, list[Metric]] = {}
     for metric in catalog():
         families.setdefault(metric.family, []).append(metric)
-    parts = [
+    index = [
         "# Metrics\n",
         "Written by `scripts/gen_docs.py` from the metrics themselves; `otel-agenteval explain NAME` prints the same.\n",
         "A metric whose *needs* are absent is *skipped*: it has a reason and no value, is counted and never sent.",
@@ -51,12 +51,14 @@ def metrics_page() -> str:
         "**●** marks the default pack, which is evaluated on every turn.\n",
     ]
     for family, metrics in sorted(families.items()):
-        listed = ", ".join(f"[{m.name}](#{m.name}){' ●' if m.inline else ''}" for m in metrics)
-        parts.append(f"- **{family}**: {listed}")
-    for family, metrics in sorted(families.items()):
-        parts.append(f"\n## {family}\n\n{_markdown(inspect.getdoc(inspect.getmodule(metrics[0].fn)) or '')}")
-        parts += [f"\n### {metric.name}\n\n{_markdown(metric.doc)}\n\n{_table_of(metric)}" for metric in metrics]
-    return "\n".join(parts) + "\n"
+        index.append(f"## [{family}]({family}.md)\n")
+        index += [f"- [`{m.name}`]({family}.md#{m.name}){' ●' if m.inline else ''}: {_short(m)}" for m in metrics]
+        index.append("")
+        about = dict.fromkeys(inspect.getdoc(inspect.getmodule(metric.fn)) or "" for metric in metrics)
+        parts = [f"# {family}\n", *(f"{_markdown(doc)}\n" for doc in about)]
+        parts += [f"## {metric.name}\n\n{_markdown(metric.doc)}\n\n{_table_of(metric)}\n" for metric in metrics]
+        yield f"{family}.md", "\n".join(parts).rstrip() + "\n"
+    yield "README.md", "\n".join(index).rstrip() + "\n"
 
 
 def _table_of(metric: Metric) -> str:
@@ -93,7 +95,7 @@ def _markdown(doc: str) -> str:
 
 def default_pack() -> str:
     """What is evaluated on every turn, one row per metric."""
-    rows = [f"| [`{m.name}`](docs/metrics.md#{m.name}) | {_short(m)} |" for m in catalog() if m.inline]
+    rows = [f"| [`{m.name}`](docs/metrics/{m.family}.md#{m.name}) | {_short(m)} |" for m in catalog() if m.inline]
     return "| metric | what it says |\n|---|---|\n" + "\n".join(rows)
 
 
@@ -122,6 +124,7 @@ _KINDS = {
     config._positive: "duration above 0", config.seconds: "duration", config._delay: "`auto` or duration", config.size: "size",
     config._count: "whole number from 1", config._switch: "`true` or `false`", config._port: "port",
     config._file: "path", config._names: "`default` or list of names",
+    config.http_url: "http(s) address", config._text: "text", config._prices: "mapping of prices",
 }  # fmt: skip
 
 
@@ -152,7 +155,8 @@ def _literals(annotation: Any) -> Iterator[Any]:
 
 def _described(path: tuple[str, ...]) -> str:
     section, field = _field(path)
-    body = _class(section).body
+    owner = next(cls for cls in section.__mro__ if field in inspect.get_annotations(cls))
+    body = _class(owner).body
     at = next(i for i, node in enumerate(body) if _declares(node, field))
     text = ast.literal_eval(body[at + 1].value)  # type: ignore[attr-defined]  # the string below the field
     plain = " ".join(text.split()).replace("``", "`").rstrip(".")
@@ -219,7 +223,8 @@ class Recorded:
 
 def pages() -> Iterator[tuple[Path, str]]:
     """Each generated file and what should stand in it."""
-    yield ROOT / "docs" / "metrics.md", metrics_page()
+    for name, text in metric_pages():
+        yield ROOT / "docs" / "metrics" / name, text
     recorded = Recorded()
     parts: dict[str, Callable[[], str]] = {
         "default pack": default_pack,
@@ -252,6 +257,7 @@ def main(arguments: list[str]) -> int:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(path.relative_to(ROOT))
             if "--check" not in arguments:
+                path.parent.mkdir(exist_ok=True)
                 path.write_text(text, encoding="utf-8")
     if stale:
         print("out of step:" if "--check" in arguments else "written:", *stale)

@@ -105,6 +105,26 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ),
         ("references.accept_from", {"app.answer": "ground_truth"}, {"app.answer": "ground_truth"}),
         ("references.dataset", "cases.jsonl", "cases.jsonl"),
+        *[
+            (f"{section}.{option}", written, meant)
+            for section in ("judge", "embedder")
+            for option, written, meant in (
+                ("base_url", "http://127.0.0.1:11434/v1/", "http://127.0.0.1:11434/v1"),
+                ("base_url", "https://[::1]:8443", "https://[::1]:8443"),
+                ("base_url", None, None),
+                ("model", " qwen3 ", "qwen3"),
+                ("api_key", "sk-1\n", "sk-1"),
+                ("timeout", "10s", 10.0),
+                ("deadline", "1m", 60.0),
+                ("max_concurrency", 200, 200),
+                ("requests_per_minute", 60, 60),
+                ("tokens_per_minute", "100000", 100_000),
+                ("prices", {"m": {"input": 1, "output": 2.5}}, {"m": {"input": 1.0, "output": 2.5}}),
+                ("prices", {"m": {"input": 1, "output": 2, "cached_input": 0}}, {"m": {"input": 1.0, "output": 2.0, "cached_input": 0.0}}),
+            )
+        ],
+        ("judge.provider", "anthropic", "anthropic"),
+        ("judge.provider", None, None),
     ],
 )
 def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
@@ -115,6 +135,8 @@ DURATION = "a duration"
 SIZE = "a size from 1 byte"
 COUNT = "a whole number from 1"
 SWITCH = "true or false"
+ADDRESS = "an address that begins with http:// or https://, without credentials"
+PRICES = "a mapping of models to {input, output, cached_input}"
 
 
 @pytest.mark.parametrize(
@@ -165,6 +187,30 @@ SWITCH = "true or false"
         ("references.accept_from", "everything", "a list of span attributes"),
         ("references.accept_from", {"app.answer": 5}, "a mapping of them to reference names"),
         ("references.dataset", 5, "the path of a file"),
+        *[
+            (f"{section}.{option}", value, allowed)
+            for section in ("judge", "embedder")
+            for option, value, allowed in (
+                ("base_url", "127.0.0.1:11434/v1", ADDRESS),
+                ("base_url", "file:///etc/passwd", ADDRESS),
+                ("base_url", "http://h/v1?x=1", ADDRESS),
+                ("base_url", "http://h:port/v1", ADDRESS),
+                ("base_url", 5, ADDRESS),
+                ("model", "", "a text"),
+                ("api_key", 5, "a text"),
+                ("timeout", 0, "above 0"),
+                ("deadline", "soon", DURATION),
+                ("max_concurrency", 0, COUNT),
+                ("requests_per_minute", 1.5, COUNT),
+                ("tokens_per_minute", "many", COUNT),
+                ("prices", 5, PRICES),
+                ("prices", {"m": 5}, PRICES),
+                ("prices", {"m": {"input": 1}}, PRICES),
+                ("prices", {"m": {"input": 1, "output": -1}}, PRICES),
+                ("prices", {"m": {"input": 1, "output": True}}, PRICES),
+            )
+        ],
+        ("judge.provider", "openia", "openai, responses, anthropic, gemini or bedrock"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: str, value: Any, allowed: str) -> None:
@@ -559,6 +605,21 @@ def test_secrets_are_masked_in_errors() -> None:
     message = message_of({"metrics": [{"a": {"api_key": "sk-1"}, "b": {"url": "http://u:hunter2@h"}}]}, NOTHING)
     assert "sk-1" not in message
     assert "hunter2" not in message
+
+
+@pytest.mark.parametrize("address", ["http://me:hunter2@h/v1", "http://hunter2@h/v1", "http://h/v1?api_key=hunter2"])
+def test_an_address_with_credentials_is_refused_without_showing_them(address: str) -> None:
+    message = message_of({"judge": {"base_url": address}}, NOTHING)
+    assert "judge.base_url: " in message
+    assert "****" in message
+    assert "hunter2" not in message
+
+
+def test_the_key_of_a_judge_is_masked_when_printed() -> None:
+    given = {"judge": {"base_url": "http://h/v1", "model": "m", "api_key": "hunter2"}, "embedder": {"api_key": "hunter3"}}
+    printed = effective_yaml(load_config(given, NOTHING))
+    assert "hunter" not in printed
+    assert "base_url: http://h/v1" in printed
 
 
 def test_parameters_that_are_not_plain_are_printed_as_text() -> None:

@@ -203,7 +203,9 @@ def attributes(score: Score, limit: int | None) -> dict[str, Any]:
             names.ERROR_TYPE: score.error_type or "error",
             names.RESULT_ID: score.result_id,
         }
-    out: dict[str, Any] = {names.EVALUATION_NAME: score.metric, names.SCORE_VALUE: score.value}
+    out: dict[str, Any] = {names.EVALUATION_NAME: score.metric}
+    if score.value is not None:
+        out[names.SCORE_VALUE] = score.value
     if score.label is not None:
         out[names.SCORE_LABEL] = score.label
     if score.passed is not None and score.direction != "neutral":

@@ -2,66 +2,140 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
-from ..errors import JudgeError
+from ..clock import SYSTEM_CLOCK, Clock
+from ..errors import ConfigError, JudgeError
+from .accounts import Account, Total
+from .prices import Prices
+from .providers import Request, Usage, openai
+from .providers.base import count, mapping
+from .service import Service, tokens_in
 from .transport import Transport
 
-_CACHED = 10_000
+_LARGEST_REPLY = 128 * 2**20
 
 
 class Embedder:
     """Asks an OpenAI-compatible server for embeddings.
 
     Args:
-        base_url: up to and including the version.
+        base_url: up to and including the version; without credentials or query.
         model: the model's name there. Vectors of different models are never compared.
         api_key: sent as bearer token.
-        timeout: seconds that one call may take.
-        transport: for tests, and for other ways to ask.
+        headers: further headers.
+        timeout: seconds that one attempt may take.
+        deadline: seconds that one call may take, with retries and waiting for its turn.
+        max_concurrency: calls at once; more wait. None is no limit, here and below.
+        requests_per_minute: rate of requests.
+        tokens_per_minute: rate of tokens.
+        prices: by model, USD per million tokens, as for :class:`Judge`.
+        cache: keeps vectors by model and text; any mapping of text to vectors. Default: none.
+        clock: for tests.
+        sleep: for tests.
 
-    Thread-safe. A text is embedded once: vectors are kept (:meth:`clear_cache`).
+    Thread-safe; each call runs in the thread that makes it.
+
+    Raises:
+        ConfigError: an argument that is not allowed.
     """
 
     def __init__(
-        self, base_url: str, model: str, api_key: str | None = None, *, timeout: float = 30.0, transport: Transport | None = None
+        self,
+        base_url: str,
+        model: str,
+        api_key: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+        deadline: float = 120.0,
+        max_concurrency: int | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        prices: Prices | None = None,
+        cache: MutableMapping[str, list[float]] | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        if not isinstance(model, str) or not model.strip():
+            raise ConfigError("model: nothing is not allowed; the model's name is")
         self.model = model
-        self._transport = transport or Transport(base_url, api_key, timeout)
+        transport = Transport(
+            base_url, {**openai.headers((api_key or "").strip() or None), **(headers or {})}, timeout=timeout,
+            max_concurrency=max_concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute,
+            largest_reply=_LARGEST_REPLY, clock=clock, sleep=sleep,
+        )  # fmt: skip
+        self._service = Service("openai", transport, deadline, prices)
+        self._cache = cache
         self._lock = threading.Lock()
-        self._cache: OrderedDict[str, list[float]] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"Embedder({self._service.transport.base_url!r}, {self.model!r})"
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text, in their order; all that are new in one call.
+        """One vector per text, in their order; all that are new in one call, each text once.
 
         Raises:
             JudgeError: the server could not be asked, or did not give a vector for each text.
         """
-        with self._lock:
-            known = {text: self._cache[text] for text in texts if text in self._cache}
+        known = self._cached(texts)
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         if missing:
-            answer = self._transport.post("/embeddings", {"model": self.model, "input": missing})
-            known |= dict(zip(missing, _vectors_in(answer, len(missing)), strict=True))
-            with self._lock:
-                for text in missing:
-                    self._cache[text] = known[text]
-                while len(self._cache) > _CACHED:
-                    self._cache.popitem(last=False)
+            try:
+                vectors = self._post(missing)
+            except JudgeError as error:
+                raise JudgeError(f"embedder: {error}", error.error_type) from None
+            new = dict(zip(missing, vectors, strict=True))
+            self._keep(new)
+            known |= new
         return [known[text] for text in texts]
+
+    def accounts(self) -> list[Account]:
+        """The last thousand requests, oldest first. See also :func:`recording`."""
+        return self._service.ledger.last()
+
+    def total(self) -> Total:
+        """The sum over all requests."""
+        return self._service.ledger.total()
 
     def clear_cache(self) -> None:
         """Forget all vectors."""
-        with self._lock:
-            self._cache.clear()
+        if self._cache is not None:
+            with self._lock:
+                self._cache.clear()
 
     def close(self) -> None:
         """Release connections."""
-        self._transport.close()
+        self._service.transport.close()
+
+    def _key(self, text: str) -> str:
+        return hashlib.sha256(
+            f"{self._service.transport.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")
+        ).hexdigest()
+
+    def _cached(self, texts: Sequence[str]) -> dict[str, list[float]]:
+        if self._cache is None:
+            return {}
+        with self._lock:
+            found = {text: self._cache.get(self._key(text)) for text in texts}
+        return {text: vector for text, vector in found.items() if vector is not None}
+
+    def _keep(self, new: Mapping[str, list[float]]) -> None:
+        if self._cache is not None:
+            with self._lock:
+                self._cache.update((self._key(text), vector) for text, vector in new.items())
+
+    def _post(self, texts: list[str]) -> list[list[float]]:
+        def read(body: dict[str, Any]) -> tuple[list[list[float]], Usage]:
+            return _vectors_in(body, len(texts)), Usage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
+
+        request = Request("/embeddings", {"model": self.model, "input": texts})
+        return self._service.call("embed", self.model, request, read, until=self._service.until(), estimate=tokens_in(texts))
 
 
 def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
@@ -71,9 +145,9 @@ def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
         items = sorted(items, key=lambda item: item["index"])
     vectors = [item.get("embedding") for item in items]
     if len(vectors) != wanted or not all(_is_vector(vector) for vector in vectors):
-        raise JudgeError(f"the embedder gave no vector for each of {wanted} texts", "invalid_answer")
+        raise JudgeError(f"there is no vector for each of {wanted} texts", "invalid_answer")
     if len({len(vector) for vector in vectors}) > 1:
-        raise JudgeError("the embedder gave vectors of different lengths", "invalid_answer")
+        raise JudgeError("the vectors are of different lengths", "invalid_answer")
     return vectors
 
 

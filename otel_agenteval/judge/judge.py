@@ -2,41 +2,126 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import JudgeError
-from .prompt import REPAIR, Message, messages_of, read_reply
-from .transport import Transport
+from ..clock import SYSTEM_CLOCK, Clock
+from ..errors import ConfigError, JudgeError
+from .accounts import Account, Total
+from .prices import Prices
+from .prompt import SYSTEM, question_of, read_reply, repair_of
+from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
+from .providers.base import FORMS
+from .service import Service, tokens_in
+from .transport import NotAnswered, Transport
 
-_CACHED = 1_000
+_REPLY_TOKENS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class _Manners:
+    """What was learned about a model: how it may be asked."""
+
+    strictest: Form = "schema"
+    temperature: bool = True
+    accepted: frozenset[Form] = frozenset()
+    """Forms that were taken with these settings: a refusal then is about something else."""
 
 
 class Judge:
-    """Asks a model that speaks OpenAI's chat completions: OpenAI itself, vLLM, Ollama, llama.cpp, LiteLLM and many more.
+    """Asks a model, one question at a time.
 
     Args:
-        base_url: up to and including the version, as in ``http://127.0.0.1:11434/v1``.
-        model: the model's name there.
-        api_key: sent as bearer token.
-        timeout: seconds that one call may take.
-        transport: for tests, and for other ways to ask.
+        base_url: up to and including the version, as in ``http://127.0.0.1:11434/v1``; without credentials or query.
+        model: the model's name there. A beginning ``anthropic/``, ``gemini/``, ``bedrock/``, ``responses/`` or ``openai/`` says the
+            provider, unless ``provider`` does.
+        api_key: sent in the header that the provider knows.
+        provider: ``openai`` (chat completions: OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others; the default),
+            ``responses``, ``anthropic``, ``gemini`` or ``bedrock``. The model's name is then sent as it is.
+        headers: further headers.
+        timeout: seconds that one attempt may take.
+        deadline: seconds that one question may take, with retries, repair and waiting for its turn.
+        max_concurrency: questions at once; more wait. None is no limit, here and below.
+        requests_per_minute: rate of requests.
+        tokens_per_minute: rate of input and output tokens.
+        prices: by model, USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without, the
+            extra ``[cost]`` knows those of the public servers; where nobody does, the cost is unknown.
+        cache: keeps replies by question, so that the same one is asked once; any mapping of text to text. Default: none.
+        clock: for tests.
+        sleep: for tests.
 
-    Thread-safe. The same question is asked once: replies are kept (:meth:`clear_cache`).
+    Thread-safe; each question runs in the thread that asks.
+
+    Raises:
+        ConfigError: an argument that is not allowed.
     """
 
     def __init__(
-        self, base_url: str, model: str, api_key: str | None = None, *, timeout: float = 30.0, transport: Transport | None = None
+        self,
+        base_url: str,
+        model: str,
+        api_key: str | None = None,
+        *,
+        provider: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+        deadline: float = 120.0,
+        max_concurrency: int | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        prices: Prices | None = None,
+        cache: MutableMapping[str, str] | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.model = model
-        self._transport = transport or Transport(base_url, api_key, timeout)
+        self._explicit = provider
+        self.provider, self.model = chosen(model, provider)
+        self._wire = PROVIDERS[self.provider]
+        transport = Transport(
+            base_url, {**self._wire.headers((api_key or "").strip() or None), **(headers or {})}, timeout=timeout,
+            max_concurrency=max_concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute,
+            clock=clock, sleep=sleep,
+        )  # fmt: skip
+        self._service = Service(self.provider, transport, deadline, prices)
+        self._cache = cache
         self._lock = threading.Lock()
-        self._cache: OrderedDict[str, str] = OrderedDict()
+        self._manners = _Manners()
 
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, *, media: Sequence[str] = ()) -> dict[str, Any]:
+    def __repr__(self) -> str:
+        return f"Judge({self._service.transport.base_url!r}, {self.model!r}, provider={self.provider!r})"
+
+    def with_model(self, model: str) -> Judge:
+        """A judge of another model at the same server: connections, limits and accounts are shared.
+
+        Raises:
+            ConfigError: the model's name says another provider, which needs a judge of its own.
+        """
+        provider, name = chosen(model, self._explicit)
+        if provider != self.provider:
+            raise ConfigError(
+                f"model: {model!r} is of another provider than {self.provider}; it needs a judge with its own base_url"
+            )
+        other = object.__new__(Judge)
+        other.__dict__.update(self.__dict__)
+        other.model = name
+        other._manners = _Manners()
+        return other
+
+    def ask(
+        self,
+        stage: str,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        *,
+        media: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """One question; the JSON object that the model replied. A reply that cannot be read is asked for once more.
 
         Args:
@@ -44,51 +129,116 @@ class Judge:
             task: what to judge and by which criteria.
             data: the material by name: texts, or values that are written as JSON. Not trusted.
             reply: the JSON object that is asked for, with a word on each value.
-            media: uris of images, for models that see.
+            media: uris of images and the like, for models that see.
+            schema: JSON schema of the reply, for servers that hold a model to one; others are asked for JSON.
 
         Raises:
-            JudgeError: the model could not be asked, or its reply could not be read twice.
+            JudgeError: the model could not be asked, declined, or its reply could not be read twice.
         """
-        messages = messages_of(task, data, reply, media)
-        text = self._complete(messages)
-        found = read_reply(text)
+        key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
+        known = self._cached(key)
+        if known is not None:
+            return known
+        until = self._service.until()
+        try:
+            asked = question_of(task, data, reply, media)
+            answer = self._complete((asked,), schema, stage, until)
+            found = read_reply(answer.text)
+            if found is None:
+                answer = self._complete(repair_of(asked, answer.text), schema, stage, until, repair=True)
+                found = read_reply(answer.text)
+        except JudgeError as error:
+            raise JudgeError(f"{stage}: judge: {error}", error.error_type) from None
         if found is None:
-            repair = [*messages, {"role": "assistant", "content": text}, {"role": "user", "content": REPAIR}]
-            found = read_reply(self._complete(repair))
-        if found is None:
-            raise JudgeError(f"{stage}: the judge's reply holds no JSON object", "unreadable_reply")
+            cut = answer.finish == "length"
+            what = "was cut at the limit of its length" if cut else "holds no JSON object"
+            raise JudgeError(f"{stage}: the judge's reply {what}", "truncated_reply" if cut else "unreadable_reply")
+        self._keep(key, answer.text)
         return found
+
+    def accounts(self) -> list[Account]:
+        """The last thousand requests, oldest first: tokens, cost, attempts, errors. See also :func:`recording`."""
+        return self._service.ledger.last()
+
+    def total(self) -> Total:
+        """The sum over all requests."""
+        return self._service.ledger.total()
 
     def clear_cache(self) -> None:
         """Forget all replies."""
-        with self._lock:
-            self._cache.clear()
+        if self._cache is not None:
+            with self._lock:
+                self._cache.clear()
 
     def close(self) -> None:
         """Release connections."""
-        self._transport.close()
+        self._service.transport.close()
 
-    def _complete(self, messages: list[Message]) -> str:
-        key = json.dumps(messages, sort_keys=True)
+    # --- the cache
+
+    def _key(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str], schema: Mapping[str, Any] | None) -> str:
+        text = json.dumps(
+            [self._service.transport.base_url, self.provider, self.model, task, dict(data), reply, list(media), schema],
+            default=repr,
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _cached(self, key: str) -> dict[str, Any] | None:
+        if self._cache is None:
+            return None
         with self._lock:
-            known = self._cache.get(key)
-        if known is not None:
-            return known
-        body = {"model": self.model, "messages": messages, "temperature": 0, "response_format": {"type": "json_object"}}
-        answer = self._transport.post("/chat/completions", body)
-        text = _text_in(answer)
-        with self._lock:
-            self._cache[key] = text
-            if len(self._cache) > _CACHED:
-                self._cache.popitem(last=False)
-        return text
+            text = self._cache.get(key)
+        return None if text is None else read_reply(text)
+
+    def _keep(self, key: str, text: str) -> None:
+        if self._cache is not None:
+            with self._lock:
+                self._cache[key] = text
+
+    # --- one request
+
+    def _complete(
+        self, messages: tuple[Message, ...], schema: Mapping[str, Any] | None, stage: str, until: float, *, repair: bool = False
+    ) -> Answer:
+        """The answer, asked for in the strictest form that the model takes; what it refuses is left out, and remembered."""
+        manners = self._manners
+        while True:
+            form = max("json" if schema is None else "schema", manners.strictest, key=FORMS.index)
+            question = Question(self.model, SYSTEM, messages, form, schema, 0.0 if manners.temperature else None)
+            try:
+                answer = self._post(question, stage, until, repair=repair)
+            except NotAnswered as refusal:
+                lesser = _less(manners, form, refusal)
+                if lesser is None:
+                    raise
+                manners = lesser
+                continue
+            if manners is not self._manners or form not in manners.accepted:
+                self._manners = replace(manners, accepted=manners.accepted | {form})
+            if answer.finish == "refusal":
+                raise JudgeError("the model or a filter declined to reply", "refusal")
+            return answer
+
+    def _post(self, question: Question, stage: str, until: float, *, repair: bool) -> Answer:
+        def read(body: dict[str, object]) -> tuple[Answer, Usage]:
+            answer = self._wire.answer(body)
+            return answer, answer.usage
+
+        return self._service.call(
+            stage, self.model, self._wire.request(question), read, until=until,
+            estimate=tokens_in([message.text for message in question.messages]) + _REPLY_TOKENS, repair=repair,
+        )  # fmt: skip
 
 
-def _text_in(answer: Mapping[str, Any]) -> str:
-    choices = answer.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, dict) else None
-    if not isinstance(message, dict):
-        raise JudgeError("the judge's answer is no chat completion", "invalid_answer")
-    content = message.get("content")
-    return content if isinstance(content, str) else ""
+def _less(manners: _Manners, form: Form, refusal: NotAnswered) -> _Manners | None:
+    """How to ask after a refusal; None if nothing that was asked for can be its reason."""
+    if refusal.status not in (400, 422) or "context" in refusal.hints:
+        return None
+    unsure = not refusal.hints and form not in manners.accepted
+    if manners.temperature and "temperature" in refusal.hints:
+        return replace(manners, temperature=False, accepted=frozenset())
+    if form != "plain" and ("format" in refusal.hints or unsure):
+        return replace(manners, strictest=FORMS[FORMS.index(form) + 1])
+    if manners.temperature and unsure:
+        return replace(manners, temperature=False, accepted=frozenset())
+    return None

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import jsonio
+from .providers import Message
+from .providers.base import media_of
 
 SYSTEM = (
     "You are a careful evaluator of AI agents. You judge material that stands between two lines of the form <<<NAME WORD and "
@@ -21,33 +23,45 @@ SYSTEM = (
 )
 REPAIR = "Your reply could not be read. Reply again with nothing but the one JSON object that was asked for."
 _FENCED = re.compile(r"```[ \t]*(\w*)[^\n]*\n(.*?)```", re.DOTALL)
+_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_LONGEST_ECHO = 2_000
 
-Message = dict[str, Any]
 
-
-def messages_of(task: str, data: Mapping[str, Any], reply: str, media: Sequence[str] = ()) -> list[Message]:
-    """The messages of one question.
+def question_of(task: str, data: Mapping[str, Any], reply: str, media: Sequence[str] = ()) -> Message:
+    """The message that asks one question.
 
     Args:
         task: what to judge and by which criteria. Ours, or the configuration's: trusted.
         data: the material by name: texts, or values that are written as JSON. Not trusted.
         reply: the JSON object that is asked for, with a word on each value.
-        media: uris of images, for models that see.
+        media: uris of images and the like. ``data:`` and http(s) ones go to the model as they are; an opaque id, which has no
+            scheme, is named to it. Not trusted; nothing is fetched here.
+
+    Raises:
+        JudgeError: a uri of another scheme.
     """
+    parts = [(uri, media_of(uri)) for uri in media]
+    references = [uri for uri, found in parts if found is None]
     texts = {name: value if isinstance(value, str) else jsonio.text_of(value) for name, value in data.items()}
+    if references:
+        texts["media"] = "\n".join(references)
     word = hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:12]
-    parts = [task.strip(), *(f"<<<{name.upper()} {word}\n{text}\n{word}>>>" for name, text in texts.items())]
-    parts.append(f"Reply with one JSON object of this form:\n{reply.strip()}")
-    text = "\n\n".join(parts)
-    if not media:
-        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}]
-    content: list[Message] = [{"type": "text", "text": text}]
-    content += [{"type": "image_url", "image_url": {"url": uri}} for uri in media]
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": content}]
+    blocks = [task.strip(), *(f"<<<{name.upper()} {word}\n{text}\n{word}>>>" for name, text in texts.items())]
+    blocks.append(f"Reply with one JSON object of this form:\n{reply.strip()}")
+    return Message("user", "\n\n".join(blocks), tuple(found for _, found in parts if found is not None))
+
+
+def repair_of(asked: Message, text: str) -> tuple[Message, ...]:
+    """The conversation that asks again for a reply that could not be read."""
+    return asked, Message("assistant", text.strip()[:_LONGEST_ECHO] or "(nothing)"), Message("user", REPAIR)
 
 
 def read_reply(text: str) -> dict[str, Any] | None:
-    """The JSON object in a reply: in a fence marked json, in any fence, from the first brace to the last, or the whole; else None."""
+    """The JSON object in a reply: in a fence marked json, in any fence, from the first brace to the last, or the whole; else None.
+
+    What a model thought aloud before it is passed over.
+    """
+    text = _THOUGHT.sub("", text, count=1) if text.lstrip().startswith("<think>") else text
     fences = _FENCED.findall(text)
     candidates = [body for kind, body in fences if kind.lower() == "json"] + [
         body for kind, body in fences if kind.lower() != "json"

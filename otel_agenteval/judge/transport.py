@@ -1,99 +1,287 @@
-"""One way to the network for everything that asks a model: JSON over HTTP, with a timeout and retries."""
+"""One way to the network for everything that asks a model: JSON over HTTP, within a deadline.
+
+What cannot be sent, or may be answered later, is tried again: connection faults and the statuses 408, 409, 429 and 5xx, with full
+jitter and as the server's Retry-After says. Requests are hidden from instrumentations, so that they never become somebody's
+turn. Neither the key nor any content is in an error, and nothing is logged here.
+"""
 
 from __future__ import annotations
 
+import email.utils
+import json
+import math
+import os
 import random
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from .. import jsonio
+from ..clock import SYSTEM_CLOCK, Clock
+from ..config import http_url
 from ..errors import ConfigError, JudgeError
+from .limits import Breaker, Limits
 
 if TYPE_CHECKING:
     import httpx
 
-_RETRIED = frozenset((408, 409, 429, 500, 502, 503, 504))
+_RETRIED = frozenset((408, 409, 429))
 _ATTEMPTS = 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
+_LONGEST_REFUSAL = 65_536
+_MEANINGS = {
+    401: "the api_key is missing or not accepted", 403: "the api_key may not do this", 404: "no such path or model",
+    413: "the request is too large", 429: "too many requests, or no credit",
+}  # fmt: skip
+_HINTS = {
+    "context": ("context_length", "context length", "context window", "too long", "too many tokens", "maximum context"),
+    "format": (
+        "response_format", "json_object", "json_schema", "responsemimetype", "responsejsonschema", "output_config", "outputconfig",
+        "textformat", "text.format", "structured output", "json mode", "schema", "grammar",
+    ),
+    "temperature": ("temperature",),
+}  # fmt: skip
+"""Words of a refusal that say what it is about."""
+
+
+class NotAnswered(JudgeError):
+    """Nobody answered, or with a refusal."""
+
+    def __init__(
+        self,
+        message: str,
+        error_type: str,
+        *,
+        status: int | None = None,
+        transient: bool = False,
+        retry_after: float = 0.0,
+        hints: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(message, error_type)
+        self.status = status
+        self.transient = transient
+        """Whether it may go well the next time."""
+        self.retry_after = retry_after
+        """Seconds that the server asks to wait."""
+        self.hints = hints
+        """What a refusal is about: ``context``, ``format``, ``temperature``."""
 
 
 class Transport:
-    """Posts JSON and gives back the JSON object that came.
+    """Posts JSON and gives back the JSON object that came. Thread-safe.
 
     Args:
         base_url: what paths are appended to.
-        api_key: sent as bearer token.
-        timeout: seconds that one attempt may take.
+        headers: sent with each request; they hold the key.
+        timeout: seconds that one attempt may take, to the last byte.
+        max_concurrency: requests at once.
+        requests_per_minute: attempts.
+        tokens_per_minute: of input and output, as estimated and then as counted by the server.
+        largest_reply: bytes.
+        clock: for tests.
         sleep: for tests.
     """
 
     def __init__(
-        self, base_url: str, api_key: str | None = None, timeout: float = 30.0, *, sleep: Callable[[float], None] = time.sleep
+        self,
+        base_url: str,
+        headers: Mapping[str, str],
+        *,
+        timeout: float = 30.0,
+        max_concurrency: int | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        largest_reply: int = 4 * 2**20,
+        clock: Clock = SYSTEM_CLOCK,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        if not base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"base_url: {base_url!r} is not allowed; a URL that starts with http:// or https:// is")
-        self._base_url = base_url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        try:
+            self.base_url = http_url(base_url)
+        except ValueError as error:
+            raise ConfigError(f"base_url: this is not allowed; {error}") from None
+        _refuse_unsendable(headers)
+        self._headers = {**headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._timeout = timeout
+        self._largest = largest_reply
+        self._most_connections = max_concurrency
+        self.limits = Limits(max_concurrency, requests_per_minute, tokens_per_minute, clock, sleep)
+        self._breaker = Breaker(clock)
+        self.clock = clock
         self._sleep = sleep
+        self._lock = threading.Lock()
         self._client: httpx.Client | None = None
+        self._process = 0
 
-    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def __repr__(self) -> str:
+        return f"Transport({self.base_url!r})"
+
+    def post(
+        self, path: str, body: Mapping[str, Any], *, until: float, tokens: int = 0, tried: Callable[[], None]
+    ) -> dict[str, Any]:
         """The answer to one request.
 
+        Args:
+            path: appended to the base URL.
+            body: JSON.
+            until: when to give up, in seconds of the monotonic clock.
+            tokens: an estimate, for the rate.
+            tried: called before each attempt.
+
         Raises:
-            JudgeError: nobody answered in time, or the answer is a refusal or no JSON object. Its message holds no content.
+            JudgeError: nobody answered in time, or the answer is a refusal or no JSON object.
         """
-        for attempt in range(_ATTEMPTS):
-            pause = random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt))  # noqa: S311 - jitter, no secret
-            last = attempt == _ATTEMPTS - 1
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
-                answer = self._send(path, body)
-            except JudgeError:
-                if last:
+                return self._attempt(path, content, until, tokens, tried)
+            except NotAnswered as error:
+                pause = error.retry_after + random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (attempt - 1)))  # noqa: S311 - jitter
+                too_late = self.clock.monotonic() + pause >= until
+                if not error.transient or attempt == _ATTEMPTS or too_late or not self._breaker.closed:
                     raise
-                self._sleep(pause)
-                continue
-            if answer.status_code in _RETRIED and not last:
-                self._sleep(_retry_after(answer.headers.get("retry-after"), pause))
-                continue
-            return _object_in(answer)
+            self._sleep(pause)
         raise AssertionError("unreachable")
 
-    def _send(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
+    def _attempt(self, path: str, content: bytes, until: float, tokens: int, tried: Callable[[], None]) -> dict[str, Any]:
+        probe = self._breaker.admit()
+        alive: bool | None = None
+        try:
+            self.limits.enter(tokens, until)
+            try:
+                tried()
+                status, headers, raw = self._send(path, content, until)
+            finally:
+                self.limits.leave()
+            alive = status < 500
+            return self._object_in(status, headers, raw)
+        except NotAnswered as error:
+            alive = error.status is not None and error.status < 500
+            raise
+        finally:
+            self._breaker.tell(probe, alive)
+
+    def _send(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of what came.
+
+        Raises:
+            NotAnswered: nothing came, or not all of it in time.
+        """
         import httpx
 
-        if self._client is None:
-            self._client = httpx.Client(timeout=self._timeout, headers=self._headers, follow_redirects=False)
+        left = min(self._timeout, until - self.clock.monotonic())
+        if left <= 0:
+            raise JudgeError("no answer before the deadline", "timeout")
+        stop = self.clock.monotonic() + left
+        fault: NotAnswered
         try:
-            return self._client.post(f"{self._base_url}{path}", json=dict(body))
+            client = self._connected()
+            with (
+                _unseen(),
+                client.stream("POST", f"{self.base_url}{path}", content=content, headers=self._headers, timeout=left) as response,
+            ):
+                return response.status_code, response.headers, self._read(response, stop)
         except httpx.TimeoutException:
-            raise JudgeError(f"no answer within {self._timeout:g} s", "timeout") from None
-        except httpx.HTTPError as error:
-            raise JudgeError(f"could not be reached: {type(error).__name__}", "unreachable") from None
+            fault = NotAnswered(f"no answer within {left:g} s", "timeout", transient=True)
+        except httpx.TransportError as error:
+            fault = NotAnswered(f"could not be reached: {type(error).__name__}", "unreachable", transient=True)
+        except (NotAnswered, httpx.HTTPError, httpx.InvalidURL, ValueError, RuntimeError) as error:
+            fault = (
+                error
+                if isinstance(error, NotAnswered)
+                else NotAnswered(f"could not be asked: {type(error).__name__}", "unreachable")
+            )
+        raise fault  # outside of the handler: the other library's exception holds the request, and with it the key
+
+    def _read(self, response: httpx.Response, stop: float) -> bytes:
+        most = self._largest if response.is_success else _LONGEST_REFUSAL
+        found = bytearray()
+        for chunk in response.iter_bytes():
+            found += chunk
+            if len(found) > most:
+                if response.is_success:
+                    raise NotAnswered("the answer is too large", "reply_too_large", status=response.status_code)
+                break
+            if self.clock.monotonic() > stop:
+                raise NotAnswered("the answer came too slowly", "timeout", transient=True)
+        return bytes(found)
+
+    def _connected(self) -> httpx.Client:
+        import httpx
+
+        with self._lock:
+            if self._client is None or self._process != os.getpid():  # after a fork connections belong to the parent
+                limits = httpx.Limits(max_connections=self._most_connections, max_keepalive_connections=self._most_connections)
+                self._client = httpx.Client(limits=limits, follow_redirects=False)
+                self._process = os.getpid()
+            return self._client
 
     def close(self) -> None:
-        """Release connections."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        """Release connections. A later request makes new ones."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None and self._process == os.getpid():
+            client.close()
+
+    def _object_in(self, status: int, headers: Mapping[str, str], raw: bytes) -> dict[str, Any]:
+        if not 200 <= status < 300:
+            raise self._refusal(status, headers, raw)
+        try:
+            found = jsonio.loads(raw)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise NotAnswered("the answer is no JSON object", "invalid_answer", status=status)
+        if found.get("error") and not found.keys() & {"choices", "output", "content", "candidates", "data"}:
+            raise NotAnswered("the answer is an error with status 200", "server_error", status=status)
+        return found
+
+    def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes) -> NotAnswered:
+        words = raw.decode("utf-8", "replace").lower()
+        hints = frozenset(hint for hint, spellings in _HINTS.items() if any(spelling in words for spelling in spellings))
+        meaning = f" ({_MEANINGS[status]})" if status in _MEANINGS else ""
+        error_type = f"http_{status}"
+        if status in (400, 413, 422) and "context" in hints:
+            meaning, error_type = " (the material does not fit the model's context)", "context_overflow"
+        return NotAnswered(
+            f"refused with status {status}{meaning}", error_type, status=status, transient=status in _RETRIED or status >= 500,
+            retry_after=self._retry_after(headers.get("retry-after")), hints=hints,
+        )  # fmt: skip
+
+    def _retry_after(self, header: str | None) -> float:
+        """Seconds, from a number of them or a date; 0 for anything else."""
+        if not header:
+            return 0.0
+        try:
+            asked = float(header)
+        except ValueError:
+            try:
+                asked = email.utils.parsedate_to_datetime(header).timestamp() - self.clock.time_ns() / 1e9
+            except (ValueError, OverflowError):
+                return 0.0
+        return 0.0 if math.isnan(asked) else max(0.0, asked)
 
 
-def _retry_after(header: str | None, pause: float) -> float:
+def _refuse_unsendable(headers: Mapping[str, str]) -> None:
+    """A value that cannot stand in a header would come back in the exception of somebody else."""
+    for name, value in headers.items():
+        if not (value.isascii() and value.isprintable()):
+            what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
+            raise ConfigError(f"{what}: this is not allowed; printable ASCII characters are")
+
+
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Hide what is done inside from the instrumentations of HTTP clients and from span processors."""
+    from opentelemetry import context
+
+    hidden = context.get_current()
+    for key in ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY"):
+        hidden = context.set_value(getattr(context, key, key), True, hidden)
+    hidden = context.set_value("suppress_instrumentation", True, hidden)  # the key of older instrumentations
+    token = context.attach(hidden)
     try:
-        asked = float(header) if header else 0.0
-    except ValueError:
-        asked = 0.0
-    return min(max(asked, pause), 60.0)
-
-
-def _object_in(answer: httpx.Response) -> dict[str, Any]:
-    if answer.status_code >= 400:
-        raise JudgeError(f"refused with status {answer.status_code}", f"http_{answer.status_code}")
-    try:
-        found = answer.json()
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise JudgeError("the answer is no JSON object", "invalid_answer")
-    return found
+        yield
+    finally:
+        context.detach(token)

@@ -1,0 +1,101 @@
+"""What was asked, what it took and what it cost."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+_KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One request, with its retries. What is not known is None: nothing is estimated."""
+
+    stage: str
+    """What was asked for, in the metric's words; ``embed`` for embeddings."""
+    provider: str
+    model: str
+    attempts: int
+    """HTTP requests that were sent; 0 if none was."""
+    duration_s: float
+    """Seconds, with all waiting."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Input tokens that the server had in its cache; part of ``input_tokens``."""
+    cost_usd: float | None = None
+    price_source: str | None = None
+    """Where the price is from: ``prices`` (configured) or the table's name and version."""
+    error_type: str | None = None
+    """Why there is no answer."""
+    repair: bool = False
+    """Whether it asked for a reply again that could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of all accounts since the start."""
+
+    requests: int = 0
+    failed: int = 0
+    attempts: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    """Of those whose cost is known."""
+    unpriced: int = 0
+    """Answers whose cost is not known."""
+
+    def plus(self, account: Account) -> Total:
+        """With one more."""
+        failed = account.error_type is not None
+        return Total(
+            self.requests + 1, self.failed + failed, self.attempts + account.attempts,
+            self.input_tokens + (account.input_tokens or 0), self.output_tokens + (account.output_tokens or 0),
+            self.cost_usd + (account.cost_usd or 0.0), self.unpriced + (account.cost_usd is None and not failed),
+        )  # fmt: skip
+
+
+_RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_recorders", default=())
+
+
+@contextmanager
+def recording() -> Iterator[list[Account]]:
+    """Collect the accounts of all that is asked inside, by any judge or embedder, in this thread or task."""
+    found: list[Account] = []
+    token = _RECORDERS.set((*_RECORDERS.get(), found))
+    try:
+        yield found
+    finally:
+        _RECORDERS.reset(token)
+
+
+class Ledger:
+    """The last accounts, and the sum of all. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: deque[Account] = deque(maxlen=_KEPT)
+        self._total = Total()
+
+    def add(self, account: Account) -> None:
+        """Note an account, also for those that record."""
+        with self._lock:
+            self._last.append(account)
+            self._total = self._total.plus(account)
+        for recorder in _RECORDERS.get():
+            recorder.append(account)
+
+    def last(self) -> list[Account]:
+        """The last thousand accounts, oldest first."""
+        with self._lock:
+            return list(self._last)
+
+    def total(self) -> Total:
+        """The sum of all accounts."""
+        return self._total

@@ -1,0 +1,55 @@
+"""From configuration to judge and embedder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..config import Config, ServiceOptions
+from ..errors import ConfigError
+from .embedder import Embedder
+from .judge import Judge
+
+
+def judge_from(config: Config) -> Judge | None:
+    """The configured judge; None if none is.
+
+    Raises:
+        ConfigError: half of it is missing, or a value is not allowed; with its path and, where it comes from a file, its line.
+    """
+    options = config.judge
+    if not _is_configured(config, "judge", options):
+        return None
+    try:
+        return Judge(**_arguments(options), provider=options.provider)
+    except ConfigError as error:
+        raise ConfigError(f"{config.where(('judge',))}.{error}") from None
+
+
+def embedder_from(config: Config) -> Embedder | None:
+    """The configured embedder; None if none is.
+
+    Raises:
+        ConfigError: as :func:`judge_from`.
+    """
+    options = config.embedder
+    if not _is_configured(config, "embedder", options):
+        return None
+    try:
+        return Embedder(**_arguments(options))
+    except ConfigError as error:
+        raise ConfigError(f"{config.where(('embedder',))}.{error}") from None
+
+
+def _is_configured(config: Config, section: str, options: ServiceOptions) -> bool:
+    if options.base_url is None and options.model is None:
+        return False
+    for name, what in (("base_url", "the server's address"), ("model", "the model's name")):
+        if getattr(options, name) is None:
+            raise ConfigError(
+                f"{config.where((section, name))}: null is not allowed; {what} is, as the other of the two is given"
+            )
+    return True
+
+
+def _arguments(options: ServiceOptions) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in ServiceOptions.model_fields}

@@ -1,0 +1,61 @@
+"""Google's generateContent."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+from .base import Answer, Finish, Media, Message, Question, Request, Usage, added, count, mapping, mappings, no_answer, text
+
+_FINISHES: dict[str, Finish] = {
+    "STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "refusal", "RECITATION": "refusal", "BLOCKLIST": "refusal",
+    "PROHIBITED_CONTENT": "refusal", "SPII": "refusal", "IMAGE_SAFETY": "refusal",
+}  # fmt: skip
+
+
+def headers(api_key: str | None) -> dict[str, str]:
+    """The key in a header: in the URL, where it may stand too, it would reach logs."""
+    return {"x-goog-api-key": api_key} if api_key else {}
+
+
+def request(question: Question) -> Request:
+    """``POST /models/{model}:generateContent``."""
+    settings: dict[str, Any] = {} if question.temperature is None else {"temperature": question.temperature}
+    if question.form != "plain":
+        settings["responseMimeType"] = "application/json"
+    if question.form == "schema":
+        settings["responseJsonSchema"] = question.schema
+    body = {
+        "systemInstruction": {"parts": [{"text": question.system}]},
+        "contents": [_content(message) for message in question.messages],
+        "generationConfig": settings,
+    }
+    name = question.model.removeprefix("models/")
+    return Request(f"/models/{urllib.parse.quote(name, safe='')}:generateContent", body)
+
+
+def _content(message: Message) -> dict[str, Any]:
+    role = "user" if message.role == "user" else "model"
+    return {"role": role, "parts": [{"text": message.text}, *map(_part, message.media)]}
+
+
+def _part(media: Media) -> dict[str, Any]:
+    if media.url:
+        return {"fileData": {"fileUri": media.url, **({} if media.mime.endswith("*") else {"mimeType": media.mime})}}
+    return {"inlineData": {"mimeType": media.mime, "data": media.data}}
+
+
+def answer(body: Mapping[str, Any]) -> Answer:
+    """The first candidate; thoughts are passed over, and counted as output."""
+    usage = mapping(body.get("usageMetadata"))
+    said, thought = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
+    counted = Usage(count(usage.get("promptTokenCount")), added(said, thought), count(usage.get("cachedContentTokenCount")))
+    candidate = next(mappings(body.get("candidates")), None)
+    if mapping(body.get("promptFeedback")).get("blockReason"):
+        return Answer("", counted, "refusal")
+    if candidate is None:
+        raise no_answer("generateContent")
+    parts = mappings(mapping(candidate.get("content")).get("parts"))
+    words = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
+    return Answer(words, counted, _FINISHES.get(text(candidate.get("finishReason"))))

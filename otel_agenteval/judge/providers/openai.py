@@ -1,0 +1,66 @@
+"""OpenAI's chat completions, which vLLM, Ollama, llama.cpp, LiteLLM and many others speak too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .base import Answer, Finish, Media, Message, Question, Request, Usage, count, mapping, mappings, no_answer, not_taken, text
+
+_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
+
+
+def headers(api_key: str | None) -> dict[str, str]:
+    """A bearer token."""
+    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+def request(question: Question) -> Request:
+    """``POST /chat/completions``."""
+    body: dict[str, Any] = {
+        "model": question.model,
+        "messages": [{"role": "system", "content": question.system}, *map(_message, question.messages)],
+    }
+    if question.temperature is not None:
+        body["temperature"] = question.temperature
+    if question.form == "schema":
+        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": question.schema}}
+    elif question.form == "json":
+        body["response_format"] = {"type": "json_object"}
+    return Request("/chat/completions", body)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    if not message.media:
+        return {"role": message.role, "content": message.text}
+    return {"role": message.role, "content": [{"type": "text", "text": message.text}, *map(_part, message.media)]}
+
+
+def _part(media: Media) -> dict[str, Any]:
+    if media.kind == "image":
+        return {"type": "image_url", "image_url": {"url": media.uri}}
+    if media.kind == "video":  # vLLM and others; OpenAI itself has none
+        return {"type": "video_url", "video_url": {"url": media.uri}}
+    if media.kind == "audio" and media.data:
+        form = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}.get(media.form, media.form)
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+    raise not_taken(media, "chat completions")
+
+
+def answer(body: Mapping[str, Any]) -> Answer:
+    """The first choice."""
+    choice = next(mappings(body.get("choices")), {})
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise no_answer("chat completions")
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(text(part.get("text")) for part in mappings(content))
+    finish = _FINISHES.get(text(choice.get("finish_reason")))
+    return Answer(text(content), _usage(body), "refusal" if text(message.get("refusal")) else finish)
+
+
+def _usage(body: Mapping[str, Any]) -> Usage:
+    usage = mapping(body.get("usage"))
+    cached = mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+    return Usage(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached))
