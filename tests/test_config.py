@@ -120,7 +120,11 @@ def message_of(*args: Any, **kwargs: Any) -> str:
                 ("requests_per_minute", 60, 60),
                 ("tokens_per_minute", "100000", 100_000),
                 ("prices", {"m": {"input": 1, "output": 2.5}}, {"m": {"input": 1.0, "output": 2.5}}),
-                ("prices", {"m": {"input": 1, "output": 2, "cached_input": 0}}, {"m": {"input": 1.0, "output": 2.0, "cached_input": 0.0}}),
+                (
+                    "prices",
+                    {"m": {"input": 1, "output": 2, "cached_input": 0}},
+                    {"m": {"input": 1.0, "output": 2.0, "cached_input": 0.0}},
+                ),
             )
         ],
         ("judge.provider", "anthropic", "anthropic"),

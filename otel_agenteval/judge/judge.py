@@ -232,9 +232,9 @@ class Judge:
 
 def _less(manners: _Manners, form: Form, refusal: NotAnswered) -> _Manners | None:
     """How to ask after a refusal; None if nothing that was asked for can be its reason."""
-    if refusal.status not in (400, 422) or "context" in refusal.hints:
+    if refusal.status not in (400, 422) or refusal.hints & {"context", "refusal"}:
         return None
-    unsure = not refusal.hints and form not in manners.accepted
+    unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in manners.accepted
     if manners.temperature and "temperature" in refusal.hints:
         return replace(manners, temperature=False, accepted=frozenset())
     if form != "plain" and ("format" in refusal.hints or unsure):

@@ -42,6 +42,8 @@ _HINTS = {
         "textformat", "text.format", "structured output", "json mode", "schema", "grammar",
     ),
     "temperature": ("temperature",),
+    "parameter": ("not supported", "unsupported", "unknown", "unrecognized", "unexpected", "extra input", "parameter", "bad request"),
+    "refusal": ("content_filter", "content management policy"),
 }  # fmt: skip
 """Words of a refusal that say what it is about."""
 
@@ -66,7 +68,7 @@ class NotAnswered(JudgeError):
         self.retry_after = retry_after
         """Seconds that the server asks to wait."""
         self.hints = hints
-        """What a refusal is about: ``context``, ``format``, ``temperature``."""
+        """What a refusal is about: ``context``, ``format``, ``temperature``, ``refusal``, or some ``parameter``."""
 
 
 class Transport:
@@ -240,10 +242,14 @@ class Transport:
     def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes) -> NotAnswered:
         words = raw.decode("utf-8", "replace").lower()
         hints = frozenset(hint for hint, spellings in _HINTS.items() if any(spelling in words for spelling in spellings))
+        if not words.strip():  # it says nothing: it may be about anything
+            hints |= {"parameter"}
         meaning = f" ({_MEANINGS[status]})" if status in _MEANINGS else ""
         error_type = f"http_{status}"
         if status in (400, 413, 422) and "context" in hints:
             meaning, error_type = " (the material does not fit the model's context)", "context_overflow"
+        elif status == 400 and "refusal" in hints:
+            meaning, error_type = " (a filter declined)", "refusal"
         return NotAnswered(
             f"refused with status {status}{meaning}", error_type, status=status, transient=status in _RETRIED or status >= 500,
             retry_after=self._retry_after(headers.get("retry-after")), hints=hints,
