@@ -15,7 +15,6 @@ A metric function returns a number, a bool, ``None`` (not applicable), or a :cla
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import importlib
 import importlib.metadata
@@ -405,6 +404,7 @@ class BoundMetric:
         "name",
         "params",
         "policy",
+        "sample",
         "signature_hash",
         "threshold",
         "when",
@@ -416,6 +416,8 @@ class BoundMetric:
         self._service = metric.kind if metric.kind != "code" else None
         self.when: Any = None
         """Selector of the turns that it is for, where the configuration has one (:func:`~otel_agenteval.references.applies`)."""
+        self.sample: Any = None
+        """Of a judged metric: which of those turns it is evaluated on (:class:`~otel_agenteval.sampling.Rule`); None is all."""
         self.name = metric.name
         self.policy = policy
         given = {metric.spellings.get(key, key): value for key, value in params.items()}
@@ -472,6 +474,8 @@ class BoundMetric:
         """As :meth:`evaluate`, for callers that have an event loop: a metric that asks somebody does so on a thread."""
         if self._service is None:
             return self.evaluate(turn)
+        import asyncio  # imported by now, wherever a coroutine runs
+
         return await asyncio.to_thread(self.evaluate, turn, judge=judge, embedder=embedder)
 
     def combine(self, scores: Sequence[Score]) -> Score:

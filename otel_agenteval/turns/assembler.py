@@ -30,7 +30,7 @@ _OWNER_ROLES = ROOT_ROLES | {UNKNOWN}
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 PLAIN_KEPT = 256
 """Spans kept of a trace that has shown no GenAI span yet."""
-_RECENT = 4_096
+_RECENT = 2_048
 _CLOSED_IDS = 50_000
 """Ids of spans in closed turns that are known at most: what starts below one of them belongs to its turn."""
 _MATTERS = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW))
