@@ -52,6 +52,8 @@ class Worker:
     def _reset(self) -> None:
         self._queue: deque[tuple[Any, int]] = deque()
         self._bytes = 0
+        self._accepted = self._handled = 0
+        """Items put and done so far: a flush covers what was put before it, whatever comes meanwhile."""
         self._lock = threading.Lock()
         self._working = threading.Lock()
         self._wake = threading.Event()
@@ -73,6 +75,7 @@ class Worker:
                 self.refused += 1
                 return False
             self._bytes += size
+            self._accepted += 1
             self._queue.append((item, size))
         if self.idle or self._bytes * 2 > self.max_bytes:
             self.wake()
@@ -106,7 +109,7 @@ class Worker:
         thread = self._thread
         if thread is None or not thread.is_alive() or thread is threading.current_thread():
             return self._work_here(deadline, outlets)
-        request = _Flush(deadline, outlets)
+        request = _Flush(deadline, outlets, self._accepted)
         self._requests.append(request)
         self.wake()
         if not request.done.wait(timeout):
@@ -153,35 +156,37 @@ class Worker:
         while self._requests:
             request = self._requests.popleft()
             with self._working:
-                self._work(hurry=True)
-            request.ok = self._flush_all(request.deadline) if request.outlets else not self._queue
+                self._work(hurry=True, upto=request.upto)
+            request.ok = self._is_done(request.upto, request.deadline, outlets=request.outlets)
             request.done.set()
         return due
 
     def _work_here(self, deadline: float, outlets: bool) -> bool:
+        upto = self._accepted
         if not self._working.acquire(timeout=max(0.0, deadline - time.monotonic())):
             return False
         try:
-            self._work(hurry=True)
+            self._work(hurry=True, upto=upto)
         finally:
             self._working.release()
-        return self._flush_all(deadline) if outlets else not self._queue
+        return self._is_done(upto, deadline, outlets=outlets)
 
-    def _flush_all(self, deadline: float) -> bool:
+    def _is_done(self, upto: int, deadline: float, *, outlets: bool) -> bool:
+        """Whether everything up to an item was handled, and if wanted handed over."""
         try:
-            return self._flush(max(0.0, deadline - time.monotonic())) and not self._queue
+            return (not outlets or self._flush(max(0.0, deadline - time.monotonic()))) and self._handled >= upto
         except Exception as error:
             _log.warning("flushing scores failed: %s", type(error).__name__)
             return False
 
-    def _work(self, hurry: bool = False) -> bool:
-        """Do what is due and empty the queue; in a ``hurry`` when somebody waits for it."""
+    def _work(self, hurry: bool = False, upto: int | None = None) -> bool:
+        """Do what is due and empty the queue, or handle it up to an item; in a ``hurry`` when somebody waits for it."""
         try:
             due = self._tick()
         except Exception as error:
             _log.warning("closing turns failed: %s", type(error).__name__)
             due = True
-        while self._queue:
+        while self._queue and (upto is None or self._handled < upto):
             hurry = hurry or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
             batch: list[Any] = []
             size = 0
@@ -195,15 +200,17 @@ class Worker:
                 _log.warning("rendering scores failed: %s", type(error).__name__)
             with self._lock:
                 self._bytes -= size
+                self._handled += len(batch)
             if not hurry and self._queue:
                 time.sleep(_BREATH)
         return due
 
 
 class _Flush:
-    __slots__ = ("deadline", "done", "ok", "outlets")
+    __slots__ = ("deadline", "done", "ok", "outlets", "upto")
 
-    def __init__(self, deadline: float, outlets: bool) -> None:
+    def __init__(self, deadline: float, outlets: bool, upto: int) -> None:
+        self.upto = upto
         self.deadline = deadline
         self.outlets = outlets
         self.done = threading.Event()
