@@ -186,6 +186,7 @@ class Worker:
         except Exception as error:
             _log.warning("closing turns failed: %s", type(error).__name__)
             due = True
+        upto = None if upto is None else self._accepted  # with what was closed just now
         while self._queue and (upto is None or self._handled < upto):
             hurry = hurry or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
             batch: list[Any] = []
