@@ -113,6 +113,11 @@ class PastTurns:
     def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[Group]:
         """The turns of a trace that late spans, or late logs of the spans ``touched``, change. Unknown traces: whole turns only."""
         late = list(late)
+        with self._lock:
+            trace = self._traces.get(trace_id)
+            if trace is not None:  # it is not forgotten while it is being revised
+                trace.kept_at = self._now()
+                self._traces.move_to_end(trace_id)
         known = self.records(trace_id)
         if not known:
             return [group for group in split(late) if _stands_alone(group)]
