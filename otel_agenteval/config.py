@@ -181,6 +181,20 @@ def _is_price(value: Any) -> bool:
     )
 
 
+def _rate(value: Any) -> float:
+    number = _number(value)
+    if number is None or number > 1:
+        raise ValueError("a share from 0 to 1 is")
+    return number
+
+
+def _usd(value: Any) -> float | None:
+    number = _number(value)
+    if value is not None and number is None:
+        raise ValueError("an amount of US dollars from 0, or null, is")
+    return number
+
+
 Duration = Annotated[float, BeforeValidator(_positive)]
 Size = Annotated[int, BeforeValidator(size)]
 Count = Annotated[int, BeforeValidator(_count)]
@@ -253,6 +267,22 @@ class Selector(_Section):
     """Attributes of the turn's root span."""
 
 
+class SampleOptions(_Section):
+    """Which turns a judged metric is evaluated on: ``{rate: 0.05, always_if: "error or duration_s > 30"}``."""
+
+    rate: Annotated[float, BeforeValidator(_rate)]
+    """Share of the turns, 0 to 1."""
+    always_if: Text | None = None
+    """Condition of turns that are judged whatever the rate."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_a_rate(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and "rate" not in value:
+            raise ValueError("a mapping with a rate (1 is every turn) is")
+        return value
+
+
 class MetricEntry(_Section):
     """A metric with parameters: ``{code_max_duration: {max_seconds: 2}, policy: gate}``, or only its name."""
 
@@ -264,6 +294,8 @@ class MetricEntry(_Section):
     """``gate`` (must always pass) or ``trend`` (watch it)."""
     when: Selector | None = None
     """Turns that it is evaluated on; all, if left out."""
+    sample: SampleOptions | None = None
+    """For ``llm_`` and ``embed_`` metrics: which of those turns are judged; all, if left out."""
 
     @model_validator(mode="before")
     @classmethod
@@ -271,14 +303,14 @@ class MetricEntry(_Section):
         if isinstance(value, str):
             return {"name": value}
         if not isinstance(value, Mapping):
-            raise ValueError("a metric's name, or {name: {parameters}, policy: gate | trend, when: {…}}, is")  # noqa: TRY004 - pydantic reads it
-        names = [key for key in value if key not in ("policy", "when")]
+            raise ValueError("a metric's name, or {name: {parameters}, policy: gate | trend, when: {…}, sample: {…}}, is")  # noqa: TRY004 - pydantic reads it
+        names = [key for key in value if key not in _BESIDE_A_METRIC]
         if len(names) != 1:
-            raise ValueError(f"exactly one metric beside policy and when is (here: {', '.join(map(str, names)) or 'none'})")
+            raise ValueError(f"exactly one metric beside policy, when and sample is (here: {', '.join(map(str, names)) or 'none'})")
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):
             raise ValueError(f"a mapping of parameters of {names[0]} is")
-        rest = {key: value[key] for key in ("policy", "when") if key in value}
+        rest = {key: value[key] for key in _BESIDE_A_METRIC if key in value}
         return {"name": str(names[0]), "params": dict(params or {}), **rest}
 
 
@@ -289,6 +321,9 @@ def _accepted(value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
         return dict(value)
     raise ValueError("a list of span attributes (baggage:key for baggage), or a mapping of them to reference names, is")
+
+
+_BESIDE_A_METRIC = ("policy", "when", "sample")
 
 
 class GivenReferences(_Section):
@@ -398,11 +433,47 @@ class ServiceOptions(_Section):
     """USD per million tokens by model, ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``, where the extra ``[cost]`` knows none."""
 
 
+class BudgetOptions(_Section):
+    """What judges and embedders may take within any hour. Past it their jobs wait."""
+
+    usd_per_hour: Annotated[float | None, BeforeValidator(_usd)] = None
+    """US dollars; null is without limit. A model whose price is not known is then not asked a second time."""
+    calls_per_hour: Count | None = None
+    """Questions; null is without limit."""
+
+
+class JobQueueOptions(_Section):
+    """Where judged metrics wait for their turn."""
+
+    backend: Literal["memory", "sqlite"] = "memory"
+    """``memory``, which is lost with the process (and counted), or ``sqlite``, a file that outlives it. The file holds turns."""
+    path: Annotated[str, BeforeValidator(_file)] | None = None
+    """File of the backend ``sqlite``; its folder must exist. Processes of one machine may share it."""
+    max_bytes: Size = 64 * 2**20
+    """Bytes that may wait; what does not fit is dropped and counted, the least important first."""
+    lease: Duration = 600.0
+    """Seconds that one metric may take on one turn; after that it is tried again."""
+
+    @model_validator(mode="after")
+    def _path_for_a_file(self) -> JobQueueOptions:
+        if (self.backend == "sqlite") != (self.path is not None):
+            raise ValueError("{backend: sqlite, path: FILE}, or neither of them, is")
+        return self
+
+
 class JudgeOptions(ServiceOptions):
     """The model that ``llm_`` metrics ask; without one they are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """Wire format; null goes by the model's beginning (``anthropic/…``), and is ``openai`` without one."""
+    attempts: Count = 5
+    """How often a metric is tried on a turn while judge or embedder fail; after that it is an error."""
+    seed: Text | None = None
+    """What the choice of sampled turns depends on beside their trace ids; processes with the same one choose the same turns."""
+    budget: BudgetOptions = BudgetOptions()
+    """What judges and embedders may take."""
+    queue: JobQueueOptions = JobQueueOptions()
+    """Where judged metrics wait."""
 
 
 class EmbedderOptions(ServiceOptions):
@@ -613,6 +684,7 @@ def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
     return f"{_where(path, sources)}: {_shown(value, path[-1] if path else '')} is not allowed; {allowed}"
 
 
+_BESIDE_SECTIONS: dict[str, type[_Section]] = {"when": Selector, "sample": SampleOptions}
 _ENTRIES: dict[tuple[type[_Section], str | int], type[_Section]] = {
     (Config, "metrics"): MetricEntry, (ConversationOptions, "metrics"): MetricEntry, (ReferenceOptions, "given"): GivenReferences,
 }  # fmt: skip
@@ -629,7 +701,7 @@ def _at(path: KeyPath) -> type[_Section] | None:
             inner = path[index + 2 :]
             if not inner:
                 return entry if len(path) == index + 2 else None
-            section = Selector if inner[0] == "when" else None
+            section = _BESIDE_SECTIONS.get(str(inner[0]))
             return section if len(inner) == 1 else None
         field = section.model_fields.get(str(part))
         section = _section_of(field.annotation) if field is not None else None
@@ -683,8 +755,8 @@ def _without_password(found: re.Match[str]) -> str:
 
 def _written(section: _Section) -> Any:
     if isinstance(section, MetricEntry):
-        when = {} if section.when is None else {"when": _written(section.when)}
-        return {section.name: section.params, "policy": section.policy, **when}
+        beside = {key: _written(getattr(section, key)) for key in ("when", "sample") if getattr(section, key) is not None}
+        return {section.name: section.params, "policy": section.policy, **beside}
     if isinstance(section, GivenReferences):
         when = {} if section.when is None else {"when": _written(section.when)}
         return {**section.references, **when}
@@ -694,6 +766,8 @@ def _written(section: _Section) -> Any:
             for name in type(section).model_fields
             if (value := getattr(section, name))
         }
+    if isinstance(section, SampleOptions):
+        return {"rate": section.rate, **({} if section.always_if is None else {"always_if": section.always_if})}
     if isinstance(section, PrometheusOptions):
         return {"registry": section.registry} if section.port is None else {"port": section.port}
     out: dict[str, Any] = {}
@@ -703,7 +777,7 @@ def _written(section: _Section) -> Any:
             value = _written(value)
         elif isinstance(value, tuple):
             value = [_written(item) if isinstance(item, _Section) else item for item in value]
-        elif isinstance(value, float):
+        elif isinstance(value, float) and _usd not in _validators(field.metadata):
             value = duration_text(value)
         elif size in _validators(field.metadata):
             value = size_text(value)

@@ -20,6 +20,7 @@ from opentelemetry._logs import get_logger_provider
 from opentelemetry.metrics import get_meter_provider
 
 from . import __version__, names
+from .budget import Budget
 from .clock import SYSTEM_CLOCK, Clock
 from .config import Config
 from .dialects.reader import role_in, role_of
@@ -29,8 +30,12 @@ from .emit.log_events import LogEventOutlet, usable
 from .emit.otlp_metrics import OtlpMetricsOutlet
 from .emit.prometheus import PrometheusOutlet
 from .emit.span_events import SpanEventOutlet
+from .judge import embedder_from, judge_from
+from .judging import SCORE_BYTES, Judging, Models
 from .pipeline import ConversationMetrics, Pipeline
+from .queues import JobQueue, MemoryQueue, SqliteQueue
 from .references import ReferenceSources
+from .registry import BoundMetric
 from .selection import select_conversation_metrics, select_metrics
 from .spans.record import SpanRecord
 from .spans.sdk import attributes_of, scope_of
@@ -47,6 +52,9 @@ _NO_LOGGER = (
     "span events and metrics work without"
 )
 _NO_METER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no metrics are pushed"
+
+
+_SHARE_OF_JUDGES = 0.8
 
 
 def switched_on() -> bool:
@@ -104,21 +112,25 @@ class Engine:
         )  # fmt: skip
         self.references = ReferenceSources(config)
         self.span_events = SpanEventOutlet(config.outlets.span_events)
+        self.failures: Counter[str] = Counter()
+        metrics, judged = _split(select_metrics(config))
+        whole, judged_whole = _split(select_conversation_metrics(config))
+        self.judging = self._judging(judged, judged_whole, clock) if judged or judged_whole else None
         self.pipeline = Pipeline(
-            select_metrics(config),
+            metrics,
             self._outlets(logger_provider, meter_provider),
             self.telemetry,
             self.span_events,
             config.inline.budget,
             self.references,
-            self._conversations(clock),
+            self._conversations(whole, clock) if whole or judged_whole else None,
             limits.stitch_timeout,
             clock.monotonic,
+            self.judging,
         )
         self.pipeline.warm_up()
         self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes)
         self.spans_received = 0
-        self.failures: Counter[str] = Counter()
         self._watch()
         self._closed = False
         self._exit_registered = False
@@ -126,10 +138,29 @@ class Engine:
         this = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _in_child(this))
 
-    def _conversations(self, clock: Clock) -> ConversationMetrics | None:
-        metrics = select_conversation_metrics(self.config)
-        if not metrics:
-            return None
+    def _judging(self, metrics: list[BoundMetric], of_conversations: list[BoundMetric], clock: Clock) -> Judging:
+        wanted = self.config.judge
+        return Judging(
+            metrics,
+            of_conversations,
+            lambda: Models(judge_from(self.config), embedder_from(self.config)),
+            self._queue(clock),
+            Budget(wanted.budget.usd_per_hour, wanted.budget.calls_per_hour, clock),
+            self.telemetry,
+            lambda verdict: self.worker.put(verdict, SCORE_BYTES),
+            self.failed,
+            attempts=wanted.attempts,
+            threads=wanted.max_concurrency,
+            lease=wanted.queue.lease,
+            seed=wanted.seed or "",
+            clock=clock,
+        )
+
+    def _queue(self, clock: Clock) -> JobQueue:
+        wanted = self.config.judge.queue
+        return MemoryQueue(wanted.max_bytes, clock) if wanted.path is None else SqliteQueue(wanted.path, wanted.max_bytes, clock)
+
+    def _conversations(self, metrics: list[BoundMetric], clock: Clock) -> ConversationMetrics:
         wanted = self.config.conversation
         store = Conversations(wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, clock.monotonic)
         return ConversationMetrics(store, metrics)
@@ -175,6 +206,8 @@ class Engine:
         store = self.pipeline.conversations
         if store is not None:
             self._end(store.due())
+        if self.judging is not None:
+            self.judging.start()
         for _ in range(len(self.assembler.late_ages)):
             self.telemetry.observe(names.LATE_SPAN_AGE, self.assembler.late_ages.popleft())
         return waiting or self.pipeline.waiting > 0 or bool(store)
@@ -219,6 +252,21 @@ class Engine:
         """Hand over everything that closed so far. Closes no open turn."""
         return self.worker.flush(timeout)
 
+    def drain(self, timeout: float, *, judges: bool) -> bool:
+        """As :meth:`flush`; with ``judges``, wait too until every judged metric of these turns is settled."""
+        until = time.monotonic() + timeout
+        done = self.worker.drain(timeout)
+        if judges and self.judging is not None:
+            done = self.judging.drain(until, self.worker.drain) and done
+        return self.worker.flush(max(0.0, until - time.monotonic())) and done
+
+    def _end_judging(self, until: float) -> None:
+        """Use most of the time that is left for what waits; what stays behind is counted, unless its queue outlives us."""
+        if self.judging is not None:
+            left = max(0.0, until - time.monotonic())
+            self.judging.drain(time.monotonic() + left * _SHARE_OF_JUDGES, self.worker.drain, patient=False)
+            self.judging.stop(lambda: self.worker.drain(max(0.0, until - time.monotonic())))
+
     def shutdown(self) -> None:
         """Evaluate what is open, hand everything over within ``exit_timeout``, release ports and files. Safe to call twice."""
         if self._closed:
@@ -229,8 +277,12 @@ class Engine:
         self._close_open("shutdown")
         at_exit = self._exit_until is not None  # then providers may be gone already, and a part of the time is
         timeout = self.config.exit_timeout if self._exit_until is None else max(0.0, self._exit_until - time.monotonic())
+        until = time.monotonic() + timeout
         self._end_conversations(timeout)
-        if not self.worker.stop(timeout, outlets=not at_exit) and not at_exit:
+        self.worker.drain(timeout)
+        self._end_judging(until)
+        left = max(0.0, until - time.monotonic())
+        if not self.worker.stop(left, outlets=not at_exit) and not at_exit:
             _log.warning("not all scores were handed over within %g s", self.config.exit_timeout)
         self.pipeline.close()
 
@@ -244,9 +296,13 @@ class Engine:
     def exit(self) -> None:
         """At interpreter exit: starts no thread, and takes no longer than ``exit_timeout``."""
         self.worker.may_start = False
+        if self.judging is not None:
+            self.judging.may_start = False
         self._exit_until = time.monotonic() + self.config.exit_timeout
         self._close_open("exit")
         self._end_conversations(self.config.exit_timeout)
+        self.worker.drain(max(0.0, self._exit_until - time.monotonic()))
+        self._end_judging(self._exit_until)
         if not self.worker.drain(max(0.0, self._exit_until - time.monotonic())):
             _log.warning("not all scores were handed over within %g s at exit", self.config.exit_timeout)
 
@@ -292,6 +348,12 @@ class Engine:
         found["pruned"] = self.assembler.pruned_spans
         found["error"] = sum(self.failures.values())
         return {reason: count for reason, count in found.items() if count}
+
+
+def _split(metrics: list[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
+    """Those that are computed, and those that ask somebody."""
+    computed = [metric for metric in metrics if metric.metric.kind == "code"]
+    return computed, [metric for metric in metrics if metric.metric.kind != "code"]
 
 
 def _in_child(this: weakref.ref[Engine]) -> None:

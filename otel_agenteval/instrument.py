@@ -41,10 +41,10 @@ class Handle:
 
     def drain(self, judges: bool = True, timeout: float = 30.0) -> bool:
         """Wait until everything that was begun is finished, judged metrics too unless ``judges`` is false. False past ``timeout``."""
-        return self.flush(timeout)
+        return self._processor.engine.drain(timeout, judges=judges) if self._processor is not None else True
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """For each metric, what became of it on a recent turn (``scored``, ``skipped: …``, ``error: …``); None if it is not remembered."""
+        """For each metric, what became of it on a recent turn (``scored``, ``skipped: …``, ``sampled out …``); None if it is not remembered."""
         return self._processor.engine.pipeline.why(turn_id) if self._processor is not None else None
 
     def end_conversation(self, conversation_id: str) -> bool:

@@ -49,6 +49,11 @@ METRIC_VERSION = "agenteval.metric.version"
 PASSED = "agenteval.passed"
 THRESHOLD = "agenteval.threshold"
 POLICY = "agenteval.policy"
+SAMPLE_PROBABILITY = "agenteval.sample.probability"
+"""Of a judged score: P(judged | the turn was seen)."""
+JUDGE_MODEL = "agenteval.judge.model"
+JUDGE_COST = "agenteval.judge.cost_usd"
+"""What asking for this score cost, where that is known."""
 
 # --- metrics: all ours, the convention has none for evaluations ------------------------------------------------------
 
@@ -73,6 +78,10 @@ QUEUE_CAPACITY = "agenteval.queue.capacity"
 METRIC_DURATION = "agenteval.metric.duration"
 EMIT_ERRORS = "agenteval.emit.errors"
 SPAN_EVENTS = "agenteval.span_events"
+JUDGE_REQUESTS = "agenteval.judge.requests"
+JUDGE_SPENT = "agenteval.judge.cost.usd"
+BUDGET_REMAINING = "agenteval.budget.remaining.usd"
+BUDGET_CALLS = "agenteval.budget.remaining.calls"
 
 OTHER = "__other__"
 """Label value that takes what is over the cap."""
@@ -137,6 +146,13 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(METRIC_DURATION, "histogram", "s", ("kind",), "Time that a turn's metrics of a kind took.", _METRIC_SECONDS, True),
     Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "What an outlet could not do.", about_us=True),
     Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Span events, by whether they could be added.", about_us=True),
+    Instrument(
+        JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
+        "Questions to judge and embedder: ok, error, or gated (not asked: the budget was used up).", about_us=True,
+    ),
+    Instrument(JUDGE_SPENT, "counter", "{USD}", (), "Cost of judge and embedder in US dollars, where it is known.", about_us=True),
+    Instrument(BUDGET_REMAINING, "gauge", "{USD}", (), "What is left of judge.budget.usd_per_hour.", about_us=True),
+    Instrument(BUDGET_CALLS, "gauge", "{request}", (), "What is left of judge.budget.calls_per_hour.", about_us=True),
 )  # fmt: skip
 """Every metric that we emit."""
 

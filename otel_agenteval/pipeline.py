@@ -23,6 +23,7 @@ from .dialects.reader import role_in
 from .emit.accounting import account
 from .emit.base import Outlet, Root, ScoredTurn
 from .emit.span_events import SpanEventOutlet
+from .judging import Judging, Verdict
 from .model import Turn
 from .names import METRIC_DURATION, SCOPE
 from .references import ReferenceSources, applies, tell_sources
@@ -134,6 +135,7 @@ class Pipeline:
         conversations: where turns are held by conversation, for the metrics over whole ones.
         patience: seconds that a part of a turn waits for the trace in which it goes on.
         now: monotonic seconds.
+        judging: takes the turns whose scores are made, for the metrics that ask somebody.
     """
 
     def __init__(
@@ -147,6 +149,7 @@ class Pipeline:
         conversations: ConversationMetrics | None = None,
         patience: float = 0.0,
         now: Callable[[], float] = time.monotonic,
+        judging: Judging | None = None,
     ) -> None:
         self.metrics = list(metrics)
         self.outlets = list(outlets)
@@ -159,6 +162,7 @@ class Pipeline:
         self._references = references
         self._conversations = conversations
         self._now = now
+        self._judging = judging
         self._holding = threading.Lock()
         self._stitcher = Stitcher(patience, _HELD_BYTES)
         self._past = PastTurns(_PAST_BYTES, _PAST_SECONDS, now)
@@ -212,7 +216,7 @@ class Pipeline:
             else:
                 self.span_events.after_end(span, scored.scores, group.root.end_ns)
             if (
-                not pending and self.kept is None and self._conversations is None
+                not pending and self.kept is None and self._conversations is None and self._judging is None
             ):  # else what waits for the worker would hold the content of every turn
                 scored.turn = scored.turn.without_content()
                 scored.size = _SIZE_WITHOUT_CONTENT
@@ -242,6 +246,8 @@ class Pipeline:
         self._holding = threading.Lock()
         self._stitcher.forget()
         self._past.forget()
+        if self._judging is not None:
+            self._judging.after_fork_in_child()
         if self._conversations is not None:
             self._conversations.store.forget()
 
@@ -250,6 +256,7 @@ class Pipeline:
     def handle(self, batch: list[Any]) -> None:
         """Evaluate what was closed elsewhere, finish what the budget cut, and render everything."""
         done: list[ScoredTurn] = []
+        verdicts: list[Verdict] = []
         for item in batch:
             if item.__class__ is PendingTurn:
                 done.extend(item.take())
@@ -259,6 +266,8 @@ class Pipeline:
                     item.scored.scores = [*item.scored.scores, *more]
                     item.scored.seconds += seconds
                 done.append(item.scored)
+            elif item.__class__ is Verdict:
+                verdicts.append(item)
             elif item.__class__ is Ended:
                 self.end_conversations([item])
             else:
@@ -266,7 +275,9 @@ class Pipeline:
                     scored, _ = self._score(group, None)
                     self.span_events.root_already_ended(scored.scores)
                     done.append(scored)
-        self.emit(done)
+        self.emit([*done, *self._judge(done), *(verdict.scored for verdict in verdicts)])
+        for verdict in verdicts:
+            verdict.settle()
         if self._conversations is not None:
             for scored in done:
                 self.end_conversations(self._conversations.store.add(scored.turn, scored.size, scored.root))
@@ -280,7 +291,11 @@ class Pipeline:
             done.append(
                 ScoredTurn(one.turn, one.last, scores, one.supersedes, one.supersedes is None, conversation=True, seconds=seconds)
             )
-        self.emit(done)
+        self.emit([*done, *self._judge(done)])
+
+    def _judge(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
+        """Offer turns to the judges; the scores that could be made without asking."""
+        return [said for scored in done for said in self._judging.offer(scored)] if self._judging is not None else []
 
     def emit(self, done: Sequence[ScoredTurn]) -> None:
         """Send scored turns through every outlet. A failing outlet is counted; the others still run."""
@@ -288,8 +303,9 @@ class Pipeline:
             return
         for scored in done:
             account(self._telemetry, scored)
-            self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code")
-            self._remember(scored)
+            self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if scored.judged is None else scored.judged.kind)
+            if scored.judged is None:
+                self._remember(scored)
         for outlet in self.outlets:
             try:
                 outlet.emit(done)
@@ -329,7 +345,8 @@ class Pipeline:
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric what became of it on a recent turn; None when the turn is not remembered."""
         found = self._recent.get(turn_id)
-        return {score.metric: _outcome(score) for score in found} if found is not None else None
+        judged = self._judging.fates(turn_id) if self._judging is not None else {}
+        return {**{score.metric: _outcome(score) for score in found or ()}, **judged} if found is not None or judged else None
 
     # --- the steps
 
@@ -398,7 +415,8 @@ class Pipeline:
         trace_state = record.context.trace_state if record.context is not None else None
         root = Root(record.trace_id, record.span_id, record.sampled, trace_state, record.resource_attributes)
         revises = earlier.turn_id is not None
-        return ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds), pending
+        scored = ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources)
+        return scored, pending
 
     def _evaluate(
         self, turn: Turn, metrics: Sequence[BoundMetric], budget: float | None, sources: Mapping[str, str] | None = None

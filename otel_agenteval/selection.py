@@ -9,6 +9,7 @@ from typing import Any
 from .config import Config, MetricEntry, Selector
 from .errors import ConfigError
 from .registry import BoundMetric, default_pack, resolve
+from .sampling import rule_of
 from .score import Policy
 
 
@@ -25,7 +26,9 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     configured = _configured(config, ("metrics",), config.metric_entries())
     replaced = {bound.name for bound in configured}
     inline = {name: bound for name, bound in _inline(config) if name not in replaced}
-    return [*inline.values(), *configured]
+    selected = [*inline.values(), *configured]
+    _sample(config, ("metrics",), config.metric_entries(), configured, selected)
+    return selected
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
@@ -34,7 +37,28 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     Raises:
         ConfigError: as :func:`select_metrics`.
     """
-    return _configured(config, ("conversation", "metrics"), config.conversation.metrics)
+    path = ("conversation", "metrics")
+    configured = _configured(config, path, config.conversation.metrics)
+    _sample(config, path, config.conversation.metrics, configured, configured)
+    return configured
+
+
+def _sample(
+    config: Config,
+    path: tuple[str, ...],
+    entries: Sequence[MetricEntry],
+    configured: list[BoundMetric],
+    evaluated: list[BoundMetric],
+) -> None:
+    """Give the judged metrics their rules of sampling, whose conditions may name the scores of those that are evaluated at once."""
+    inline = [bound.name for bound in evaluated if bound.metric.kind == "code"]
+    for i, (entry, bound) in enumerate(zip(entries, configured, strict=True)):
+        if entry.sample is None:
+            continue
+        where = config.where((*path, i, "sample"))
+        if bound.metric.kind == "code":
+            raise ConfigError(f"{where}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics are sampled")
+        bound.sample = rule_of(entry.sample, inline, where)
 
 
 def _configured(config: Config, path: tuple[str, ...], entries: Sequence[MetricEntry]) -> list[BoundMetric]:

@@ -125,6 +125,7 @@ _KINDS = {
     config._count: "whole number from 1", config._switch: "`true` or `false`", config._port: "port",
     config._file: "path", config._names: "`default` or list of names",
     config.http_url: "http(s) address", config._text: "text", config._prices: "mapping of prices",
+    config._usd: "US dollars",
 }  # fmt: skip
 
 

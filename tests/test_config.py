@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval import yamlio
-from otel_agenteval.config import Config, effective_yaml, load_config, option_paths
+from otel_agenteval.config import Config, JobQueueOptions, effective_yaml, load_config, option_paths
 from otel_agenteval.errors import ConfigError
 from otel_agenteval.registry import default_pack
 from otel_agenteval.selection import select_metrics
@@ -129,6 +129,17 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ],
         ("judge.provider", "anthropic", "anthropic"),
         ("judge.provider", None, None),
+        ("judge.attempts", 3, 3),
+        ("judge.seed", "2026", "2026"),
+        ("judge.budget.usd_per_hour", 2, 2.0),
+        ("judge.budget.usd_per_hour", "0.5", 0.5),
+        ("judge.budget.usd_per_hour", None, None),
+        ("judge.budget.calls_per_hour", 100, 100),
+        ("judge.queue.max_bytes", "1MiB", 2**20),
+        ("judge.queue.lease", "1m", 60.0),
+        ("judge.queue.backend", "memory", "memory"),
+        ("judge.queue.path", None, None),
+        ("judge.queue", {"backend": "sqlite", "path": "q.db"}, JobQueueOptions(backend="sqlite", path="q.db")),
     ],
 )
 def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
@@ -215,6 +226,17 @@ PRICES = "a mapping of models to {input, output, cached_input}"
             )
         ],
         ("judge.provider", "openia", "openai, responses, anthropic, gemini or bedrock"),
+        ("judge.attempts", 0, COUNT),
+        ("judge.seed", "", "a text"),
+        ("judge.budget", 5, "a mapping of usd_per_hour, calls_per_hour"),
+        ("judge.budget.usd_per_hour", -1, "an amount of US dollars"),
+        ("judge.budget.calls_per_hour", 0, COUNT),
+        ("judge.queue.max_bytes", "many", SIZE),
+        ("judge.queue.lease", 0, "above 0"),
+        ("judge.queue", {"backend": "sqlite"}, "{backend: sqlite, path: FILE}, or neither"),
+        ("judge.queue", {"path": "q.db"}, "{backend: sqlite, path: FILE}, or neither"),
+        ("judge.queue.backend", "redis", "memory or sqlite"),
+        ("judge.queue.path", 5, "the path of a file"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: str, value: Any, allowed: str) -> None:
@@ -490,11 +512,14 @@ def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: An
     ("entry", "expected"),
     [
         (3, "metrics[0]: 3 is not allowed; a metric's name, or"),
-        ({}, "exactly one metric beside policy and when is (here: none)"),
-        ({"policy": "gate"}, "exactly one metric beside policy and when is (here: none)"),
-        ({"code_latency": {}, "polcy": "gate"}, "exactly one metric beside policy and when is (here: code_latency, polcy)"),
+        ({}, "exactly one metric beside policy, when and sample is (here: none)"),
+        ({"policy": "gate"}, "exactly one metric beside policy, when and sample is (here: none)"),
+        ({"code_latency": {}, "polcy": "gate"}, "exactly one metric beside policy, when and sample is (here: code_latency, polcy)"),
         ({"code_latency": 5}, "a mapping of parameters of code_latency is"),
         ({"code_latency": {}, "policy": "must"}, "metrics[0].policy: 'must' is not allowed; gate or trend is"),
+        ({"llm_relevance": {}, "sample": {"rate": 2}}, "metrics[0].sample.rate: 2 is not allowed; a share from 0 to 1 is"),
+        ({"llm_relevance": {}, "sample": {"always_if": "error"}}, "a mapping with a rate (1 is every turn) is"),
+        ({"llm_relevance": {}, "sample": {"rate": 1, "alway": ""}}, "metrics[0].sample.alway: unknown key; did you mean 'always_if'?"),
     ],
 )
 def test_a_metric_entry_of_another_form_is_refused(entry: Any, expected: str) -> None:

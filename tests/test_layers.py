@@ -1,7 +1,7 @@
 """Who may import whom. A module imports from its own layer or from a lower one; what has no layer is refused.
 
-0 words everybody uses · 1 settings and self-metrics · 2 what is evaluated · 3 the registry · 4 metrics · 5 spans to turns ·
-6 sampling and judges · 7 outlets · 8 the chain · 9 doors
+0 words everybody uses · 1 settings and self-metrics · 2 what is evaluated · 3 the registry · 4 metrics and the turns that they are for · 5 spans to turns ·
+6 judges and their queues · 7 outlets · 8 the chain · 9 doors
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ LAYERS: dict[str, int] = {
         "config telemetry",
         "model score",
         "registry",
-        "metrics selection references",
+        "metrics sampling selection references",
         "spans dialects turns",
-        "sampling judge",
-        "emit",
+        "judge queues budget",
+        "emit judging",
         "pipeline worker engine",
         "processor logs exporter expect instrument replay table report cli demo auto sampler completion_hook pytest_plugin __init__ __main__",
     ))

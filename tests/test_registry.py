@@ -89,6 +89,8 @@ def new_metric():
         ("return None", "skipped", None, None),
         ("return oa.skip('too_long')", "skipped", None, None),
         ("return oa.vacuous(1.0)", "ok", 1.0, None),
+        ("return oa.Result(None, label='billing')", "ok", None, None),
+        ("return oa.Result(None)", "error", None, "invalid_value"),
         ("return float('nan')", "error", None, "invalid_value"),
         ("return float('inf')", "error", None, "invalid_value"),
         ("return 'high'", "error", None, "invalid_value"),

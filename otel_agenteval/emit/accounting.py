@@ -53,7 +53,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
     call = answering_call(turn)
     model = (call.model if call is not None else None) or ""
     service = turn.service or ""
-    found = [] if scored.conversation else _of_turn(turn, (agent, model, service))
+    found = [] if scored.conversation or scored.judged is not None else _of_turn(turn, (agent, model, service))
     for score in scored.scores:
         result = outcome(score)
         found.append((RESULTS, (score.metric, agent, result), 1))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..model import Turn
-from ..score import Score
+from ..score import Kind, Score
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -29,6 +29,20 @@ class Root:
     """The SDK's TraceState, where there is one."""
     resource: Mapping[str, Any] = field(default_factory=dict)
     """Resource attributes of the service that made the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How a judged score came to be."""
+
+    kind: Kind
+    """``llm`` or ``embed``."""
+    probability: float
+    """P(judged | the turn was seen)."""
+    model: str | None = None
+    """Who was asked last."""
+    cost_usd: float | None = None
+    """Of all questions; None while any of them has no known price."""
 
 
 @dataclass(slots=True)
@@ -48,6 +62,10 @@ class ScoredTurn:
     """Bytes it is taken to hold in a queue."""
     seconds: float = 0.0
     """Time that its metrics took."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each of the turn's references came from."""
+    judged: Judged | None = None
+    """Of a score that a judge made after the turn was counted: how."""
 
 
 class Outlet(Protocol):

@@ -68,7 +68,7 @@ class JsonLinesOutlet:
 def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
     """One object per score that was not skipped: where it belongs, then the score's own keys."""
     turn, root = scored.turn, scored.root
-    place = {
+    place: dict[str, Any] = {
         "turn_id": turn.turn_id,
         "trace_id": f"{root.trace_id:032x}",
         "span_id": f"{root.span_id:016x}",
@@ -79,6 +79,9 @@ def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
         "revision": turn.revision,
         "supersedes": scored.supersedes,
     }
+    judged = scored.judged
+    if judged is not None:
+        place |= {"sample_probability": judged.probability, "judge_model": judged.model, "judge_cost_usd": judged.cost_usd}
     known = {key: value for key, value in place.items() if value is not None}
     for score in scored.scores:
         if score.status != "skipped":

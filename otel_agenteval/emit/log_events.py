@@ -39,7 +39,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
     """The attributes that all scores of a turn share; what is unknown is left out."""
     turn = scored.turn
     call = answering_call(turn)
-    shared = {
+    shared: dict[str, Any] = {
         names.RESPONSE_ID: call.response_id if call is not None else None,
         names.CONVERSATION_ID: turn.conversation_id,
         names.AGENT_NAME: turn.agent,
@@ -50,6 +50,12 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
         names.TURN_COMPLETE: turn.complete,
         names.INSTANCE_ID: instance_id,
     }
+    if scored.judged is not None:
+        shared |= {
+            names.SAMPLE_PROBABILITY: scored.judged.probability,
+            names.JUDGE_MODEL: scored.judged.model,
+            names.JUDGE_COST: scored.judged.cost_usd,
+        }
     return {key: value for key, value in shared.items() if value is not None}
 
 

@@ -152,4 +152,4 @@ def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
 
 
 def _is_vector(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(x, (int, float)) and math.isfinite(x) for x in value)
+    return isinstance(value, list) and bool(value) and all(type(x) in (int, float) and math.isfinite(x) for x in value)

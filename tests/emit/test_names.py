@@ -36,6 +36,9 @@ from otel_agenteval.names import INSTRUMENTS, Instrument, prometheus_name
         ("agenteval.metric.duration", "agenteval_metric_duration_seconds"),
         ("agenteval.emit.errors", "agenteval_emit_errors_total"),
         ("agenteval.span_events", "agenteval_span_events_total"),
+        ("agenteval.judge.requests", "agenteval_judge_requests_total"),
+        ("agenteval.judge.cost.usd", "agenteval_judge_cost_usd_total"),
+        ("agenteval.budget.remaining.usd", "agenteval_budget_remaining_usd"),
     ],
 )
 def test_each_promised_metric_has_the_promised_prometheus_name(otlp: str, prometheus: str) -> None:

@@ -44,7 +44,9 @@ class Picky:
 
 
 @pytest.mark.parametrize("status", [400, 422])
-@pytest.mark.parametrize("message", ["Invalid value: 'json_schema'", "unknown field `response_format`", "unsupported", "Bad Request"])
+@pytest.mark.parametrize(
+    "message", ["Invalid value: 'json_schema'", "unknown field `response_format`", "unsupported", "Bad Request"]
+)
 def test_a_server_that_takes_no_schema_is_asked_for_json_and_that_is_remembered(
     status: int, message: str, server: Server, judge: oa.Judge
 ) -> None:
@@ -81,7 +83,9 @@ def test_both_can_be_refused(server: Server, judge: oa.Judge) -> None:
     assert forms(server)[-1] == "plain"
 
 
-@pytest.mark.parametrize("message", ["the key is disabled", "no credit left", "This model's maximum context length is 8192 tokens"])
+@pytest.mark.parametrize(
+    "message", ["the key is disabled", "no credit left", "This model's maximum context length is 8192 tokens"]
+)
 def test_a_refusal_about_something_else_is_not_repeated(message: str, server: Server, judge: oa.Judge) -> None:
     server.will(Response({"error": {"message": message}}, 400))
     with pytest.raises(JudgeError):
@@ -233,7 +237,9 @@ def test_the_total_counts_failures_and_attempts(server: Server, judge: oa.Judge)
 # --- secrets
 
 
-@pytest.mark.parametrize("url", ["http://me:hunter2@h/v1", "http://hunter2@h/v1", "http://h/v1?key=hunter2", "h/v1", "file:///x", ""])
+@pytest.mark.parametrize(
+    "url", ["http://me:hunter2@h/v1", "http://hunter2@h/v1", "http://h/v1?key=hunter2", "h/v1", "file:///x", ""]
+)
 def test_an_address_that_is_not_allowed_is_refused_without_being_shown(url: str) -> None:
     for make in (oa.Judge, oa.Embedder):
         with pytest.raises(ConfigError, match="base_url") as caught:
@@ -255,7 +261,9 @@ def test_a_newline_at_a_key_s_end_does_no_harm(server: Server) -> None:
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize("response", [500, 401, Response(b"garbage"), Response(b"half", cut=True), Response({"error": SECRET_TEXT}, 400)])
+@pytest.mark.parametrize(
+    "response", [500, 401, Response(b"garbage"), Response(b"half", cut=True), Response({"error": SECRET_TEXT}, 400)]
+)
 def test_neither_key_nor_content_is_in_errors_or_logs(
     response: Any, server: Server, judge: oa.Judge, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -292,7 +300,9 @@ def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge) -> 
     send = transport._connected().stream
 
     def spy(*args: Any, **kwargs: Any) -> Any:
-        seen.append((is_instrumentation_enabled(), is_http_instrumentation_enabled(), context.get_value("suppress_instrumentation")))
+        seen.append(
+            (is_instrumentation_enabled(), is_http_instrumentation_enabled(), context.get_value("suppress_instrumentation"))
+        )
         return send(*args, **kwargs)
 
     transport._connected().stream = spy  # type: ignore[method-assign]

@@ -173,7 +173,9 @@ def test_an_opaque_id_is_named_inside_the_material(provider: str, server: Server
     assert "image" not in sent
 
 
-@pytest.mark.parametrize("uri", ["file:///etc/passwd", "FILE:/etc/passwd", "gs://bucket/x.png", "javascript:alert(1)", "ftp://h/x"])
+@pytest.mark.parametrize(
+    "uri", ["file:///etc/passwd", "FILE:/etc/passwd", "gs://bucket/x.png", "javascript:alert(1)", "ftp://h/x"]
+)
 def test_media_of_other_schemes_are_refused_before_anything_is_sent(uri: str, server: Server, judge: oa.Judge) -> None:
     error = error_of(judge, media=[uri])
     assert error.error_type == "media_not_allowed"

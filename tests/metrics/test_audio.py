@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval import names, table
+from otel_agenteval.emit import span_events
+from tests.support.judges import SameReply, ScriptedModels
 
 
 def evaluate(said: Any, heard: str | None, **params: Any) -> oa.Score:
@@ -113,3 +116,208 @@ def test_any_turn_gives_one_answer_in_range_and_is_not_changed(said: Any, heard:
 @pytest.mark.parametrize("alias", ["agentunit:audio_transcription_quality", "agentunit:AudioTranscriptionMetric"])
 def test_names_of_the_other_catalogue_resolve(alias: str) -> None:
     assert oa.get_metric(alias).name == "code_audio_transcription_quality"
+
+
+# --- judges
+
+JUDGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    # metric, parameters, a reply that passes
+    ("llm_audio_sentiment", {"expected": "positive"}, {"label": "positive"}),
+    ("llm_audio_call_category", {"categories": ["billing", "support"], "expected": "billing"}, {"label": "billing"}),
+    ("llm_audio_language", {"expected": "en"}, {"language": "en-US"}),
+    ("llm_audio_interruption_handling", {}, {"interruptions": [{"at_s": 3, "handled": True}]}),
+    ("llm_audio_false_intent_identification", {}, {"detected": False}),
+]
+BY_NAME = pytest.mark.parametrize(("name", "params", "reply"), JUDGES, ids=[name for name, *_ in JUDGES])
+
+
+def recorded(uri: str = "call-1", **known: Any) -> oa.Turn:
+    return oa.Turn.from_dict({"attachments": [{"modality": "audio", "uri": uri, **known}]})
+
+
+@BY_NAME
+def test_a_recording_is_judged(models: ScriptedModels, name: str, params: Any, reply: Any) -> None:
+    score = models.score(name, recorded(), {**reply, "reason": "So."}, **params)
+    assert (score.status, score.value, score.passed) == ("ok", 1.0, True)
+    assert score.explanation == ("So." if name != "llm_audio_interruption_handling" else None)
+    assert "call-1" in models.asked[0]
+
+
+@BY_NAME
+def test_without_a_recording_or_a_judge_nothing_is_scored(models: ScriptedModels, name: str, params: Any, reply: Any) -> None:
+    for turn in (oa.Turn(input="hello", output="hello"), oa.Turn.from_dict({"attachments": [{"modality": "image", "uri": "i"}]})):
+        assert models.score(name, turn, **params).detail == {"reason": "missing:audio"}
+    assert oa.get_metric(name, **params).evaluate(recorded()).detail == {"reason": "no_judge"}
+
+
+@BY_NAME
+def test_a_transcript_is_enough_and_is_shown(models: ScriptedModels, name: str, params: Any, reply: Any) -> None:
+    turn = oa.Turn.from_dict({"references": {"transcript": "I was charged twice"}})
+    assert models.score(name, turn, reply, **params).passed is True
+    assert "I was charged twice" in models.asked[0]
+    models.score(name, recorded(transcript="Good morning"), reply, **params)
+    assert "Good morning" in models.asked[0]
+
+
+@BY_NAME
+@pytest.mark.parametrize("broken", [{}, {"label": 1, "language": 1, "interruptions": {}, "detected": "perhaps"}])
+def test_a_reply_without_what_is_read_is_an_error(
+    models: ScriptedModels, broken: Any, name: str, params: Any, reply: Any
+) -> None:
+    assert models.score(name, recorded(), broken, **params).error_type == "invalid_reply"
+
+
+def test_sound_goes_to_the_judge_with_its_data(models: ScriptedModels) -> None:
+    turn = oa.Turn.from_dict({"attachments": [{"modality": "audio", "mime_type": "audio/wav", "data": "UklGRg=="}]})
+    models.score("llm_audio_language", turn, {"language": "en"}, expected="en")
+    text, sound = models.requests[0]["messages"][-1]["content"]
+    assert sound == {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+    assert "UklGRg" not in text["text"]
+
+
+@pytest.mark.parametrize(
+    ("params", "label", "passed"),
+    [
+        pytest.param({"expected": "positive"}, " Positive", True, id="without case"),
+        pytest.param({"expected": "POSITIVE"}, "positive", True, id="expected in another case"),
+        pytest.param({"expected": "positive"}, "neutral", False, id="another"),
+        pytest.param({"expected": ["neutral", "positive"]}, "neutral", True, id="one of several"),
+        pytest.param({"expected": "positive", "inverse": True}, "negative", True, id="anything but"),
+        pytest.param({"expected": "calm", "labels": ["calm", "angry"]}, "Calm", True, id="labels of one's own"),
+    ],
+)
+def test_the_sentiment_is_one_of_those_expected(models: ScriptedModels, params: Any, label: str, passed: bool) -> None:
+    score = models.score("llm_audio_sentiment", recorded(), {"label": label, "confidence": "0.9"}, **params)
+    assert (score.value, score.passed, score.label) == (float(passed), passed, "pass" if passed else "fail")
+    assert score.detail == {"label": label.strip().lower(), "confidence": 0.9, "reason": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("llm_audio_sentiment", {}), ("llm_audio_call_category", {"categories": ["Billing", "negative"]})]
+)
+def test_a_label_with_nothing_expected_is_only_a_label(models: ScriptedModels, name: str, params: Any) -> None:
+    score = models.score(name, recorded(), {"label": "NEGATIVE", "confidence": "sure"}, **params)
+    assert (score.status, score.value, score.passed, score.label) == ("ok", None, None, "negative")
+    assert (score.detail["label"], score.detail["confidence"]) == ("negative", None)
+
+
+def test_outlets_show_a_label_without_a_value(models: ScriptedModels) -> None:
+    score = models.score("llm_audio_sentiment", recorded(), {"label": "negative"})
+    attributes = span_events.attributes(score, None)
+    assert attributes[names.SCORE_LABEL] == "negative"
+    assert names.SCORE_VALUE not in attributes
+    assert "audio_sentiment negative" in table.render_turn(recorded(), [score])
+
+
+@pytest.mark.parametrize(("name", "params"), [(name, params) for name, params, _ in JUDGES[:2]])
+def test_a_label_that_nobody_offered_is_an_error(models: ScriptedModels, name: str, params: Any) -> None:
+    assert models.score(name, recorded(), {"label": "sales"}, **params).error_type == "invalid_reply"
+    assert models.score(name, recorded(), **{**params, "expected": "sales"}).error_type == "invalid_parameter"
+
+
+def test_a_category_keeps_its_spelling(models: ScriptedModels) -> None:
+    score = models.score(
+        "llm_audio_call_category", recorded(), {"label": "BILLING "}, categories=["Billing"], expected=["billing"]
+    )
+    assert (score.passed, score.detail["label"]) == (True, "Billing")
+    assert "Billing" in models.asked[0]
+
+
+@pytest.mark.parametrize(
+    ("expected", "match", "language", "passed"),
+    [
+        ("en", "primary", "EN", True),
+        ("en-GB", "primary", "en-US", True),
+        ("en", "primary", "eng", False),
+        (["de", "pt_BR"], "primary", "pt-PT", True),
+        ("en", "exact", "en-US", False),
+        ("en-us", "exact", "en_US", True),
+        (["de", "pt-BR"], "exact", "pt-br", True),
+    ],
+)
+def test_a_language_is_compared_by_its_tag(
+    models: ScriptedModels, expected: Any, match: str, language: str, passed: bool
+) -> None:
+    score = models.score("llm_audio_language", recorded(), {"language": f" {language}"}, expected=expected, match=match)
+    assert (score.passed, score.detail["language"]) == (passed, language)
+
+
+@pytest.mark.parametrize("language", ["English", "", "e", "en US", None, ["en"]])
+def test_a_language_without_a_tag_is_an_error(models: ScriptedModels, language: Any) -> None:
+    assert models.score("llm_audio_language", recorded(), {"language": language}, expected="en").error_type == "invalid_reply"
+
+
+@pytest.mark.parametrize(
+    ("handled", "value", "passed"),
+    [([True, "no", "yes", 1], 0.75, True), ([False, "0"], 0.0, False), (["pass", "fail"], 0.5, True)],
+)
+def test_the_share_of_handled_interruptions_counts(
+    models: ScriptedModels, handled: list[Any], value: float, passed: bool
+) -> None:
+    given_ones = [{"at_s": 1.5, "handled": one, "reason": "r"} for one in handled]
+    score = models.score("llm_audio_interruption_handling", recorded(), {"interruptions": given_ones})
+    assert (score.value, score.passed, score.detail) == (value, passed, {"interruptions": given_ones})
+
+
+def test_without_an_interruption_the_value_is_vacuous(models: ScriptedModels) -> None:
+    score = models.score("llm_audio_interruption_handling", recorded(), {"interruptions": []})
+    assert (score.value, score.passed, score.vacuous) == (1.0, True, True)
+
+
+@pytest.mark.parametrize("entries", [[{"at_s": 1}], [{"handled": "perhaps"}], [True], None, "none"])
+def test_interruptions_that_cannot_be_read_are_an_error(models: ScriptedModels, entries: Any) -> None:
+    score = models.score("llm_audio_interruption_handling", recorded(), {"interruptions": entries})
+    assert score.error_type == "invalid_reply"
+
+
+@pytest.mark.parametrize(
+    ("expected", "detected", "passed"),
+    [(None, "no", True), (None, True, False), (True, "yes", True), (True, False, False), (False, False, True), (False, 1, False)],
+)
+def test_false_intent_passes_when_it_is_as_expected(models: ScriptedModels, expected: Any, detected: Any, passed: bool) -> None:
+    reply = {"detected": detected, "evidence": ["I am your bank"]}
+    score = models.score("llm_audio_false_intent_identification", recorded(), reply, expected=expected)
+    assert (score.passed, score.detail["evidence"]) == (passed, ["I am your bank"])
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("llm_audio_call_category", {"categories": []}),
+        ("llm_audio_call_category", {"categories": "billing"}),
+        ("llm_audio_sentiment", {"expected": []}),
+        ("llm_audio_sentiment", {"labels": [" "]}),
+        ("llm_audio_language", {"expected": "English"}),
+        ("llm_audio_language", {"expected": []}),
+        ("llm_audio_language", {"expected": "en", "match": "loose"}),
+        ("llm_audio_false_intent_identification", {"expected": "perhaps"}),
+    ],
+)
+def test_parameters_of_judges_are_checked_when_the_metric_is_built(name: str, params: Any) -> None:
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric(name, **params)
+
+
+@pytest.mark.parametrize("name", ["llm_audio_call_category", "llm_audio_language"])
+def test_required_parameters_come_before_the_recording(models: ScriptedModels, name: str) -> None:
+    assert models.score(name, oa.Turn()).error_type == "missing_parameter"
+
+
+REPLIES = st.dictionaries(
+    st.sampled_from(["label", "language", "confidence", "interruptions", "detected", "evidence", "reason"]),
+    st.none() | st.booleans() | st.floats() | st.text(max_size=3) | st.sampled_from(["en", "billing"])
+    | st.lists(st.booleans() | st.dictionaries(st.just("handled"), st.booleans() | st.text(max_size=3)), max_size=2),
+)  # fmt: skip
+
+
+@given(REPLIES)
+def test_any_reply_gives_one_answer_in_range_and_changes_nothing(reply: Any) -> None:
+    turn = recorded()
+    untouched = repr(turn.to_dict())
+    for name, params, _ in JUDGES:
+        metric = oa.get_metric(name, **params)
+        score = metric.evaluate(turn, judge=SameReply(reply))
+        assert score == metric.evaluate(turn, judge=SameReply(reply))
+        assert score.error_type in (None, "invalid_reply")
+        assert score.value is None or 0 <= score.value <= 1
+    assert repr(turn.to_dict()) == untouched

@@ -172,7 +172,7 @@ def test_likeness_to_a_text_of_one_s_own(models: ScriptedModels, params: Any, va
 
 @pytest.mark.parametrize("value", ["", " ", [], [""]])
 def test_a_text_to_compare_with_must_be_one(value: Any) -> None:
-    with pytest.raises(oa.ConfigError, match=r"embed_similar.value"):
+    with pytest.raises(oa.ConfigError, match=r"embed_similar\.value"):
         oa.get_metric("embed_similar", value=value)
 
 

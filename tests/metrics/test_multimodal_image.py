@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from tests.support.judges import SameReply, ScriptedModels
 
 IMAGE, AUDIO, VIDEO = {"modality": "image"}, {"modality": "audio"}, {"modality": "video"}
 
@@ -102,3 +104,188 @@ def test_any_turn_gives_one_answer_in_range_and_is_not_changed(
 @pytest.mark.parametrize("alias", ["agentunit:multimodal_coherence", "agentunit:MultimodalCoherenceMetric"])
 def test_names_of_the_other_catalogue_resolve(alias: str) -> None:
     assert oa.get_metric(alias).name == "code_multimodal_coherence"
+
+
+# --- judges and embedders
+
+PIXEL = "iVBORw0KGgo="
+FACTS: dict[str, Any] = {
+    "input": "Which bird is it?", "output": "A robin.", "ground_truth": "A robin with a red breast.", "context": ["Robins are red."],
+}  # fmt: skip
+
+
+def picture(uri: str = "photo-1", **known: Any) -> dict[str, Any]:
+    return {"modality": "image", "uri": uri, **known}
+
+
+def seen(*attachments: dict[str, Any], **changes: Any) -> oa.Turn:
+    return oa.Turn.from_dict({**FACTS, "attachments": list(attachments), **changes})
+
+
+def verdicts(*words: Any) -> dict[str, Any]:
+    return {"verdicts": [{"verdict": word, "reason": "r"} for word in words]}
+
+
+def test_each_image_is_judged_and_the_mean_counts(models: ScriptedModels) -> None:
+    replies = [{"score": 9, "reasoning": "clear"}, {"score": "2"}, {"score": 14, "reasoning": "great"}]
+    score = models.score("llm_image_helpfulness", seen(picture("a1"), picture("b2"), picture("c3")), *replies)
+    assert (score.value, score.passed) == (pytest.approx(0.7), True)
+    assert score.detail == {"scores": [9.0, 2.0, 10.0], "clamped": True, "reasoning": "clear\ngreat"}
+    for asked, name in zip(models.asked, ("a1", "b2", "c3"), strict=True):
+        assert all(text in asked for text in (name, FACTS["input"], FACTS["output"]))
+
+
+def test_one_image_that_cannot_be_judged_is_an_error(models: ScriptedModels) -> None:
+    score = models.score("llm_image_helpfulness", seen(picture("a"), picture("b")), {"score": 9}, {"score": "nice"})
+    assert (score.status, score.error_type, score.value) == ("error", "invalid_reply", None)
+
+
+def test_an_image_that_messages_repeat_is_judged_once(models: ScriptedModels) -> None:
+    messages = [{"role": "user", "attachments": [picture()]}, {"role": "user", "attachments": [picture()]}]
+    assert models.score("llm_image_helpfulness", seen(picture(), messages=messages), {"score": 5}).value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("attachment", "shown"),
+    [
+        pytest.param(picture("https://example.com/a.png"), "https://example.com/a.png", id="an address"),
+        pytest.param({"modality": "image", "data": PIXEL}, f"data:image/png;base64,{PIXEL}", id="data"),
+        pytest.param({"mime_type": "image/jpeg", "data": PIXEL}, f"data:image/jpeg;base64,{PIXEL}", id="data of a known type"),
+        pytest.param(picture("id", data=PIXEL), f"data:image/png;base64,{PIXEL}", id="data rather than an id"),
+    ],
+)
+def test_an_image_that_can_be_opened_goes_to_the_judge(models: ScriptedModels, attachment: Any, shown: str) -> None:
+    models.score("llm_image_helpfulness", seen(attachment), {"score": 5})
+    text, *parts = models.requests[0]["messages"][-1]["content"]
+    assert [part["image_url"]["url"] for part in parts] == [shown]
+    assert PIXEL not in text["text"]
+
+
+def test_more_images_than_anybody_should_pay_for_are_not_judged(models: ScriptedModels) -> None:
+    score = models.score("llm_image_helpfulness", seen(*(picture(f"i{place}") for place in range(101))))
+    assert score.detail == {"reason": "too_long"}
+
+
+CONTEXTUAL = {"llm_multimodal_contextual_relevancy": "input", "llm_multimodal_contextual_recall": "ground_truth"}
+
+
+@pytest.mark.parametrize("name", CONTEXTUAL)
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        pytest.param(verdicts("yes", "no", "YES "), 2 / 3, id="yes and no"),
+        pytest.param(verdicts(True, 0), 1 / 2, id="other words of truth"),
+        pytest.param({"verdicts": ["no", "yes", "yes", "yes"]}, 3 / 4, id="bare words"),
+        pytest.param(verdicts(), 0.0, id="no verdict"),
+    ],
+)
+def test_the_share_of_yes_counts(models: ScriptedModels, name: str, reply: Any, value: float) -> None:
+    score = models.score(name, seen(picture("a1"), picture("b2")), reply)
+    assert (score.value, score.passed) == (pytest.approx(value), value >= 0.5)
+    assert score.detail == {"verdicts": reply["verdicts"]}
+    (asked,) = models.asked
+    assert all(text in asked for text in ("a1", "b2", *FACTS["context"], FACTS[CONTEXTUAL[name]]))
+
+
+@pytest.mark.parametrize("name", CONTEXTUAL)
+@pytest.mark.parametrize("reply", [{}, {"verdicts": None}, {"verdicts": "yes"}, verdicts("idk"), {"verdicts": [{"reason": "r"}]}])
+def test_verdicts_that_cannot_be_read_are_an_error(models: ScriptedModels, name: str, reply: Any) -> None:
+    assert models.score(name, seen(picture()), reply).error_type == "invalid_reply"
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("llm_image_helpfulness", "input", "output"),
+        ("llm_multimodal_contextual_relevancy", "input", "context"),
+        ("llm_multimodal_contextual_recall", "ground_truth", "context"),
+        ("embed_cross_modal_grounding", "output", None),
+        ("embed_image_caption_accuracy", "output", "ground_truth"),
+    ],
+)
+def test_the_first_need_that_is_absent_is_named(models: ScriptedModels, name: str, first: str, second: str | None) -> None:
+    nothing = dict.fromkeys(FACTS)
+    assert models.score(name, seen(**nothing)).detail == {"reason": f"missing:{first}"}
+    if second is not None:
+        known = {**FACTS, second: None}
+        assert models.score(name, seen(picture(), **known)).detail == {"reason": f"missing:{second}"}
+    if name != "embed_image_caption_accuracy":
+        for unusable in ((), (AUDIO,), (IMAGE,), (picture(" "),)):
+            assert models.score(name, seen(*unusable)).detail == {"reason": "missing:image"}
+    reason = "no_judge" if name.startswith("llm_") else "no_embedder"
+    assert oa.get_metric(name).evaluate(seen(picture())).detail == {"reason": reason}
+
+
+VECTORS = {"A robin.": [1.0, 0.0], "i5": [0.5, 3**0.5 / 2], "i1": [0.1, 0.99**0.5], "away": [-1.0, 0.0], "flat": [0.0, 0.0]}
+
+
+@pytest.mark.parametrize(
+    ("uris", "params", "value", "similarity"),
+    [
+        pytest.param(["i5"], {}, 1.0, 0.5, id="near enough"),
+        pytest.param(["i1"], {}, 0.4, 0.1, id="in proportion below the threshold"),
+        pytest.param(["i1", "i5", "away"], {}, 1.0, 0.5, id="the most similar image counts"),
+        pytest.param(["i5"], {"threshold": 0.5}, 1.0, 0.5, id="at the threshold"),
+        pytest.param(["away"], {}, 0.0, -1.0, id="never below 0"),
+        pytest.param(["flat"], {}, 0.0, 0.0, id="a zero vector"),
+        pytest.param(["away"], {"threshold": 0}, 0.0, -1.0, id="a threshold of 0"),
+        pytest.param(["away"], {"threshold": -0.5}, 0.0, -1.0, id="a threshold below 0"),
+    ],
+)
+def test_grounding_is_likeness_of_answer_and_image(
+    models: ScriptedModels, uris: list[str], params: Any, value: float, similarity: float
+) -> None:
+    score = models.score("embed_cross_modal_grounding", seen(*map(picture, uris)), vectors=VECTORS, **params)
+    grounded = value == 1.0
+    assert (score.value, score.passed) == (pytest.approx(value), grounded)
+    assert score.detail == {"similarity": pytest.approx(similarity), "is_grounded": grounded}
+    assert len(models.requests) == 1
+
+
+def test_grounding_of_an_empty_answer_does_not_apply(models: ScriptedModels) -> None:
+    assert models.score("embed_cross_modal_grounding", seen(picture(), output=" ")).detail == {"reason": "empty_output"}
+
+
+def test_a_caption_is_compared_in_meaning_and_in_words(models: ScriptedModels) -> None:
+    vectors = {"A robin.": [1.0, 0.0], "a ROBIN. sings": [0.6, 0.8]}
+    score = models.score("embed_image_caption_accuracy", seen(ground_truth="a ROBIN. sings"), vectors=vectors)
+    assert score.value == pytest.approx(0.7 * 0.6 + 0.3 * 0.8)
+    words = {"keyword_precision": 1.0, "keyword_recall": 2 / 3, "keyword_f1": 0.8}
+    assert score.detail == pytest.approx({**words, "semantic_similarity": 0.6})
+    equal = models.score("embed_image_caption_accuracy", seen(ground_truth="a ROBIN. sings"), vectors=vectors, weights=[0.5, 0.5])
+    assert (equal.value, equal.passed) == (pytest.approx(0.7), None)
+
+
+def test_a_caption_that_means_the_opposite_counts_by_its_words(models: ScriptedModels) -> None:
+    vectors = {"A robin.": [1.0, 0.0], "robin. no": [-1.0, 0.0]}
+    score = models.score("embed_image_caption_accuracy", seen(ground_truth="robin. no"), vectors=vectors)
+    assert (score.value, score.detail["semantic_similarity"]) == (pytest.approx(0.3 * 0.5), 0.0)
+
+
+def test_a_caption_by_words_alone_asks_nobody(models: ScriptedModels) -> None:
+    score = models.score("embed_image_caption_accuracy", seen(output="a b"), use_semantic=False)
+    assert (score.value, models.requests) == (pytest.approx(2 / 7), [])
+    assert models.score("embed_image_caption_accuracy", seen(output=""), use_semantic=False).detail == {"reason": "empty_output"}
+    assert models.score("embed_image_caption_accuracy", seen(ground_truth=" "), use_semantic=False).value == 0.0
+
+
+@pytest.mark.parametrize("weights", [[1], [0.5, 2], [-1, 1], "high"])
+def test_weights_are_two_shares(weights: Any) -> None:
+    with pytest.raises(oa.ConfigError):
+        oa.get_metric("embed_image_caption_accuracy", weights=weights)
+
+
+@given(
+    st.lists(st.none() | st.booleans() | st.text(max_size=3) | st.dictionaries(st.just("verdict"), st.text(max_size=3))),
+    ATTACHMENTS,
+)
+def test_any_reply_gives_one_answer_in_range_and_changes_nothing(given_verdicts: list[Any], attachments: Any) -> None:
+    about = seen(*attachments)
+    untouched = copy.deepcopy(about.to_dict())
+    for name in CONTEXTUAL:
+        metric, judge = oa.get_metric(name), SameReply({"verdicts": given_verdicts})
+        score = metric.evaluate(about, judge=judge)
+        assert score == metric.evaluate(about, judge=judge)
+        assert score.error_type in (None, "invalid_reply")
+        assert score.value is None or 0 <= score.value <= 1
+    assert about.to_dict() == untouched

@@ -1,0 +1,69 @@
+"""What every queue of judge jobs does. One suite of tests runs against all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+_OVERHEAD = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One metric to be judged on one turn."""
+
+    id: str
+    """The result's id: turn, metric, parameters, version and revision. A job with an id that the queue has, or had lately, is ignored."""
+    payload: bytes
+    """What is needed to do it, JSON."""
+    priority: int = 0
+    """Higher ones are claimed first, and stay when there is no room for all."""
+    attempts: int = 0
+    """How often it was claimed, with this time; claims that were given back uncounted are not."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in a queue's bound."""
+        return len(self.payload) + _OVERHEAD
+
+
+class JobQueue(Protocol):
+    """Jobs that wait, or that somebody has claimed for a time. Safe to use from any thread. Times are seconds since the Unix epoch."""
+
+    max_bytes: int
+    """Bound of what waits and what is claimed."""
+
+    def put_many(self, jobs: Sequence[Job]) -> list[Job]:
+        """Add jobs; returns those that there is no room for: of these, or of lower ones that waited and made room."""
+
+    def claim(self, n: int, lease: float) -> list[Job]:
+        """Up to ``n`` jobs that are due, the highest priority first, then in order of arrival. Whoever claims them has ``lease``
+        seconds to settle each; after that it is due again.
+        """
+
+    def ack(self, job_id: str) -> None:
+        """It is done: it will not be claimed again, nor taken in again."""
+
+    def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
+        """Give a claimed job back, due at a time; whether the attempt counts."""
+
+    def dead(self, job_id: str, reason: str) -> None:
+        """It cannot be done: as :meth:`ack`, and kept as a dead letter, without its payload."""
+
+    def dead_letters(self) -> list[tuple[str, str]]:
+        """(id, reason) of the last jobs that could not be done."""
+
+    @property
+    def depth(self) -> int:
+        """Jobs that wait or are claimed."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of them."""
+
+    def close(self) -> list[Job]:
+        """Release what it holds; returns the jobs that are lost by that. Safe to call twice."""
+
+    def after_fork_in_child(self) -> None:
+        """What the parent holds is the parent's."""

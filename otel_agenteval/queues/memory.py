@@ -1,0 +1,196 @@
+"""Jobs in this process's memory: gone with it, and counted as such."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..clock import SYSTEM_CLOCK, Clock
+from .base import Job
+
+_REMEMBERED = 10_000
+_DEAD_LETTERS = 1_000
+
+
+class _Entry:
+    __slots__ = ("claimed", "due", "job", "number")
+
+    def __init__(self, job: Job, number: int, due: float) -> None:
+        self.job = job
+        self.number = number
+        self.due = due
+        """When it can be claimed; of a claimed one, when its lease ends."""
+        self.claimed = False
+
+
+class MemoryQueue:
+    """A :class:`~otel_agenteval.queues.JobQueue` in memory.
+
+    Args:
+        max_bytes: bound of all jobs.
+        clock: dates leases and retries.
+    """
+
+    def __init__(self, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.max_bytes = max_bytes
+        self._clock = clock
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._entries: dict[str, _Entry] = {}
+        self._bytes = 0
+        self._ready: dict[int, list[tuple[int, str]]] = {}
+        """Heaps of (number, id) by priority; what is no longer due stays in them until it is met."""
+        self._later: list[tuple[float, int, str]] = []
+        """Heap of what becomes due."""
+        self._evictable: Counter[int] = Counter()
+        """Unclaimed jobs by priority."""
+        self._done: OrderedDict[str, None] = OrderedDict()
+        self._dead: deque[tuple[str, str]] = deque(maxlen=_DEAD_LETTERS)
+
+    @property
+    def depth(self) -> int:
+        """Jobs that wait or are claimed."""
+        return len(self._entries)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of them."""
+        return self._bytes
+
+    def put_many(self, jobs: Sequence[Job]) -> list[Job]:
+        """Add jobs; returns those that there is no room for."""
+        now = self._clock.time_ns() / 1e9
+        left_out: list[Job] = []
+        with self._lock:
+            self._promote(now)
+            for job in jobs:
+                if job.id in self._entries or job.id in self._done:
+                    continue
+                if not self._make_room(job, left_out):
+                    left_out.append(job)
+                    continue
+                entry = self._entries[job.id] = _Entry(job, next(self._numbers), now)
+                self._bytes += job.size
+                self._wait(entry, now)
+        return left_out
+
+    def claim(self, n: int, lease: float) -> list[Job]:
+        """Up to ``n`` jobs that are due, for ``lease`` seconds."""
+        now = self._clock.time_ns() / 1e9
+        claimed: list[Job] = []
+        with self._lock:
+            self._promote(now)
+            while len(claimed) < n:
+                entry = self._first(now)
+                if entry is None:
+                    break
+                entry.claimed, entry.due = True, now + lease
+                entry.job = replace(entry.job, attempts=entry.job.attempts + 1)
+                self._evictable[entry.job.priority] -= 1
+                heapq.heappush(self._later, (entry.due, entry.number, entry.job.id))
+                claimed.append(entry.job)
+        return claimed
+
+    def ack(self, job_id: str) -> None:
+        """It is done."""
+        with self._lock:
+            self._finish(job_id)
+
+    def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
+        """Give a claimed job back, due at a time."""
+        with self._lock:
+            entry = self._entries.get(job_id)
+            if entry is None or not entry.claimed:
+                return
+            if not counted:
+                entry.job = replace(entry.job, attempts=entry.job.attempts - 1)
+            self._wait(entry, at)
+
+    def dead(self, job_id: str, reason: str) -> None:
+        """It cannot be done."""
+        with self._lock:
+            if self._finish(job_id):
+                self._dead.append((job_id, reason))
+
+    def dead_letters(self) -> list[tuple[str, str]]:
+        """(id, reason) of the last thousand."""
+        with self._lock:
+            return list(self._dead)
+
+    def close(self) -> list[Job]:
+        """All jobs: they go with the process."""
+        with self._lock:
+            lost = [entry.job for entry in self._entries.values()]
+            self._entries.clear()
+            self._bytes = 0
+            return lost
+
+    def after_fork_in_child(self) -> None:
+        """The child begins with an empty queue."""
+        self._reset()
+
+    def _wait(self, entry: _Entry, due: float) -> None:
+        entry.claimed, entry.due = False, due
+        self._evictable[entry.job.priority] += 1
+        heapq.heappush(self._later, (due, entry.number, entry.job.id))
+
+    def _promote(self, now: float) -> None:
+        """Move what became due to the ready ones; a lease that ended gives its job back."""
+        while self._later and self._later[0][0] <= now:
+            due, number, job_id = heapq.heappop(self._later)
+            entry = self._entries.get(job_id)
+            if entry is None or entry.due != due:
+                continue
+            if entry.claimed:
+                entry.claimed = False
+                self._evictable[entry.job.priority] += 1
+            heapq.heappush(self._ready.setdefault(entry.job.priority, []), (number, job_id))
+
+    def _first(self, now: float) -> _Entry | None:
+        for priority in sorted(self._ready, reverse=True):
+            heap = self._ready[priority]
+            while heap:
+                _, job_id = heapq.heappop(heap)
+                entry = self._entries.get(job_id)
+                if entry is not None and not entry.claimed and entry.due <= now:
+                    return entry
+        return None
+
+    def _finish(self, job_id: str) -> bool:
+        entry = self._entries.pop(job_id, None)
+        if entry is None:
+            return False
+        self._bytes -= entry.job.size
+        if not entry.claimed:
+            self._evictable[entry.job.priority] -= 1
+        self._done[job_id] = None
+        if len(self._done) > _REMEMBERED:
+            self._done.popitem(last=False)
+        return True
+
+    def _make_room(self, job: Job, left_out: list[Job]) -> bool:
+        """Whether the job fits, once lower ones that wait have made room for it: the lowest first, and of those the oldest."""
+        short = self._bytes + job.size - self.max_bytes
+        if short <= 0:
+            return True
+        if not any(count for priority, count in self._evictable.items() if priority < job.priority):
+            return False
+        waiting = [entry for entry in self._entries.values() if not entry.claimed and entry.job.priority < job.priority]
+        if sum(entry.job.size for entry in waiting) < short:
+            return False
+        for entry in sorted(waiting, key=lambda entry: (entry.job.priority, entry.number)):
+            if short <= 0:
+                break
+            del self._entries[entry.job.id]
+            self._bytes -= entry.job.size
+            self._evictable[entry.job.priority] -= 1
+            short -= entry.job.size
+            left_out.append(entry.job)
+        return True

@@ -1,0 +1,238 @@
+"""What every queue must do, run against each of them."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval.queues import Job, JobQueue, MemoryQueue, SqliteQueue
+from tests.support.clock import FakeClock
+from tests.support.process import environment
+
+ROOM = 10_000
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def make(request: Any, tmp_path: Path, clock: FakeClock) -> Callable[..., JobQueue]:
+    """Makes a queue with a bound; those in one file share its jobs."""
+
+    def queue(max_bytes: int = ROOM) -> JobQueue:
+        if request.param == "memory":
+            return MemoryQueue(max_bytes, clock)
+        return SqliteQueue(str(tmp_path / "queue.db"), max_bytes, clock)
+
+    return queue
+
+
+@pytest.fixture
+def queue(make: Any) -> JobQueue:
+    found: JobQueue = make()
+    return found
+
+
+def job(name: str, priority: int = 0, size: int = 744) -> Job:
+    return Job(name, b"x" * size, priority)
+
+
+def now(clock: FakeClock) -> float:
+    return clock.time_ns() / 1e9
+
+
+def claimed(queue: JobQueue, n: int = 100, lease: float = 60.0) -> list[str]:
+    return [job.id for job in queue.claim(n, lease)]
+
+
+def test_jobs_are_claimed_by_priority_then_in_order(queue: JobQueue) -> None:
+    assert queue.put_many([job("a"), job("b", 2), job("c"), job("d", 1), job("e", 2)]) == []
+    assert claimed(queue, 3) == ["b", "e", "d"]
+    assert claimed(queue) == ["a", "c"]
+    assert claimed(queue) == []
+
+
+def test_depth_and_bytes_hold_claimed_jobs_until_they_are_settled(queue: JobQueue) -> None:
+    queue.put_many([job("a"), job("b")])
+    assert (queue.depth, queue.bytes) == (2, 2_000)
+    claimed(queue)
+    assert (queue.depth, queue.bytes) == (2, 2_000)
+    queue.ack("a")
+    queue.dead("b", "http_401")
+    assert (queue.depth, queue.bytes) == (0, 0)
+    assert queue.dead_letters() == [("b", "http_401")]
+
+
+def test_what_was_put_comes_back_as_it_was(queue: JobQueue) -> None:
+    queue.put_many([Job("a", b'{"x": "\xc3\xa9"}', 3)])
+    [found] = queue.claim(1, 60.0)
+    assert (found.payload, found.priority, found.attempts) == (b'{"x": "\xc3\xa9"}', 3, 1)
+
+
+def test_an_id_is_taken_in_once_also_after_it_is_done(queue: JobQueue) -> None:
+    assert queue.put_many([job("a"), job("a")]) == []
+    assert queue.put_many([job("a")]) == []
+    assert claimed(queue) == ["a"]
+    queue.ack("a")
+    assert queue.put_many([job("a")]) == []
+    assert queue.depth == 0
+
+
+def test_a_lease_that_ends_gives_the_job_back(queue: JobQueue, clock: FakeClock) -> None:
+    queue.put_many([job("a")])
+    assert claimed(queue, lease=60.0) == ["a"]
+    clock.advance(59)
+    assert claimed(queue) == []
+    clock.advance(2)
+    [again] = queue.claim(1, 60.0)
+    assert (again.id, again.attempts) == ("a", 2)
+
+
+def test_a_job_that_is_given_back_waits_until_it_is_due(queue: JobQueue, clock: FakeClock) -> None:
+    queue.put_many([job("a")])
+    claimed(queue)
+    queue.retry_at("a", now(clock) + 10)
+    assert claimed(queue) == []
+    clock.advance(11)
+    [again] = queue.claim(1, 60.0)
+    assert again.attempts == 2
+
+
+def test_an_attempt_that_does_not_count_is_not_counted(queue: JobQueue, clock: FakeClock) -> None:
+    queue.put_many([job("a")])
+    claimed(queue)
+    queue.retry_at("a", now(clock), counted=False)
+    [again] = queue.claim(1, 60.0)
+    assert again.attempts == 1
+
+
+def test_only_a_claimed_job_is_given_back(queue: JobQueue, clock: FakeClock) -> None:
+    queue.put_many([job("a")])
+    queue.retry_at("a", now(clock) + 100)
+    queue.retry_at("unknown", now(clock))
+    assert claimed(queue) == ["a"]
+
+
+def test_what_does_not_fit_is_returned(make: Any) -> None:
+    queue = make(2_500)
+    assert [left.id for left in queue.put_many([job("a"), job("b"), job("c")])] == ["c"]
+    assert queue.bytes == 2_000
+    assert queue.put_many([job("small", size=100)]) == []
+
+
+def test_a_more_important_job_takes_the_place_of_the_least_important_oldest(make: Any) -> None:
+    queue = make(3_000)
+    queue.put_many([job("a", 1), job("b"), job("c")])
+    assert [left.id for left in queue.put_many([job("d", 2)])] == ["b"]
+    assert [left.id for left in queue.put_many([job("e", 2)])] == ["c"]
+    assert [left.id for left in queue.put_many([job("f", 1)])] == ["f"]
+    assert claimed(queue) == ["d", "e", "a"]
+
+
+def test_nothing_makes_room_for_a_job_that_cannot_fit_anyway_or_while_it_is_claimed(make: Any) -> None:
+    queue = make(2_000)
+    queue.put_many([job("a"), job("b")])
+    assert [left.id for left in queue.put_many([job("huge", 5, 5_000)])] == ["huge"]
+    assert claimed(queue) == ["a", "b"]
+    assert [left.id for left in queue.put_many([job("c", 5)])] == ["c"]
+
+
+def test_a_job_that_waits_for_its_retry_makes_room_too(make: Any, clock: FakeClock) -> None:
+    queue = make(1_000)
+    queue.put_many([job("a")])
+    claimed(queue)
+    queue.retry_at("a", now(clock) + 100)
+    assert [left.id for left in queue.put_many([job("b", 1)])] == ["a"]
+    assert claimed(queue) == ["b"]
+
+
+def test_closing_returns_what_is_lost(queue: JobQueue) -> None:
+    queue.put_many([job("a"), job("b")])
+    claimed(queue, 1)
+    lost = {left.id for left in queue.close()}
+    assert lost == ({"a", "b"} if isinstance(queue, MemoryQueue) else set())
+    assert queue.depth == 0
+    assert queue.close() == []
+
+
+def test_threads_share_a_queue_and_each_job_is_claimed_once(make: Any) -> None:
+    queue = make(10_000_000)
+    found: list[str] = []
+
+    def work() -> None:
+        while jobs := queue.claim(3, 60.0):
+            for one in jobs:
+                found.append(one.id)
+                queue.ack(one.id)
+
+    queue.put_many([job(str(i), i % 3) for i in range(300)])
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == sorted(str(i) for i in range(300))
+    assert (queue.depth, queue.bytes) == (0, 0)
+
+
+def test_any_sequence_of_calls_does_the_same_in_every_queue(tmp_path: Path, clock: FakeClock) -> None:
+    chosen = random.Random(5)
+    memory, sqlite = MemoryQueue(5_000, clock), SqliteQueue(str(tmp_path / "queue.db"), 5_000, clock)
+    out: list[str] = []
+    for i in range(600):
+        call = chosen.choice(("put", "put", "claim", "ack", "retry", "dead", "advance"))
+        if call == "put":
+            jobs = [job(f"{i}", chosen.randrange(3), chosen.randrange(1_500))]
+            assert memory.put_many(jobs) == sqlite.put_many(jobs)
+        elif call == "claim":
+            n = chosen.randrange(1, 3)
+            taken = memory.claim(n, 50.0)
+            assert taken == sqlite.claim(n, 50.0)
+            out += [one.id for one in taken]
+        elif call == "advance":
+            clock.advance(chosen.randrange(20))
+        elif out:
+            one = out.pop(chosen.randrange(len(out)))
+            at, counted = now(clock) + chosen.randrange(30), chosen.random() < 0.5
+            for queue in (memory, sqlite):
+                if call == "ack":
+                    queue.ack(one)
+                elif call == "dead":
+                    queue.dead(one, "x")
+                else:
+                    queue.retry_at(one, at, counted=counted)
+        assert (memory.depth, memory.bytes) == (sqlite.depth, sqlite.bytes), i
+    assert memory.dead_letters() == sqlite.dead_letters()
+
+
+def test_a_file_is_for_its_owner_only_and_outlives_its_queue(tmp_path: Path, clock: FakeClock) -> None:
+    file = tmp_path / "queue.db"
+    first = SqliteQueue(str(file), ROOM, clock)
+    first.put_many([job("a")])
+    assert file.stat().st_mode & 0o077 == 0
+    first.close()
+    assert claimed(SqliteQueue(str(file), ROOM, clock)) == ["a"]
+
+
+def test_what_a_killed_process_had_claimed_comes_back_after_its_lease(tmp_path: Path, clock: FakeClock) -> None:
+    script = """
+        import os, signal, sys
+        from otel_agenteval.queues import Job, SqliteQueue
+        from tests.support.clock import FakeClock
+        queue = SqliteQueue(sys.argv[1], 10_000, FakeClock())
+        queue.put_many([Job("a", b"1"), Job("b", b"2")])
+        assert queue.claim(1, 60.0)[0].id == "a"
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    file = str(tmp_path / "queue.db")
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script), file], env=environment(), check=False)
+    assert done.returncode == -9
+    queue = SqliteQueue(file, ROOM, clock)
+    assert claimed(queue) == ["b"]
+    clock.advance(61)
+    assert [(one.id, one.attempts) for one in queue.claim(1, 60.0)] == [("a", 2)]

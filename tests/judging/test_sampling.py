@@ -1,0 +1,175 @@
+"""Which turns are judged, and what a condition may say."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import otel_agenteval as oa
+from otel_agenteval.config import load_config
+from otel_agenteval.errors import ConfigError
+from otel_agenteval.sampling import Condition, Rule, position
+from otel_agenteval.score import Score
+from otel_agenteval.selection import select_conversation_metrics, select_metrics
+
+TURN = oa.Turn.from_dict({
+    "turn_id": "t", "duration_s": 31.0, "agent": "travel", "output": "Hi.", "error": None, "tool_calls": [{"name": "a", "error": "x"}, {"name": "b"}],
+    "llm_calls": [{"model": "m-1"}],
+})  # fmt: skip
+SCORES = [Score("code_latency", 31.0), Score("code_tool_success", 0.5), Score("code_cost", status="skipped")]
+METRICS = ("code_latency", "code_tool_success", "code_cost")
+
+
+def ids(n: int, seed: int = 7) -> list[str]:
+    drawn = random.Random(seed)
+    return [f"{drawn.getrandbits(128):032x}" for _ in range(n)]
+
+
+def test_the_position_is_the_hash_that_is_promised() -> None:
+    trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    digest = hashlib.sha256(f"agenteval.sampling.v1seed{trace_id}".encode()).hexdigest()
+    assert position(trace_id, "seed") == int(digest[:14], 16) / 2**56
+    assert position(trace_id, "seed") != position(trace_id)
+
+
+def test_positions_are_even_and_do_not_follow_the_bits_of_the_trace_id() -> None:
+    kept_by_a_head_sampler = [trace_id for trace_id in ids(40_000) if int(trace_id[18:], 16) < 0.1 * 2**56]
+    judged = sum(position(trace_id) < 0.05 for trace_id in kept_by_a_head_sampler)
+    n = len(kept_by_a_head_sampler)
+    assert abs(judged / n - 0.05) < 4 * math.sqrt(0.05 * 0.95 / n)
+
+
+def test_weighting_by_the_probability_recovers_the_mean_of_all_turns() -> None:
+    """200,000 turns of which errors are rare, bad, and always judged; their weighted mean is the population's."""
+    drawn = random.Random(11)
+    rule = Rule(0.05, Condition("error", (), "sample"))
+    good, bad = oa.Turn(turn_id="g"), oa.Turn(turn_id="b", error="x")
+    total = weights = weighted = squares = 0.0
+    n = 200_000
+    for trace_id in ids(n, 3):
+        failed = drawn.random() < 0.02
+        value = drawn.betavariate(2, 6) if failed else drawn.betavariate(8, 2)
+        total += value
+        probability = rule.probability(bad if failed else good, [])
+        if position(trace_id) < probability:
+            weights += 1 / probability
+            weighted += value / probability
+            squares += (1 - probability) * (value / probability) ** 2
+    mean, estimate = total / n, weighted / n
+    assert abs(estimate - mean) < 2.6 * math.sqrt(squares) / n
+    assert abs(weights / n - 1) < 0.02
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**128 - 1))
+def test_what_is_judged_at_a_lower_rate_is_judged_at_a_higher_one(a: float, b: float, trace: int) -> None:
+    place = position(f"{trace:032x}")
+    assert 0 <= place < 1
+    assert not place < min(a, b) or place < max(a, b)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("duration_s > 30", True),
+        ("duration_s > 31", False),
+        ("duration_s >= 31 and agent == 'travel'", True),
+        ('agent != "travel"', False),
+        ("error", False),
+        ("not error", True),
+        ("error == false", True),
+        ("error or score.code_tool_success < 1", True),
+        ("score.code_tool_success == 0.5", True),
+        ("score.code_cost > 0 or score.code_cost <= 0", False),
+        ("cost_usd < 1", False),
+        ("not cost_usd < 1", True),
+        ("tool_errors == 1 and tool_calls == 2", True),
+        ("model == 'm-1' and llm_calls == 1", True),
+        ("output_chars < 4", True),
+        ("error and error or not error", True),
+        ("error and (error or not error)", False),
+        ("30 < duration_s", True),
+        ("duration_s > -1", True),
+        ("input_tokens > 0 or conversation_id == 'x' or stop_kind == 'y' or close_reason == 'z' or service == 's'", False),
+        ("truncated or not complete or revision > 1 or output_tokens > 0", False),
+    ],
+)
+def test_a_condition_says_what_it_says(text: str, holds: bool) -> None:
+    assert Condition(text, METRICS, "sample").holds(TURN, SCORES) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("eror", "position 1: 'eror': unknown name; did you mean error? (known: error, complete, "),
+        ("error or score.code_latncy > 1", "position 10: 'score.code_latncy': unknown name; did you mean score.code_latency?"),
+        ("error and", "position 10: 'the end': a name, a number or a text is expected"),
+        ("error error", "position 7: 'error': and, or, or the end is expected"),
+        ("(error", "position 7: 'the end': and, or, or ) is expected"),
+        ("error)", "position 6: ')': and, or, or the end is expected"),
+        ("duration_s > 'x'", "position 14: \"'x'\": a number is expected, to compare with duration_s"),
+        ("agent > 5", "position 9: '5': a text is expected, to compare with agent"),
+        ("duration_s > ; drop", "position 14: ';' is not allowed"),
+        ("__import__('os')", "position 1: '__import__': unknown name"),
+        ("agent == 'open", 'position 10: "\'" is not allowed'),
+        ("> 5", "position 1: '>': a name, a number or a text is expected"),
+        ("not " * 60 + "error", "nested deeper than 50"),
+        ("(" * 2000 + "error", "nested deeper than 50"),
+    ],
+)
+def test_a_condition_that_cannot_be_read_names_the_position(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Condition(text, METRICS, "metrics[0].sample")
+    assert str(caught.value).startswith("metrics[0].sample: ")
+    assert message in str(caught.value)
+
+
+@given(st.text(alphabet="eror and()<>='\"5.not_score\n;", max_size=40))
+def test_any_text_is_a_condition_or_an_error_of_configuration(text: str) -> None:
+    try:
+        condition = Condition(text, METRICS, "sample")
+    except ConfigError:
+        return
+    assert condition.holds(TURN, SCORES) in (True, False)
+
+
+def entry(name: str, **sample: Any) -> dict[str, Any]:
+    return {name: {}, "sample": sample}
+
+
+def test_the_configuration_gives_metrics_their_rules() -> None:
+    given = {
+        "metrics": [entry("llm_relevance", rate=0.05, always_if="score.code_latency > 5"), "llm_faithfulness"],
+        "inline": {"metrics": ["code_latency"]},
+    }
+    _, sampled, every = select_metrics(load_config(given, {}))
+    assert sampled.sample.rate == 0.05
+    assert sampled.sample.probability(TURN, SCORES) == 1.0
+    assert sampled.sample.probability(TURN, []) == 0.05
+    assert every.sample is None
+
+
+@pytest.mark.parametrize(
+    ("where", "given", "message"),
+    [
+        ("metrics", entry("code_latency", rate=0.5), "metrics[0].sample: code_latency is evaluated on every turn"),
+        ("metrics", entry("llm_relevance", rate=0.5, always_if="eror"), "metrics[0].sample.always_if: position 1: 'eror'"),
+        ("metrics", entry("llm_relevance", rate=0.5, always_if="score.llm_relevance > 0"), "unknown name"),
+        (
+            "conversation",
+            entry("llm_relevance", rate=0.5, always_if="score.code_latency > 0"),
+            "conversation.metrics[0].sample.always_if",
+        ),
+    ],
+)
+def test_a_rule_that_is_wrong_is_refused_with_its_path(where: str, given: Any, message: str) -> None:
+    config = load_config({"metrics": [given]} if where == "metrics" else {"conversation": {"metrics": [given]}}, {})
+    select = select_metrics if where == "metrics" else select_conversation_metrics
+    with pytest.raises(ConfigError) as caught:
+        select(config)
+    assert message in str(caught.value)
