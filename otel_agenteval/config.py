@@ -306,7 +306,9 @@ class MetricEntry(_Section):
             raise ValueError("a metric's name, or {name: {parameters}, policy: gate | trend, when: {…}, sample: {…}}, is")  # noqa: TRY004 - pydantic reads it
         names = [key for key in value if key not in _BESIDE_A_METRIC]
         if len(names) != 1:
-            raise ValueError(f"exactly one metric beside policy, when and sample is (here: {', '.join(map(str, names)) or 'none'})")
+            raise ValueError(
+                f"exactly one metric beside policy, when and sample is (here: {', '.join(map(str, names)) or 'none'})"
+            )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):
             raise ValueError(f"a mapping of parameters of {names[0]} is")

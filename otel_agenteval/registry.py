@@ -525,7 +525,9 @@ class BoundMetric:
     def _failed(self, error: Exception) -> Score:
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # The message of a foreign exception can quote content: only our own texts go into the explanation.
-        explanation = str(error) if isinstance(error, (MetricError, ConfigError, JudgeError)) else f"{self.name} raised {error_type}"
+        explanation = (
+            str(error) if isinstance(error, (MetricError, ConfigError, JudgeError)) else f"{self.name} raised {error_type}"
+        )
         return Score.of(self._facts, None, None, "error", None, explanation, None, None, error_type)
 
     def __repr__(self) -> str:

@@ -514,12 +514,18 @@ def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: An
         (3, "metrics[0]: 3 is not allowed; a metric's name, or"),
         ({}, "exactly one metric beside policy, when and sample is (here: none)"),
         ({"policy": "gate"}, "exactly one metric beside policy, when and sample is (here: none)"),
-        ({"code_latency": {}, "polcy": "gate"}, "exactly one metric beside policy, when and sample is (here: code_latency, polcy)"),
+        (
+            {"code_latency": {}, "polcy": "gate"},
+            "exactly one metric beside policy, when and sample is (here: code_latency, polcy)",
+        ),
         ({"code_latency": 5}, "a mapping of parameters of code_latency is"),
         ({"code_latency": {}, "policy": "must"}, "metrics[0].policy: 'must' is not allowed; gate or trend is"),
         ({"llm_relevance": {}, "sample": {"rate": 2}}, "metrics[0].sample.rate: 2 is not allowed; a share from 0 to 1 is"),
         ({"llm_relevance": {}, "sample": {"always_if": "error"}}, "a mapping with a rate (1 is every turn) is"),
-        ({"llm_relevance": {}, "sample": {"rate": 1, "alway": ""}}, "metrics[0].sample.alway: unknown key; did you mean 'always_if'?"),
+        (
+            {"llm_relevance": {}, "sample": {"rate": 1, "alway": ""}},
+            "metrics[0].sample.alway: unknown key; did you mean 'always_if'?",
+        ),
     ],
 )
 def test_a_metric_entry_of_another_form_is_refused(entry: Any, expected: str) -> None:

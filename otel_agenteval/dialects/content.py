@@ -199,7 +199,11 @@ def _add_call(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> N
             out.truncated |= found.truncated
             return
     values = [*(args if isinstance(args, (list, tuple)) else ()), *(kwargs.values() if isinstance(kwargs, Mapping) else ())]
-    talks = [value for value in values if isinstance(value, list) and value and isinstance(value[-1], Mapping) and _looks_like_message(value[-1])]
+    talks = [
+        value
+        for value in values
+        if isinstance(value, list) and value and isinstance(value[-1], Mapping) and _looks_like_message(value[-1])
+    ]
     texts = [value for value in values if isinstance(value, str)]
     said: Any = next((talk for talk in talks if talk[-1].get("role") not in ("assistant", "ai")), None)
     if said is None:
@@ -283,7 +287,11 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         _read_tool_calls(value, message)
         if message.role == "tool" and not message.tool_results:
             extra = value.get("additional_kwargs")
-            call_id = value.get("tool_call_id") or value.get("id") or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
+            call_id = (
+                value.get("tool_call_id")
+                or value.get("id")
+                or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
+            )
             message.tool_results = [
                 ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
             ]
@@ -459,7 +467,14 @@ def _server_tool_call(part: Mapping[str, Any], message: Message) -> None:
 
 
 def _reasoning(part: Mapping[str, Any], message: Message) -> None:
-    text = part.get("content") or part.get("thinking") or part.get("text") or part.get("summary") or part.get("reasoningContent") or part.get("reasoning_text")
+    text = (
+        part.get("content")
+        or part.get("thinking")
+        or part.get("text")
+        or part.get("summary")
+        or part.get("reasoningContent")
+        or part.get("reasoning_text")
+    )
     if isinstance(text, Mapping):
         text = text.get("reasoningText", text)
         text = text.get("text") if isinstance(text, Mapping) else text

@@ -51,7 +51,27 @@ class Dialect(Protocol):
         """Fill what this dialect says and nobody said before."""
 
 
-DIALECTS: tuple[Dialect, ...] = (crewai, llama_index, dspy, haystack, vercel, openinference, smolagents, langfuse, mlflow, logfire, logfire_agents, mcp, claude_code, otel_genai, openllmetry, pydantic_ai, agent_framework, adk, semantic_kernel)
+DIALECTS: tuple[Dialect, ...] = (
+    crewai,
+    llama_index,
+    dspy,
+    haystack,
+    vercel,
+    openinference,
+    smolagents,
+    langfuse,
+    mlflow,
+    logfire,
+    logfire_agents,
+    mcp,
+    claude_code,
+    otel_genai,
+    openllmetry,
+    pydantic_ai,
+    agent_framework,
+    adk,
+    semantic_kernel,
+)
 """In the order in which they are asked: the first one's word counts."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
