@@ -154,7 +154,7 @@ def _eval(args: argparse.Namespace) -> int:
     reading, run = Reading(_progress()), Run()
     with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
         for turn in load_turns(args.files, reading=reading):
-            scores = evaluate(turn, metrics, references, judge=judge, embedder=embedder)
+            scores = evaluate(turn, metrics, references, judge=judge, embedder=embedder, redact=config.privacy.redact)
             about = About.of(turn)  # now that it has its case
             scored = []
             for score in scores:

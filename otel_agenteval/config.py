@@ -316,6 +316,12 @@ class MetricEntry(_Section):
         return {"name": str(names[0]), "params": dict(params or {}), **rest}
 
 
+def _kinds(value: Any) -> Any:
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    raise ValueError("a list of email, phone, card, ssn and secret is")
+
+
 def _accepted(value: Any) -> Any:
     """A list of attributes, each one a reference of its last part's name, or ``{attribute: reference}``."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
@@ -388,6 +394,18 @@ class PrometheusOptions(_Section):
         if (self.registry is None) == (self.port is None):
             raise ValueError("{registry: default}, {port: N} or null is")
         return self
+
+
+class PrivacyOptions(_Section):
+    """What is taken out of a turn before its content leaves the process, to a judge, an embedder or the file of a queue."""
+
+    redact: Annotated[tuple[Literal["email", "phone", "card", "ssn", "secret"], ...], BeforeValidator(_kinds)] = (
+        "email",
+        "phone",
+        "card",
+        "secret",
+    )
+    """Kinds of personal data and secrets that are replaced by their names in brackets; scores that are computed here see everything."""
 
 
 class OutletOptions(_Section):
@@ -501,6 +519,8 @@ class Config(_Section):
     """The model that ``llm_`` metrics ask."""
     embedder: EmbedderOptions = EmbedderOptions()
     """The server that ``embed_`` metrics ask for vectors."""
+    privacy: PrivacyOptions = PrivacyOptions()
+    """What is taken out before content leaves."""
     outlets: OutletOptions = OutletOptions()
     """Where scores leave."""
     queue: QueueOptions = QueueOptions()

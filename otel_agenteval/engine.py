@@ -153,6 +153,7 @@ class Engine:
             threads=wanted.max_concurrency,
             lease=wanted.queue.lease,
             seed=wanted.seed or "",
+            redact=self.config.privacy.redact,
             clock=clock,
         )
 

@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from .errors import JudgeError
 from .judge import Account, recording
 from .model import Turn
 from .names import BUDGET_CALLS, BUDGET_REMAINING, JUDGE_REQUESTS, JUDGE_SPENT, QUEUE_CAPACITY, QUEUE_SIZE, RESULTS
+from .privacy import redacted
 from .queues import Job, JobQueue
 from .references import applies, tell_sources
 from .registry import Asks, BoundMetric, Embeds
@@ -168,6 +169,7 @@ class Judging:
         threads: jobs at once.
         lease: seconds that a job may take.
         seed: of the sampling.
+        redact: what is taken out of a turn before it becomes a job.
         clock: dates retries.
     """
 
@@ -186,8 +188,10 @@ class Judging:
         threads: int,
         lease: float,
         seed: str,
+        redact: Collection[str],
         clock: Clock,
     ) -> None:
+        self._redact = redact
         self._metrics = {False: list(metrics), True: list(conversation_metrics)}
         self._by_key = {_key(whole, metric): metric for whole, some in self._metrics.items() for metric in some}
         self._make_models = models
@@ -246,7 +250,7 @@ class Judging:
                     said.append(_rendered(scored, score, Judged(metric.metric.kind, probability)))
                     self._tell(scored.turn.turn_id, metric.name, _fate(score))
                 elif score.detail.get("reason") in _ABSENT and self._models.can_ask(metric):
-                    body = body or _written(scored.turn)
+                    body = body or self._written(scored.turn)
                     jobs.append(self._job(metric, scored, score, probability, body))
                 else:
                     scored.scores = [*scored.scores, score]
@@ -254,6 +258,10 @@ class Judging:
         except Exception as error:
             self._failed("judging", error)
         return said
+
+    def _written(self, turn: Turn) -> bytes:
+        """The turn as it leaves for a queue and a judge."""
+        return jsonio.dumps(redacted(turn.to_dict(), self._redact) if self._redact else turn.to_dict()).encode()
 
     def _job(self, metric: BoundMetric, scored: ScoredTurn, score: Score, probability: float, body: bytes) -> Job:
         root, turn = scored.root, scored.turn
@@ -481,10 +489,6 @@ class Judging:
 
 def _key(conversation: bool, metric: BoundMetric) -> str:
     return f"{'conversation' if conversation else 'turn'} {metric.name} {metric.signature_hash} {metric.metric.version}"
-
-
-def _written(turn: Turn) -> bytes:
-    return jsonio.dumps(turn.to_dict()).encode()
 
 
 def _head_of(job: Job) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from . import jsonio
 from .config import Config, Selector
 from .errors import ConfigError
 from .model import Turn
+from .privacy import redacted_turn
 from .registry import Asks, BoundMetric, Embeds, require
 from .score import Score
 
@@ -106,13 +107,18 @@ def evaluate(
     *,
     judge: Asks | None = None,
     embedder: Embeds | None = None,
+    redact: Collection[str] = (),
 ) -> list[Score]:
-    """Score a turn that stands alone: with its references, by the metrics that are for it."""
+    """Score a turn that stands alone: with its references, by the metrics that are for it.
+
+    ``redact`` is what is taken out of the turn for those that ask a judge or embedder.
+    """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     scores = []
     for metric in metrics:
         if applies(metric.when, turn):
-            score = metric.evaluate(turn, judge=judge, embedder=embedder)
+            seen = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
+            score = metric.evaluate(seen, judge=judge, embedder=embedder)
             tell_sources(metric, score, sources)
             scores.append(score)
     return scores

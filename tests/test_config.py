@@ -105,6 +105,8 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ),
         ("references.accept_from", {"app.answer": "ground_truth"}, {"app.answer": "ground_truth"}),
         ("references.dataset", "cases.jsonl", "cases.jsonl"),
+        ("privacy.redact", ["email", "ssn"], ("email", "ssn")),
+        ("privacy.redact", [], ()),
         *[
             (f"{section}.{option}", written, meant)
             for section in ("judge", "embedder")
@@ -202,6 +204,7 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("references.accept_from", "everything", "a list of span attributes"),
         ("references.accept_from", {"app.answer": 5}, "a mapping of them to reference names"),
         ("references.dataset", 5, "the path of a file"),
+        ("privacy.redact", "email", "a list of email"),
         *[
             (f"{section}.{option}", value, allowed)
             for section in ("judge", "embedder")

@@ -20,7 +20,7 @@ LAYERS: dict[str, int] = {
         "config telemetry",
         "model score",
         "registry",
-        "metrics sampling selection references",
+        "metrics sampling selection references privacy",
         "spans dialects turns",
         "judge queues budget",
         "emit judging",

@@ -107,6 +107,12 @@ def find_secrets(text: str) -> Iterator[dict[str, Any]]:
 
     Only the first :data:`SCAN_LIMIT` characters are read.
     """
+    for type_, start, end in secret_spans(text):
+        yield {"type": type_, "masked": f"{text[start : start + 4]}…({end - start})", "position": start}
+
+
+def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
+    """As :func:`find_secrets`: the format of each secret, and where it begins and ends."""
     text = text[:SCAN_LIMIT]
     if _LONG_WORD not in text.encode("ascii", "replace").translate(_WORDS) and not ("://" in text and "@" in text):
         return
@@ -118,7 +124,7 @@ def find_secrets(text: str) -> Iterator[dict[str, Any]]:
                 if _is_placeholder(form.type, found.group()) or any(a < end and start < b for a, b in taken):
                     continue
                 taken.append((start, end))
-                yield {"type": form.type, "masked": f"{text[start : start + 4]}…({end - start})", "position": start}
+                yield form.type, start, end
 
 
 def _is_placeholder(type_: str, secret: str) -> bool:
