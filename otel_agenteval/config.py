@@ -24,9 +24,8 @@ from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
-from . import yamlio
 from .errors import ConfigError, nearest
-from .yamlio import KeyPath, dotted
+from .keypath import KeyPath, dotted
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
@@ -600,6 +599,8 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    from . import yamlio  # only who has a file or asks for one pays for it
+
     data, lines = yamlio.load(text, str(file), env)
     if data is None:
         return {}, {}
@@ -657,7 +658,11 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 def _from_text(text: str, variable: str, env: Mapping[str, str]) -> Any:
     if text == "null":
         return None
-    return yamlio.load(text, variable, env, lines=False)[0] if text[0] in "[{" else text
+    if text[0] not in "[{":
+        return text
+    from . import yamlio
+
+    return yamlio.load(text, variable, env, lines=False)[0]
 
 
 def _variable(path: tuple[str, ...]) -> str:
@@ -749,6 +754,8 @@ _URL_SECRET = re.compile(r"([?&](?:api_?key|key|token|password|secret|sig)=)[^&#
 
 def effective_yaml(config: Config) -> str:
     """The configuration as YAML with all defaults; secrets, and passwords in URLs, are shown as ``****``."""
+    from . import yamlio  # only who has a file or asks for one pays for it
+
     return yamlio.dump(_masked(config.to_dict()))
 
 

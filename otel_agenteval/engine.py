@@ -14,26 +14,22 @@ import uuid
 import weakref
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry._logs import get_logger_provider
 from opentelemetry.metrics import get_meter_provider
 
 from . import __version__, names
-from .budget import Budget
 from .clock import SYSTEM_CLOCK, Clock
 from .config import Config
 from .dialects.reader import role_in, role_of
-from .emit.base import LateOutlet, Outlet
+from .emit.base import LateOutlet, Outlet, Verdict
 from .emit.jsonl import JsonLinesOutlet
 from .emit.log_events import LogEventOutlet, usable
 from .emit.otlp_metrics import OtlpMetricsOutlet
 from .emit.prometheus import PrometheusOutlet
 from .emit.span_events import SpanEventOutlet
-from .judge import embedder_from, judge_from
-from .judging import SCORE_BYTES, Judging, Models
 from .pipeline import ConversationMetrics, Pipeline
-from .queues import JobQueue, MemoryQueue, SqliteQueue
 from .references import ReferenceSources
 from .registry import BoundMetric
 from .selection import select_conversation_metrics, select_metrics
@@ -44,6 +40,9 @@ from .turns.assembler import Assembler, Closed, Limits
 from .turns.conversations import Conversations, Ended
 from .turns.roots import Group
 from .worker import Worker
+
+if TYPE_CHECKING:
+    from .judging import Judging
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -139,27 +138,12 @@ class Engine:
         os.register_at_fork(after_in_child=lambda: _in_child(this))
 
     def _judging(self, metrics: list[BoundMetric], of_conversations: list[BoundMetric], clock: Clock) -> Judging:
-        wanted = self.config.judge
-        return Judging(
-            metrics,
-            of_conversations,
-            lambda: Models(judge_from(self.config), embedder_from(self.config)),
-            self._queue(clock),
-            Budget(wanted.budget.usd_per_hour, wanted.budget.calls_per_hour, clock),
-            self.telemetry,
-            lambda verdict: self.worker.put(verdict, SCORE_BYTES),
-            self.failed,
-            attempts=wanted.attempts,
-            threads=wanted.max_concurrency,
-            lease=wanted.queue.lease,
-            seed=wanted.seed or "",
-            redact=self.config.privacy.redact,
-            clock=clock,
-        )
+        from .judging import judging_from  # only who judges pays for queues, providers and budgets
 
-    def _queue(self, clock: Clock) -> JobQueue:
-        wanted = self.config.judge.queue
-        return MemoryQueue(wanted.max_bytes, clock) if wanted.path is None else SqliteQueue(wanted.path, wanted.max_bytes, clock)
+        def put(verdict: Verdict, size: int) -> bool:
+            return self.worker.put(verdict, size)
+
+        return judging_from(self.config, metrics, of_conversations, self.telemetry, put, self.failed, clock)
 
     def _conversations(self, metrics: list[BoundMetric], clock: Clock) -> ConversationMetrics:
         wanted = self.config.conversation

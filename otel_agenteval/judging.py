@@ -20,13 +20,14 @@ from opentelemetry.trace import TraceState
 from . import jsonio
 from .budget import Budget
 from .clock import Clock
-from .emit.base import Judged, Root, ScoredTurn
+from .config import Config
+from .emit.base import Judged, Root, ScoredTurn, Verdict
 from .errors import JudgeError
-from .judge import Account, recording
+from .judge import Account, embedder_from, judge_from, recording
 from .model import Turn
 from .names import BUDGET_CALLS, BUDGET_REMAINING, JUDGE_REQUESTS, JUDGE_SPENT, QUEUE_CAPACITY, QUEUE_SIZE, RESULTS
 from .privacy import redacted
-from .queues import Job, JobQueue
+from .queues import Job, JobQueue, MemoryQueue, SqliteQueue
 from .references import applies, tell_sources
 from .registry import Asks, BoundMetric, Embeds
 from .sampling import EVERY_TURN, position
@@ -60,15 +61,6 @@ class Models:
     def can_ask(self, metric: BoundMetric) -> bool:
         """Whether there is somebody for this metric."""
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A judged score on its way to the worker."""
-
-    scored: ScoredTurn
-    settle: Callable[[], None]
-    """To be called once it was sent out."""
 
 
 class OverBudget(Exception):
@@ -521,3 +513,33 @@ def _is_transient(error_type: str | None) -> bool:
 def _pause(attempts: int) -> float:
     longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** max(0, attempts - 1))
     return longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+
+
+def judging_from(
+    config: Config,
+    metrics: Sequence[BoundMetric],
+    conversation_metrics: Sequence[BoundMetric],
+    telemetry: Telemetry,
+    put: Callable[[Verdict, int], bool],
+    failed: Callable[[str, BaseException], None],
+    clock: Clock,
+) -> Judging:
+    """What a configuration asks for. ``put`` hands a score of so many bytes to the worker."""
+    wanted = config.judge
+    queue = wanted.queue
+    return Judging(
+        metrics,
+        conversation_metrics,
+        lambda: Models(judge_from(config), embedder_from(config)),
+        MemoryQueue(queue.max_bytes, clock) if queue.path is None else SqliteQueue(queue.path, queue.max_bytes, clock),
+        Budget(wanted.budget.usd_per_hour, wanted.budget.calls_per_hour, clock),
+        telemetry,
+        lambda verdict: put(verdict, SCORE_BYTES),
+        failed,
+        attempts=wanted.attempts,
+        threads=wanted.max_concurrency,
+        lease=queue.lease,
+        seed=wanted.seed or "",
+        redact=config.privacy.redact,
+        clock=clock,
+    )

@@ -17,13 +17,12 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .dialects.reader import role_in
 from .emit.accounting import account
-from .emit.base import Outlet, Root, ScoredTurn
+from .emit.base import Outlet, Root, ScoredTurn, Verdict
 from .emit.span_events import SpanEventOutlet
-from .judging import Judging, Verdict
 from .model import Turn
 from .names import METRIC_DURATION, SCOPE
 from .references import ReferenceSources, applies, tell_sources
@@ -37,6 +36,9 @@ from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
 from .turns.conversations import Conversations, Ended
 from .turns.past import Earlier, PastTurns
 from .turns.roots import Group, split
+
+if TYPE_CHECKING:
+    from .judging import Judging
 
 _log = logging.getLogger("otel_agenteval")
 

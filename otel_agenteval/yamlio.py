@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from .errors import ConfigError
+from .keypath import KeyPath, dotted
 
-KeyPath = tuple[str | int, ...]
 """Where a value stands: ``("metrics", 2, "code_latency")``."""
 
 _CORE_TYPES = (
@@ -84,11 +84,6 @@ def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) 
 def dump(value: Any) -> str:
     """YAML text that :func:`load` (and any YAML 1.1 reader) reads as the same; unknown objects become their ``str``."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
-
-
-def dotted(path: KeyPath) -> str:
-    """``metrics[2].code_latency``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 class _Reader:

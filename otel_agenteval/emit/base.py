@@ -68,6 +68,15 @@ class ScoredTurn:
     """Of a score that a judge made after the turn was counted: how."""
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judged score on its way to the worker."""
+
+    scored: ScoredTurn
+    settle: Callable[[], None]
+    """To be called once it was sent out."""
+
+
 class Outlet(Protocol):
     """A place that scores leave through."""
 
