@@ -21,6 +21,6 @@ def test_importing_brings_in_no_other_package_and_starts_no_thread(module: str) 
 
 
 def test_the_program_above_would_see_a_heavy_package() -> None:
-    program = "import sys, otel_agenteval.config; print(*sys.modules)"
+    program = "import sys, otel_agenteval.yamlio, otel_agenteval.config; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert {"pydantic", "yaml"} <= set(done.stdout.split())
