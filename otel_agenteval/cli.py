@@ -319,7 +319,7 @@ def _described(metric: Metric) -> dict[str, Any]:
     return {
         "name": metric.name, "kind": metric.kind, "family": metric.family, "type": metric.type, "unit": metric.unit,
         "direction": metric.direction, "threshold": metric.threshold, "version": metric.version, "needs": list(metric.needs),
-        "parameters": parameters, "aliases": list(metric.aliases), "inline": metric.inline, "extra": metric.extra, "summary": metric.summary,
+        "parameters": parameters, "aliases": list(metric.aliases), "inline": metric.inline, "heavy": metric.heavy, "extra": metric.extra, "summary": metric.summary,
         "doc": metric.doc,
     }  # fmt: skip
 
@@ -355,6 +355,8 @@ def _explain(args: argparse.Namespace) -> int:
     print(f"\nValue:       {value_of(metric)}")
     print(f"Needs:       {', '.join(metric.needs) or 'nothing'}")
     print(f"Default:     {'in the inline pack' if metric.inline else 'off; configure it under metrics'}")
+    if metric.heavy:
+        print("Heavy:       runs on the worker alone, so it has no span event")
     if metric.extra:
         print(f"Extra:       pip install 'otel-agenteval[{metric.extra}]'")
     for p in metric.parameters.values():

@@ -153,7 +153,10 @@ class Pipeline:
         now: Callable[[], float] = time.monotonic,
         judging: Judging | None = None,
     ) -> None:
-        self.metrics = list(metrics)
+        self.metrics = [metric for metric in metrics if not metric.metric.heavy]
+        """Evaluated when a turn closes, also where an exporter or the agent waits for it."""
+        self.heavy = [metric for metric in metrics if metric.metric.heavy]
+        """Evaluated after them, on the worker alone."""
         self.outlets = list(outlets)
         self.span_events = span_events
         self._telemetry = telemetry
@@ -180,7 +183,7 @@ class Pipeline:
     def warm_up(self) -> None:
         """Evaluate a made-up turn, so that the first real one does not pay for imports and first compilations."""
         turn = Turn.from_dict(_WARM_UP)
-        for metric in self.metrics:
+        for metric in (*self.metrics, *self.heavy):
             metric.evaluate(turn)
 
     # --- on the agent's thread, while the root is ending
@@ -217,8 +220,8 @@ class Pipeline:
                 self.span_events.while_ending(span, scored.scores, group.root.end_ns)
             else:
                 self.span_events.after_end(span, scored.scores, group.root.end_ns)
-            if (
-                not pending and self.kept is None and self._conversations is None and self._judging is None
+            if not (
+                pending or self.heavy or self.kept is not None or self._conversations or self._judging
             ):  # else what waits for the worker would hold the content of every turn
                 scored.turn = scored.turn.without_content()
                 scored.size = _SIZE_WITHOUT_CONTENT
@@ -277,6 +280,10 @@ class Pipeline:
                     scored, _ = self._score(group, None)
                     self.span_events.root_already_ended(scored.scores)
                     done.append(scored)
+        for scored in done if self.heavy else ():
+            more, _, seconds = self._evaluate(scored.turn, self.heavy, None, scored.sources)
+            scored.scores = [*scored.scores, *more]
+            scored.seconds += seconds
         self.emit([*done, *self._judge(done), *(verdict.scored for verdict in verdicts)])
         for verdict in verdicts:
             verdict.settle()

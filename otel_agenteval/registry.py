@@ -171,6 +171,8 @@ class Metric:
     """Whether the default inline pack has it."""
     extra: str | None
     """The optional extra that it needs."""
+    heavy: bool
+    """Whether it is left out where somebody waits, and runs on the worker."""
     combines: bool
     """Whether it is computed over other scores (:meth:`BoundMetric.combine`)."""
     parameters: Mapping[str, Parameter]
@@ -209,6 +211,7 @@ def metric(
     spellings: Mapping[str, str] | None = None,
     inline: bool = False,
     extra: str | None = None,
+    heavy: bool = False,
     combines: bool = False,
     family: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -227,6 +230,7 @@ def metric(
         spellings: other spellings of parameters, ``{theirs: ours}``.
         inline: whether the default inline pack has it (reference-free, cheap, and meaningful on any answer).
         extra: the optional extra that it needs (``[text]`` …).
+        heavy: whether one evaluation can take milliseconds or more: then it never runs while an exporter waits for span events.
         combines: whether it takes a list of scores instead of a turn.
         family: the family's name; default the module's, which is right unless a family is spread over several modules.
     """
@@ -251,7 +255,7 @@ def metric(
             name=name, fn=fn, kind=cast("Kind", kind), family=family or fn.__module__.rsplit(".", 1)[-1], unit=unit,
             direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
             aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
-            spellings=dict(spellings or {}), inline=inline, extra=extra, combines=combines,
+            spellings=dict(spellings or {}), inline=inline, extra=extra, heavy=heavy, combines=combines,
             parameters=_parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), doc=inspect.getdoc(fn) or "",
         )  # fmt: skip
         _METRICS[name] = built

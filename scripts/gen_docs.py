@@ -64,6 +64,8 @@ def metric_pages() -> Iterator[tuple[str, str]]:
 def _table_of(metric: Metric) -> str:
     rows = [("value", value_of(metric)), ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing")]
     rows.append(("default pack", "yes" if metric.inline else "no"))
+    if metric.heavy:
+        rows.append(("heavy", "runs on the worker alone, so it has no span event"))
     if metric.extra:
         rows.append(("extra", f"`[{metric.extra}]`"))
     for p in metric.parameters.values():

@@ -42,6 +42,7 @@ def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
 @metric(
     extra="audio",
     aliases=("agentunit:audio_transcription_quality", "agentunit:AudioTranscriptionMetric"),
+    heavy=True,
 )
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
     """How well a transcript matches what was said: 1 less its word error rate, at least 0.

@@ -26,7 +26,7 @@ OUTPUT_CHARS = 1 << 20
 Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:code-language",))
+@metric(needs=("output",), boolean=True, aliases=("trusys:code-language",), heavy=True)
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
     """Whether all code in the output is in one language.
 
@@ -55,7 +55,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
     return Result(bool(found) and all(one == language for one in found), detail={"languages": found})
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:contains-code-language",))
+@metric(needs=("output",), boolean=True, aliases=("trusys:contains-code-language",), heavy=True)
 def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
     """Whether any code in the output is in a language.
 
@@ -82,7 +82,7 @@ def _only_python(name: str) -> str:
     return "python"
 
 
-@metric(needs=("output",), boolean=True, extra="code", aliases=("trusys:code-execution",))
+@metric(needs=("output",), boolean=True, extra="code", aliases=("trusys:code-execution",), heavy=True)
 def code_code_execution(
     turn: Turn,
     *,

@@ -40,7 +40,8 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
 
 
 @multi_agent_metric(
-    aliases=("agentunit:network_fault_tolerance", "agentunit:NetworkFaultToleranceMetric", "agentunit:NetworkMetrics")
+    aliases=("agentunit:network_fault_tolerance", "agentunit:NetworkFaultToleranceMetric", "agentunit:NetworkMetrics"),
+    heavy=True,
 )
 def code_network_fault_tolerance(turn: Turn) -> Result:
     """How well the network of agents could do without one of them: many connections, few bottlenecks.
@@ -100,7 +101,7 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
     return _measured(graph, lambda: measure(graph)) if interactions and len(graph) else skip("missing:interactions")
 
 
-@multi_agent_metric(direction="neutral", aliases=("agentunit:centralization",))
+@multi_agent_metric(direction="neutral", aliases=("agentunit:centralization",), heavy=True)
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """How much the network is a star: 1 when one agent writes to all others and no other agent writes to anybody.
 
@@ -119,7 +120,7 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
     return _of_three_or_more(turn, lambda graph: graph.centralization(as_seed=mode == "seed"))
 
 
-@multi_agent_metric(unit="{item}", direction="neutral", aliases=("agentunit:avg_path_length",))
+@multi_agent_metric(unit="{item}", direction="neutral", aliases=("agentunit:avg_path_length",), heavy=True)
 def code_avg_path_length(turn: Turn) -> Result:
     """Over how many messages, on average, one agent reaches another, along the directed edges and by the shortest way.
 
@@ -134,7 +135,7 @@ def code_avg_path_length(turn: Turn) -> Result:
     return _measured(graph, graph.mean_distance)
 
 
-@multi_agent_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",))
+@multi_agent_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), heavy=True)
 def code_clustering_coefficient(turn: Turn) -> Result:
     """How often two agents that the same agent writes to also write to each other.
 
@@ -155,7 +156,11 @@ def _hubs(graph: AgentGraph, share: float) -> list[str]:
 
 
 @multi_agent_metric(
-    unit="{item}", direction="neutral", spellings={"threshold": "share_of_highest"}, aliases=("agentunit:hub_agents",)
+    unit="{item}",
+    direction="neutral",
+    spellings={"threshold": "share_of_highest"},
+    aliases=("agentunit:hub_agents",),
+    heavy=True,
 )
 def code_hub_agents(turn: Turn, *, share_of_highest: Share = _HUB_SHARE) -> Result:
     """Number of agents that write to about as many others as the one that writes to most.
@@ -186,7 +191,7 @@ def _bottlenecks(graph: AgentGraph, mode: str) -> list[str]:
     return graph.near_the_top(graph.betweenness() if mode == "betweenness" else graph.throughput(), _BOTTLENECK_SHARE)
 
 
-@multi_agent_metric(unit="{item}", direction="down", aliases=("agentunit:bottleneck_agents",))
+@multi_agent_metric(unit="{item}", direction="down", aliases=("agentunit:bottleneck_agents",), heavy=True)
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of agents that much of the communication has to pass through.
 

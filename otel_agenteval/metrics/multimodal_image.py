@@ -66,6 +66,7 @@ def _referenced(text: str, present: set[str], word_boundaries: bool) -> list[str
 @metric(
     needs=("output",),
     aliases=("agentunit:multimodal_coherence", "agentunit:MultimodalCoherenceMetric"),
+    heavy=True,
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
     """How far the answer speaks of everything that the user gave, and how well it joins it together.

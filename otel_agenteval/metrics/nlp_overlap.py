@@ -92,6 +92,7 @@ def _best(values: Sequence[float]) -> int:
         "hpd:BleuEvaluator": {"tokenizer": "ms", "smoothing": "method4"},
     },
     spellings=_SPELLINGS,
+    heavy=True,
 )
 def code_bleu(
     turn: Turn,
@@ -180,7 +181,7 @@ def _epsilon(candidate: Sequence[str], references: Sequence[Sequence[str]], max_
     return math.exp(sum(map(math.log, precisions)) / len(precisions)), precisions
 
 
-@metric(needs=("output",), threshold=0.5, aliases=("hpd:GleuEvaluator",), spellings=_SPELLINGS)
+@metric(needs=("output",), threshold=0.5, aliases=("hpd:GleuEvaluator",), spellings=_SPELLINGS, heavy=True)
 def code_gleu(
     turn: Turn,
     *,
@@ -237,6 +238,7 @@ def _runs(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gram]:
     threshold=0.5,
     aliases=("hpd:TextF1Evaluator",),
     spellings={"reference": "ground_truth", "references": "ground_truth"},
+    heavy=True,
 )
 def code_text_f1(turn: Turn, *, ground_truth: Texts | None = None, tokenizer: Tokenizer = "ms") -> Result:
     """F1 of the words that the output and the ground truth have in common, in any order.
@@ -329,7 +331,7 @@ def _rouge(turn: Turn, reference: Texts | None, tokenizer: Tokenizer, measure: M
     return Result(values[index], detail={**matches[index]._asdict(), "reference_index": index})
 
 
-@metric(needs=("output",), aliases=("hpd:RougeEvaluator",), spellings=_SPELLINGS_OF_ONE)
+@metric(needs=("output",), aliases=("hpd:RougeEvaluator",), spellings=_SPELLINGS_OF_ONE, heavy=True)
 def code_rouge(
     turn: Turn,
     *,
@@ -365,7 +367,7 @@ def code_rouge(
     return found
 
 
-@metric(needs=("output",), threshold=0.75, aliases=("trusys:rouge-n",), spellings=_SPELLINGS_OF_ONE)
+@metric(needs=("output",), threshold=0.75, aliases=("trusys:rouge-n",), spellings=_SPELLINGS_OF_ONE, heavy=True)
 def code_rouge_n(turn: Turn, *, reference: Texts | None = None, n: Order = 1, measure: Measure = "f1") -> Result:
     """ROUGE-N of the output: F1 of the runs of ``n`` words that it has in common with a reference text.
 
@@ -403,7 +405,7 @@ class _Alignment(NamedTuple):
     chunks: int
 
 
-@metric(needs=("output",), aliases=("hpd:MeteorEvaluator",), spellings=_SPELLINGS)
+@metric(needs=("output",), aliases=("hpd:MeteorEvaluator",), spellings=_SPELLINGS, heavy=True)
 def code_meteor(
     turn: Turn,
     *,

@@ -188,7 +188,7 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     return Result(False, detail=detail)
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:is-sql",))
+@metric(needs=("output",), boolean=True, aliases=("trusys:is-sql",), heavy=True)
 def code_is_sql(
     turn: Turn,
     *,
@@ -253,7 +253,7 @@ def _sql_by_shape(output: str, bare: str, *, strict: bool, known: bool) -> Resul
     return Result(passed, detail={"parser": "shape"})
 
 
-@metric(needs=("output",), boolean=True, aliases=("hpd:SqlShapeEvaluator",))
+@metric(needs=("output",), boolean=True, aliases=("hpd:SqlShapeEvaluator",), heavy=True)
 def code_sql_shape(turn: Turn) -> Result:
     """Whether the output looks like SQL. A glance, no parser: ``code_is_sql`` has one.
 

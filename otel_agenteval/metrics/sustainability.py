@@ -61,6 +61,7 @@ def _within(actual: float, limit: float) -> float:
 @metric(
     threshold=1.0,
     aliases=("agentunit:energy_consumption", "agentunit:EnergyMetric"),
+    heavy=True,
 )
 def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate: bool = True) -> Result:
     """Whether the turn took little energy: 1 up to the threshold, above it ``threshold / energy``.
@@ -95,6 +96,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 @metric(
     threshold=1.0,
     aliases=("agentunit:carbon_emissions", "agentunit:CarbonMetric"),
+    heavy=True,
 )
 def code_carbon_emissions(
     turn: Turn, *, threshold_kg: Amount = 0.05, grid_intensity: Amount = 0.475, estimate: bool = True

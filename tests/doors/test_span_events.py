@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -187,6 +188,36 @@ def test_with_such_an_sdk_the_turn_lasts_until_the_hook():
     with Rig() as rig:
         rig.run()
         assert 0 < rig.turn().duration_s < 60
+
+
+# --- heavy metrics
+
+HEAVY = {"metrics": [{"code_bleu": {"references": ["Hi there, you."]}}, "code_empty_answer"], "inline": {"metrics": []}}
+
+
+@pytest.mark.parametrize("provider", [lambda: None, old_provider], ids=["deferred", "at the end of the root"])
+def test_a_heavy_metric_runs_on_the_worker_only(provider):
+    by_the_worker = {}
+
+    class Watched:
+        def __init__(self, bound):
+            self._bound = bound
+
+        def __getattr__(self, name):
+            return getattr(self._bound, name)
+
+        def evaluate(self, turn):
+            by_the_worker[self._bound.name] = any(frame.function == "handle" for frame in inspect.stack())
+            return self._bound.evaluate(turn)
+
+    with Rig(HEAVY, provider=provider()) as rig:
+        pipeline = rig.engine.pipeline
+        pipeline.metrics, pipeline.heavy = [[Watched(bound) for bound in some] for some in (pipeline.metrics, pipeline.heavy)]
+        rig.run(says="Hi there.")
+        assert set(rig.score_events(ROOT)) == {"code_empty_answer"}
+        assert {record.attributes["gen_ai.evaluation.name"] for record in rig.log_events()} == {"code_bleu", "code_empty_answer"}
+        assert by_the_worker["code_bleu"]
+        assert provider() is None or not by_the_worker["code_empty_answer"]
 
 
 # --- an SDK that only calls on_end
