@@ -223,13 +223,16 @@ def _gated(args: argparse.Namespace, report: Report) -> int:
 
 
 def _chosen(args: argparse.Namespace, config: Config) -> list[BoundMetric]:
-    from .selection import select_metrics
+    from .selection import select_group, select_metrics
 
     selected = select_metrics(config)
     if args.metrics is None:
         return selected
     chosen: list[BoundMetric] = []
     for name in _names(args.metrics, "--metrics"):
+        if name.startswith("@"):
+            chosen += [bound for bound in select_group(config, name[1:], selected) if bound not in chosen]
+            continue
         metric, preset = resolve(name)
         configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
         chosen += configured or [metric.bind(**preset)]

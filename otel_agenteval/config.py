@@ -315,6 +315,35 @@ class MetricEntry(_Section):
         return {"name": str(names[0]), "params": dict(params or {}), **rest}
 
 
+class GroupOptions(_Section):
+    """Metrics that share what is said once: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
+
+    metrics: tuple[MetricEntry, ...]
+    """As under ``metrics``; what an entry says itself is stronger."""
+    policy: Literal["gate", "trend"] = "trend"
+    """Of those that say none."""
+    when: Selector | None = None
+    """Turns that they are evaluated on, where they say none; all, if left out."""
+    sample: SampleOptions | None = None
+    """Which of those turns the ``llm_`` and ``embed_`` metrics among them are judged on, where they say nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_metrics(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and not value.get("metrics"):
+            raise ValueError("a mapping with metrics (a list of at least one) is")
+        return value
+
+    def entries(self) -> tuple[MetricEntry, ...]:
+        """Its metrics with what they share."""
+        return tuple([self._filled(entry) for entry in self.metrics])
+
+    def _filled(self, entry: MetricEntry) -> MetricEntry:
+        judged = entry.name.startswith(("llm_", "embed_"))
+        shared = {"policy": self.policy, "when": self.when, **({"sample": self.sample} if judged else {})}
+        return entry.model_copy(update={key: value for key, value in shared.items() if key not in entry.model_fields_set})
+
+
 def _kinds(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return tuple(value)
@@ -510,6 +539,8 @@ class Config(_Section):
     """What is evaluated the moment a turn ends."""
     metrics: tuple[MetricEntry, ...] = ()
     """Metrics that need parameters or a policy; one of the inline pack's names takes its place there."""
+    groups: dict[str, GroupOptions] = Field(default_factory=dict)
+    """Metrics by groups that share policy, selector and sampling; evaluated beside ``metrics``, and chosen by ``eval --metrics @NAME``."""
     references: ReferenceOptions = ReferenceOptions()
     """What turns are compared with."""
     conversation: ConversationOptions = ConversationOptions()
@@ -533,9 +564,17 @@ class Config(_Section):
 
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
-    def metric_entries(self) -> tuple[MetricEntry, ...]:
-        """The configured metrics, in order; their names and parameters are checked when they are selected."""
-        return self.metrics
+    def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
+        """Where each configured metric stands, and what it is: of ``metrics`` and all groups in order, or of one group.
+
+        Names and parameters of the metrics are checked when they are selected.
+        """
+        groups = self.groups if group is None else {group: self.groups[group]}
+        own = self.metrics if group is None else ()
+        found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]
+        for name, one in groups.items():
+            found += [(("groups", name, "metrics", i), entry) for i, entry in enumerate(one.entries())]
+        return found
 
     def where(self, path: KeyPath) -> str:
         """What an error about a value begins with: its file and line or variable, and its path."""
@@ -683,7 +722,7 @@ def option_paths(section: type[BaseModel] = Config) -> list[tuple[str, ...]]:
 def _section_of(annotation: Any) -> type[_Section] | None:
     if isinstance(annotation, type) and issubclass(annotation, _Section):
         return annotation
-    if get_origin(annotation) is tuple:
+    if get_origin(annotation) in (tuple, dict):
         return None
     return next((found for found in map(_section_of, get_args(annotation)) if found is not None), None)
 
@@ -711,27 +750,26 @@ def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
     return f"{_where(path, sources)}: {_shown(value, path[-1] if path else '')} is not allowed; {allowed}"
 
 
-_BESIDE_SECTIONS: dict[str, type[_Section]] = {"when": Selector, "sample": SampleOptions}
 _ENTRIES: dict[tuple[type[_Section], str | int], type[_Section]] = {
-    (Config, "metrics"): MetricEntry, (ConversationOptions, "metrics"): MetricEntry, (ReferenceOptions, "given"): GivenReferences,
+    (Config, "metrics"): MetricEntry, (Config, "groups"): GroupOptions, (GroupOptions, "metrics"): MetricEntry,
+    (ConversationOptions, "metrics"): MetricEntry, (ReferenceOptions, "given"): GivenReferences,
 }  # fmt: skip
+"""Lists, and mappings by names that the user chooses, of sections."""
 
 
 def _at(path: KeyPath) -> type[_Section] | None:
-    """The section at a path."""
+    """The section at a path; None where there is something else."""
     section: type[_Section] | None = Config
-    for index, part in enumerate(path):
+    parts = iter(path)
+    for part in parts:
         if section is None:
             return None
         entry = _ENTRIES.get((section, part))
         if entry is not None:
-            inner = path[index + 2 :]
-            if not inner:
-                return entry if len(path) == index + 2 else None
-            section = _BESIDE_SECTIONS.get(str(inner[0]))
-            return section if len(inner) == 1 else None
-        field = section.model_fields.get(str(part))
-        section = _section_of(field.annotation) if field is not None else None
+            section = entry if next(parts, None) is not None else None  # the index or name
+        else:
+            field = section.model_fields.get(str(part))
+            section = _section_of(field.annotation) if field is not None else None
     return section
 
 
@@ -785,7 +823,12 @@ def _without_password(found: re.Match[str]) -> str:
 def _written(section: _Section) -> Any:
     if isinstance(section, MetricEntry):
         beside = {key: _written(getattr(section, key)) for key in ("when", "sample") if getattr(section, key) is not None}
-        return {section.name: section.params, "policy": section.policy, **beside}
+        given = {} if section.policy == "trend" and "policy" not in section.model_fields_set else {"policy": section.policy}
+        return {section.name: section.params, **given, **beside}
+    if isinstance(section, GroupOptions):
+        shared = {name: value for name in ("when", "sample") if (value := getattr(section, name)) is not None}
+        shared = {name: _written(value) for name, value in shared.items()}
+        return {"policy": section.policy, **shared, "metrics": [_written(entry) for entry in section.metrics]}
     if isinstance(section, GivenReferences):
         when = {} if section.when is None else {"when": _written(section.when)}
         return {**section.references, **when}
@@ -806,6 +849,8 @@ def _written(section: _Section) -> Any:
             value = _written(value)
         elif isinstance(value, tuple):
             value = [_written(item) if isinstance(item, _Section) else item for item in value]
+        elif isinstance(value, dict):
+            value = {key: _written(item) if isinstance(item, _Section) else item for key, item in value.items()}
         elif isinstance(value, float) and _usd not in _validators(field.metadata):
             value = duration_text(value)
         elif size in _validators(field.metadata):

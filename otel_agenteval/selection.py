@@ -7,28 +7,47 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .config import Config, MetricEntry, Selector
-from .errors import ConfigError
+from .errors import ConfigError, nearest
+from .keypath import KeyPath, dotted
 from .registry import BoundMetric, default_pack, resolve
 from .sampling import rule_of
 from .score import Policy
+
+Entries = Sequence[tuple[KeyPath, MetricEntry]]
+"""Configured metrics, and where they stand."""
 
 
 def select_metrics(config: Config) -> list[BoundMetric]:
     """The metrics that a configuration asks for, ready to evaluate.
 
-    First ``inline.metrics`` (``default`` is the default pack), then ``metrics`` in their order. A configured metric takes the
+    First ``inline.metrics`` (``default`` is the default pack), then ``metrics`` and ``groups`` in their order. A configured metric takes the
     place of the inline one of the same name; one metric may be configured several times with different parameters.
 
     Raises:
         ConfigError: an unknown metric (with the closest three names) or parameter, a value that is not allowed, or an
             entry that repeats another; with its path and, where it comes from a file, its line.
     """
-    configured = _configured(config, ("metrics",), config.metric_entries())
+    entries = config.metric_entries()
+    configured = _configured(config, entries)
     replaced = {bound.name for bound in configured}
     inline = {name: bound for name, bound in _inline(config) if name not in replaced}
     selected = [*inline.values(), *configured]
-    _sample(config, ("metrics",), config.metric_entries(), configured, selected)
+    _sample(config, entries, configured, selected)
     return selected
+
+
+def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> list[BoundMetric]:
+    """The metrics of one group among those that :func:`select_metrics` gave.
+
+    Raises:
+        ConfigError: there is no such group.
+    """
+    if name not in config.groups:
+        close = nearest(name, list(config.groups), 1)
+        hint = f"did you mean {close[0]!r}? (groups: {', '.join(config.groups)})" if close else "the configuration has no groups"
+        raise ConfigError(f"@{name}: no such group; {hint}")
+    members = {(bound.name, bound.signature_hash) for bound in _configured(config, config.metric_entries(name))}
+    return [bound for bound in selected if (bound.name, bound.signature_hash) in members]
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
@@ -37,33 +56,27 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     Raises:
         ConfigError: as :func:`select_metrics`.
     """
-    path = ("conversation", "metrics")
-    configured = _configured(config, path, config.conversation.metrics)
-    _sample(config, path, config.conversation.metrics, configured, configured)
+    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(config.conversation.metrics)]
+    configured = _configured(config, entries)
+    _sample(config, entries, configured, configured)
     return configured
 
 
-def _sample(
-    config: Config,
-    path: tuple[str, ...],
-    entries: Sequence[MetricEntry],
-    configured: list[BoundMetric],
-    evaluated: list[BoundMetric],
-) -> None:
+def _sample(config: Config, entries: Entries, configured: list[BoundMetric], evaluated: list[BoundMetric]) -> None:
     """Give the judged metrics their rules of sampling, whose conditions may name the scores of those that are evaluated at once."""
     inline = [bound.name for bound in evaluated if bound.metric.kind == "code"]
-    for i, (entry, bound) in enumerate(zip(entries, configured, strict=True)):
+    for (path, entry), bound in zip(entries, configured, strict=True):
         if entry.sample is None:
             continue
-        where = config.where((*path, i, "sample"))
+        where = config.where((*path, "sample"))
         if bound.metric.kind == "code":
             raise ConfigError(f"{where}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics are sampled")
         bound.sample = rule_of(entry.sample, inline, where)
 
 
-def _configured(config: Config, path: tuple[str, ...], entries: Sequence[MetricEntry]) -> list[BoundMetric]:
-    bound = [_bind(config, (*path, i), entry.name, entry.params, entry.policy, entry.when) for i, entry in enumerate(entries)]
-    _refuse_repeats(config, path, bound)
+def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
+    bound = [_bind(config, path, entry.name, entry.params, entry.policy, entry.when) for path, entry in entries]
+    _refuse_repeats(config, entries, bound)
     return bound
 
 
@@ -76,7 +89,7 @@ def _inline(config: Config) -> Iterable[tuple[str, BoundMetric]]:
 
 
 def _bind(
-    config: Config, path: tuple[str | int, ...], name: str, params: dict[str, Any], policy: Policy, when: Selector | None = None
+    config: Config, path: KeyPath, name: str, params: dict[str, Any], policy: Policy, when: Selector | None = None
 ) -> BoundMetric:
     try:
         metric, preset = resolve(name)
@@ -93,10 +106,10 @@ def _bind(
     return bound
 
 
-def _refuse_repeats(config: Config, path: tuple[str, ...], configured: list[BoundMetric]) -> None:
+def _refuse_repeats(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
     """Two equal entries would be one result twice, under one id."""
-    seen: dict[tuple[str, str], int] = {}
-    for i, bound in enumerate(configured):
-        first = seen.setdefault((bound.name, bound.signature_hash), i)
-        if first != i:
-            raise ConfigError(f"{config.where((*path, i))}: {bound.name} has the same parameters as {'.'.join(path)}[{first}]")
+    seen: dict[tuple[str, str], KeyPath] = {}
+    for (path, _), bound in zip(entries, configured, strict=True):
+        first = seen.setdefault((bound.name, bound.signature_hash), path)
+        if first != path:
+            raise ConfigError(f"{config.where(path)}: {bound.name} has the same parameters as {dotted(first)}")

@@ -138,7 +138,14 @@ def _allowed(path: tuple[str, ...]) -> str:
     found = next((_KINDS[kind] for kind in _validators(annotated) if kind in _KINDS), None)
     if found is None and name != "metrics":
         found = " or ".join(f"`{word}`" for word in _literals(annotated))
-    return found or "list of metrics, see below"
+    return found or _SHAPES.get(".".join(path), "list of metrics, see [below](#metrics)")
+
+
+_SHAPES = {
+    "groups": "groups by their names, see [below](#groups)",
+    "references.accept_from": "list, or mapping",
+    "references.given": "list, see [references](references.md)",
+}
 
 
 def _validators(annotation: Any) -> Iterator[Any]:

@@ -202,6 +202,33 @@ def configured(tmp_path: Path, text: str) -> str:
     return str(file)
 
 
+GROUPS = "inline: {metrics: [code_latency]}\ngroups:\n  safety: {policy: gate, metrics: [code_turn_error, code_secret_leak]}\n  cost: {metrics: [code_cost]}\n"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "evaluated"),
+    [
+        ("@safety", [("code_turn_error", "gate"), ("code_secret_leak", "gate")]),
+        ("@cost,code_latency,@cost", [("code_cost", "trend"), ("code_latency", "trend")]),
+    ],
+)
+def test_the_metrics_of_a_group_are_chosen_by_its_name(
+    chosen: str, evaluated: list[tuple[str, str]], tmp_path: Path, capsys: Capture
+) -> None:
+    config = configured(tmp_path, GROUPS)
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config, "--metrics", chosen]) == 0
+    assert [(s["metric"], s["policy"]) for s in lines_of(capsys.readouterr().out)] == evaluated
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(GROUPS, "@safty: no such group; did you mean 'safety'? (groups: safety, cost)"), ("", "@safty: no such group; the configuration has no groups")],
+)  # fmt: skip
+def test_a_group_that_is_not_configured_is_refused(text: str, said: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", configured(tmp_path, text), "--metrics", "@safty"]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_configuration_says_what_is_evaluated(tmp_path: Path, capsys: Capture) -> None:
     config = configured(tmp_path, "inline: {metrics: [code_cost]}\nmetrics: [{code_max_tokens: {max_tokens: 1}, policy: gate}]\n")
     assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config]) == 0

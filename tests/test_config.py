@@ -254,7 +254,12 @@ def test_every_option_is_in_the_tables_of_good_and_bad_values() -> None:
     def covered(test: Any) -> set[str]:
         return {case[0] for mark in test.pytestmark for case in mark.args[1]}
 
-    leaves = leaf_paths() - {"metrics", "conversation.metrics", "references.given"}  # lists of entries have tables of their own
+    leaves = leaf_paths() - {
+        "metrics",
+        "groups",
+        "conversation.metrics",
+        "references.given",
+    }  # lists of entries have tables of their own
     assert leaves <= covered(test_a_value_is_read)
     assert leaves <= covered(test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is)
 
@@ -332,7 +337,7 @@ def test_a_later_layer_replaces_the_prometheus_outlet_and_lists_as_a_whole(file:
     )
     assert config.outlets.prometheus is not None
     assert (config.outlets.prometheus.registry, config.outlets.prometheus.port) == (None, 9464)
-    assert [entry.name for entry in config.metric_entries()] == ["code_turn_error"]
+    assert [entry.name for _, entry in config.metric_entries()] == ["code_turn_error"]
 
 
 def test_a_fault_in_code_is_not_blamed_on_the_file(file: Any) -> None:
@@ -504,7 +509,7 @@ def test_plain_words_and_times_stay_text(file: Any) -> None:
 def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: Any) -> None:
     path = file("metrics:\n  - code_latency\n  - code_max_duration: {max_seconds: 5}\n    policy: gate\n  - code_cost:\n")
     entries = load_config(path, NOTHING).metric_entries()
-    assert [(entry.name, entry.params, entry.policy) for entry in entries] == [
+    assert [(entry.name, entry.params, entry.policy) for _, entry in entries] == [
         ("code_latency", {}, "trend"),
         ("code_max_duration", {"max_seconds": 5}, "gate"),
         ("code_cost", {}, "trend"),
@@ -613,8 +618,18 @@ def test_an_unknown_metric_lists_the_closest_three() -> None:
         },
         {"outlets": {"prometheus": None, "jsonl": "off", "span_events": "off"}, "queue": {"max_bytes": "64kB"}},
         {"metrics": ["code_latency", {"code_contains": {"value": "10:30", "case": "1e3"}, "policy": "gate"}]},
+        {
+            "groups": {
+                "a": {
+                    "policy": "gate",
+                    "when": {"agent": "x"},
+                    "sample": {"rate": 0.5},
+                    "metrics": ["code_cost", {"code_latency": {}, "policy": "trend"}],
+                }
+            }
+        },
     ],
-    ids=["defaults", "durations and sizes", "words that look like others", "metrics"],
+    ids=["defaults", "durations and sizes", "words that look like others", "metrics", "groups"],
 )
 def test_the_effective_configuration_reads_back_as_the_same(file: Any, given: dict[str, Any]) -> None:
     config = load_config(given, NOTHING)
@@ -671,3 +686,61 @@ def test_every_option_is_documented_with_its_default() -> None:
     for path, default in documented.items():
         if not path.startswith("outlets.prometheus."):
             assert at(load_config(nested(path, yamlio.load(default, "docs", {})[0]), NOTHING), path) == at(Config(), path), path
+
+
+# --- groups
+
+SAFETY = """\
+inline: {metrics: [code_latency]}
+metrics: [code_cost]
+groups:
+  safety:
+    policy: gate
+    when: {agent: travel}
+    sample: {rate: 0.5}
+    metrics:
+      - code_turn_error
+      - code_max_duration: {max_seconds: 5}
+        policy: trend
+        when: {agent: billing}
+      - llm_relevance
+"""
+
+
+def test_the_metrics_of_a_group_share_what_they_do_not_say_themselves(file: Any) -> None:
+    selected = select_metrics(load_config(file(SAFETY), NOTHING))
+    assert [bound.name for bound in selected] == [
+        "code_latency", "code_cost", "code_turn_error", "code_max_duration", "llm_relevance",
+    ]  # fmt: skip
+    _, cost, error, duration, relevance = selected
+    assert [bound.policy for bound in (cost, error, duration, relevance)] == ["trend", "gate", "trend", "gate"]
+    assert (error.when.agent, duration.when.agent, relevance.when.agent, cost.when) == (
+        ("travel",),
+        ("billing",),
+        ("travel",),
+        None,
+    )
+    assert relevance.sample is not None
+    assert relevance.sample.rate == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("groups:\n  safety:\n    metrics:\n      - code_latncy\n", ":4: groups.safety.metrics[0]: unknown metric 'code_latncy'; did"),
+        (
+            "metrics: [code_latency]\ngroups:\n  a: {metrics: [code_latency]}\n",
+            ":3: groups.a.metrics[0]: code_latency has the same parameters as metrics[0]",
+        ),
+        ("groups:\n  a: {metrics: []}\n", ":2: groups.a: {'metrics': []} is not allowed; a mapping with metrics (a list of at least one) is"),
+        ("groups:\n  a: {metrics: [code_cost], polcy: gate}\n", ":2: groups.a.polcy: unknown key; did you mean 'policy'?"),
+        ("groups:\n  a: {metrics: [code_cost], when: {agnt: x}}\n", ":2: groups.a.when.agnt: unknown key; did you mean 'agent'?"),
+        ("groups:\n  a: {metrics: [code_cost], policy: must}\n", ":2: groups.a.policy: 'must' is not allowed; gate or trend is"),
+        ("groups: [code_cost]\n", ":1: groups: ["),
+    ],
+)  # fmt: skip
+def test_a_fault_in_a_group_is_reported_with_its_path_and_line(file: Any, text: str, expected: str) -> None:
+    path = file(text)
+    with pytest.raises(ConfigError) as caught:
+        select_metrics(load_config(path, NOTHING))
+    assert str(caught.value).startswith(path + expected)
