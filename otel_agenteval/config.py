@@ -509,6 +509,19 @@ class JobQueueOptions(_Section):
         return self
 
 
+class CacheOptions(_Section):
+    """Verdicts that are known already: the same question to the same model, by the same version of a metric, is asked once."""
+
+    path: Annotated[str, BeforeValidator(_file)] | None = None
+    """SQLite file of the replies; its folder must exist. Processes of one machine may share it. Null keeps none."""
+    ttl: Duration = 7 * 86400.0
+    """Seconds that a reply is kept."""
+    max_bytes: Size = 256 * 2**20
+    """Bytes of all replies; past it the oldest go."""
+    audit: Annotated[float, BeforeValidator(_rate)] = 0.01
+    """Share of judged turns whose questions are asked although they are known: what is said then takes the place of what was kept."""
+
+
 class JudgeOptions(ServiceOptions):
     """The model that ``llm_`` metrics ask; without one they are skipped."""
 
@@ -522,6 +535,10 @@ class JudgeOptions(ServiceOptions):
     """What judges and embedders may take."""
     queue: JobQueueOptions = JobQueueOptions()
     """Where judged metrics wait."""
+    cache: CacheOptions = CacheOptions()
+    """Verdicts that are known already."""
+    encryption_key: Text | None = None
+    """Fernet key, as ``${env:NAME}``, that encrypts what queue and cache keep in files; several, separated by commas: the first encrypts, all decrypt. Needs the extra ``[encryption]``."""
 
 
 class EmbedderOptions(ServiceOptions):
@@ -851,7 +868,7 @@ def _written(section: _Section) -> Any:
             value = [_written(item) if isinstance(item, _Section) else item for item in value]
         elif isinstance(value, dict):
             value = {key: _written(item) if isinstance(item, _Section) else item for key, item in value.items()}
-        elif isinstance(value, float) and _usd not in _validators(field.metadata):
+        elif isinstance(value, float) and not {_usd, _rate}.intersection(_validators(field.metadata)):
             value = duration_text(value)
         elif size in _validators(field.metadata):
             value = size_text(value)

@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from opentelemetry.trace import TraceState
 
@@ -22,10 +22,11 @@ from .budget import Budget
 from .clock import Clock
 from .config import Config
 from .emit.base import Judged, Root, ScoredTurn, Verdict
+from .encryption import SealedQueue
 from .errors import JudgeError
-from .judge import Account, embedder_from, judge_from, recording
+from .judge import Account, Judge, asking_anew, embedder_from, is_asking_anew, judge_from, recording, seal_from
 from .model import Turn
-from .names import BUDGET_CALLS, BUDGET_REMAINING, JUDGE_REQUESTS, JUDGE_SPENT, QUEUE_CAPACITY, QUEUE_SIZE, RESULTS
+from .names import BUDGET_CALLS, BUDGET_REMAINING, JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT, QUEUE_CAPACITY, QUEUE_SIZE, RESULTS
 from .privacy import redacted
 from .queues import Job, JobQueue, MemoryQueue, SqliteQueue
 from .references import applies, tell_sources
@@ -35,6 +36,7 @@ from .score import Score
 from .telemetry import Telemetry
 
 T = TypeVar("T")
+_AUDIT_SEED = "audit"
 _POLL = 0.5
 """Seconds between two looks at jobs that are not due yet."""
 _IDLE = 30.0
@@ -83,12 +85,26 @@ class _Asking:
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
         judge = self._models.judge
         assert judge is not None
+        known = self._known(judge, task, data, reply, more)
+        if known is not None:
+            return known
         return self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         embedder = self._models.embedder
         assert embedder is not None
         return self._through(embedder, lambda: embedder.embed(texts))
+
+    def _known(
+        self, judge: Asks, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """What was asked before, if the judge keeps that: it takes nothing of the budget."""
+        if not getattr(judge, "keeps", False):
+            return None
+        found: dict[str, Any] | None = cast("Judge", judge).known(task, data, reply, **more)
+        outcome = "hit" if found is not None else "audit" if is_asking_anew() else "miss"
+        self._telemetry.add(JUDGE_CACHE, outcome=outcome)
+        return found
 
     def _through(self, asked: Asks | Embeds, question: Callable[[], T]) -> T:
         try:
@@ -162,6 +178,7 @@ class Judging:
         lease: seconds that a job may take.
         seed: of the sampling.
         redact: what is taken out of a turn before it becomes a job.
+        audit: share of jobs whose questions are asked although the judge knows the answer.
         clock: dates retries.
     """
 
@@ -181,8 +198,10 @@ class Judging:
         lease: float,
         seed: str,
         redact: Collection[str],
+        audit: float = 0.0,
         clock: Clock,
     ) -> None:
+        self._audit = audit
         self._redact = redact
         self._metrics = {False: list(metrics), True: list(conversation_metrics)}
         self._by_key = {_key(whole, metric): metric for whole, some in self._metrics.items() for metric in some}
@@ -355,7 +374,8 @@ class Judging:
         asking = _Asking(self._models, self.budget, self._telemetry)
         asked: Any = _GivenUp() if job.attempts > self._attempts else asking
         start = time.perf_counter()
-        score = _about(metric.evaluate(turn, judge=asked, embedder=asked), turn)
+        with asking_anew(position(job.id, _AUDIT_SEED) < self._audit):
+            score = _about(metric.evaluate(turn, judge=asked, embedder=asked), turn)
         if asking.wait:
             self._tell(turn.turn_id, metric.name, "waiting: budget")
             self._again(job, asking.wait, counted=False)
@@ -527,11 +547,16 @@ def judging_from(
     """What a configuration asks for. ``put`` hands a score of so many bytes to the worker."""
     wanted = config.judge
     queue = wanted.queue
+    jobs: JobQueue = MemoryQueue(queue.max_bytes, clock)
+    if queue.path is not None:
+        jobs = SqliteQueue(queue.path, queue.max_bytes, clock)
+        seal = seal_from(config)
+        jobs = jobs if seal is None else SealedQueue(jobs, seal, clock)
     return Judging(
         metrics,
         conversation_metrics,
         lambda: Models(judge_from(config), embedder_from(config)),
-        MemoryQueue(queue.max_bytes, clock) if queue.path is None else SqliteQueue(queue.path, queue.max_bytes, clock),
+        jobs,
         Budget(wanted.budget.usd_per_hour, wanted.budget.calls_per_hour, clock),
         telemetry,
         lambda verdict: put(verdict, SCORE_BYTES),
@@ -541,5 +566,6 @@ def judging_from(
         lease=queue.lease,
         seed=wanted.seed or "",
         redact=config.privacy.redact,
+        audit=wanted.cache.audit,
         clock=clock,
     )

@@ -79,6 +79,7 @@ METRIC_DURATION = "agenteval.metric.duration"
 EMIT_ERRORS = "agenteval.emit.errors"
 SPAN_EVENTS = "agenteval.span_events"
 JUDGE_REQUESTS = "agenteval.judge.requests"
+JUDGE_CACHE = "agenteval.judge.cache"
 JUDGE_SPENT = "agenteval.judge.cost.usd"
 BUDGET_REMAINING = "agenteval.budget.remaining.usd"
 BUDGET_CALLS = "agenteval.budget.remaining.calls"
@@ -149,6 +150,10 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
         "Questions to judge and embedder: ok, error, or gated (not asked: the budget was used up).", about_us=True,
+    ),
+    Instrument(
+        JUDGE_CACHE, "counter", "{question}", ("outcome",),
+        "Questions to a judge that keeps replies: hit (not asked), miss, or audit (asked whatever is known).", about_us=True,
     ),
     Instrument(JUDGE_SPENT, "counter", "{USD}", (), "Cost of judge and embedder in US dollars, where it is known.", about_us=True),
     Instrument(BUDGET_REMAINING, "gauge", "{USD}", (), "What is left of judge.budget.usd_per_hour.", about_us=True),

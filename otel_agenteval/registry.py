@@ -27,6 +27,7 @@ import re
 import reprlib
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -330,7 +331,7 @@ def default_pack() -> list[str]:
 
 
 _EXTRA_PROBES = {
-    "audio": "jiwer", "code": "pydantic_monty", "cost": "genai_prices", "structured": "jsonschema_rs", "sustainability": "ecologits",
+    "audio": "jiwer", "code": "pydantic_monty", "cost": "genai_prices", "encryption": "cryptography", "structured": "jsonschema_rs", "sustainability": "ecologits",
     "text": "re2",
 }  # fmt: skip
 
@@ -338,6 +339,14 @@ _EXTRA_PROBES = {
 def extra_installed(extra: str) -> bool:
     """Whether the extra's package can be imported."""
     return importlib.util.find_spec(_EXTRA_PROBES[extra]) is not None
+
+
+_THAT_ASKS: ContextVar[str] = ContextVar("otel_agenteval_that_asks", default="")
+
+
+def metric_that_asks() -> str:
+    """Version and hash of the parameters of the metric that is being evaluated in this thread or task; ``""`` outside of one."""
+    return _THAT_ASKS.get()
 
 
 def require(module: str, *, feature: str, extra: str) -> Any:
@@ -472,7 +481,11 @@ class BoundMetric:
 
     def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Any:
         given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
-        return self._fn(turn, absent if given is None else given, **self._call)
+        token = _THAT_ASKS.set(f"{self.metric.version} {self.signature_hash}")
+        try:
+            return self._fn(turn, absent if given is None else given, **self._call)
+        finally:
+            _THAT_ASKS.reset(token)
 
     async def evaluate_async(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """As :meth:`evaluate`, for callers that have an event loop: a metric that asks somebody does so on a thread."""

@@ -142,6 +142,11 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("judge.queue.backend", "memory", "memory"),
         ("judge.queue.path", None, None),
         ("judge.queue", {"backend": "sqlite", "path": "q.db"}, JobQueueOptions(backend="sqlite", path="q.db")),
+        ("judge.cache.path", "v.db", "v.db"),
+        ("judge.cache.ttl", "1d", 86400.0),
+        ("judge.cache.max_bytes", "1MiB", 2**20),
+        ("judge.cache.audit", 0.1, 0.1),
+        ("judge.encryption_key", "a,b", "a,b"),
     ],
 )
 def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
@@ -240,6 +245,11 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("judge.queue", {"path": "q.db"}, "{backend: sqlite, path: FILE}, or neither"),
         ("judge.queue.backend", "redis", "memory or sqlite"),
         ("judge.queue.path", 5, "the path of a file"),
+        ("judge.cache.path", "", "the path of a file"),
+        ("judge.cache.ttl", 0, "above 0"),
+        ("judge.cache.max_bytes", 0, SIZE),
+        ("judge.cache.audit", 1.5, "a share from 0 to 1"),
+        ("judge.encryption_key", "", "a text"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: str, value: Any, allowed: str) -> None:

@@ -22,7 +22,7 @@ LAYERS: dict[str, int] = {
         "registry",
         "metrics sampling selection references privacy",
         "spans dialects turns",
-        "judge queues budget",
+        "judge queues budget encryption",
         "emit judging",
         "pipeline worker engine",
         "processor logs exporter expect instrument replay table report cli demo auto sampler completion_hook pytest_plugin __init__ __main__",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..config import Config, ServiceOptions
+from ..config import CacheOptions, Config, ServiceOptions
+from ..encryption import Seal
 from ..errors import ConfigError
+from .cache import VerdictCache
 from .embedder import Embedder
 from .judge import Judge
 
@@ -20,7 +22,21 @@ def judge_from(config: Config) -> Judge | None:
     if not _is_configured(config, "judge", options):
         return None
     try:
-        return Judge(**_arguments(options), provider=options.provider)
+        return Judge(**_arguments(options), provider=options.provider, cache=_cache(options.cache, seal_from(config)))
+    except ConfigError as error:
+        raise ConfigError(f"{config.where(('judge',))}.{error}") from None
+
+
+def seal_from(config: Config) -> Seal | None:
+    """What encrypts the files of queue and cache; None if nothing does.
+
+    Raises:
+        ConfigError: the key is none, or the extra is not installed.
+    """
+    if config.judge.encryption_key is None:
+        return None
+    try:
+        return Seal(config.judge.encryption_key)
     except ConfigError as error:
         raise ConfigError(f"{config.where(('judge',))}.{error}") from None
 
@@ -49,6 +65,10 @@ def _is_configured(config: Config, section: str, options: ServiceOptions) -> boo
                 f"{config.where((section, name))}: null is not allowed; {what} is, as the other of the two is given"
             )
     return True
+
+
+def _cache(options: CacheOptions, seal: Seal | None) -> VerdictCache | None:
+    return None if options.path is None else VerdictCache(options.path, options.ttl, options.max_bytes, seal)
 
 
 def _arguments(options: ServiceOptions) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..errors import ConfigError, JudgeError
+from ..registry import metric_that_asks
 from .accounts import Account, Total
+from .cache import is_asking_anew, without_marker_numbers
 from .prices import Prices
 from .prompt import SYSTEM, question_of, read_reply, repair_of
 from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
@@ -135,10 +137,10 @@ class Judge:
         Raises:
             JudgeError: the model could not be asked, declined, or its reply could not be read twice.
         """
-        key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
-        known = self._cached(key)
+        known = self.known(task, data, reply, media=media, schema=schema)
         if known is not None:
             return known
+        key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
         until = self._service.until()
         try:
             asked = question_of(task, data, reply, media)
@@ -156,6 +158,27 @@ class Judge:
         self._keep(key, answer.text)
         return found
 
+    def known(
+        self,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        *,
+        media: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any] | None:
+        """What the cache has for a question, without asking; None if it has nothing, or questions are asked anew."""
+        if self._cache is None or is_asking_anew():
+            return None
+        with self._lock:
+            text = self._cache.get(self._key(task, data, reply, media, schema))
+        return None if text is None else read_reply(text)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether replies are kept."""
+        return self._cache is not None
+
     def accounts(self) -> list[Account]:
         """The last thousand requests, oldest first: tokens, cost, attempts, errors. See also :func:`recording`."""
         return self._service.ledger.last()
@@ -171,24 +194,21 @@ class Judge:
                 self._cache.clear()
 
     def close(self) -> None:
-        """Release connections."""
+        """Release connections, and the file of a cache that has one."""
         self._service.transport.close()
+        release = getattr(self._cache, "close", None)
+        if release is not None:
+            release()
 
     # --- the cache
 
     def _key(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str], schema: Mapping[str, Any] | None) -> str:
-        text = json.dumps(
-            [self._service.transport.base_url, self.provider, self.model, task, dict(data), reply, list(media), schema],
-            default=repr,
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def _cached(self, key: str) -> dict[str, Any] | None:
-        if self._cache is None:
-            return None
-        with self._lock:
-            text = self._cache.get(key)
-        return None if text is None else read_reply(text)
+        """A hash of who is asked what: the metric's version and parameters, the model and the texts; nothing that is drawn."""
+        texts = without_marker_numbers(json.dumps(dict(data), default=repr, ensure_ascii=False))
+        asked = [
+            self._service.transport.base_url, self.provider, self.model, metric_that_asks(), task, texts, reply, list(media), schema,
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
 
     def _keep(self, key: str, text: str) -> None:
         if self._cache is not None:
