@@ -1,5 +1,7 @@
 # make demo     a scripted agent, its turns and their scores, then /metrics until Ctrl-C   (make demo ARGS=--once exits)
 # make test     all tests                                                                  (make test ARGS="-k config")
+# make servers  the servers that tests run against, into a cache of this user               (make servers ARGS=redis)
+# make otelcol  the OpenTelemetry Collector of collector_config/builder.yaml, into that cache
 # make lint     ruff (rules and format) and mypy
 # make bench    what collecting and scoring adds to an agent's own time
 # make format   rewrite the sources as ruff formats them
@@ -9,7 +11,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench format pin
+.PHONY: help demo test servers otelcol lint bench format pin
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -45,9 +47,18 @@ demo: $(CORE)
 	@echo "==> running a scripted agent; no network, no key"
 	@$(BIN)/otel-agenteval demo $(ARGS)
 
+# What cannot be had is skipped in the tests, which list it with the reason; under AGENTEVAL_REQUIRE_SERVERS=1 it fails.
 test: $(DEV)
+	@echo "==> the servers that tests run against"
+	@$(BIN)/python scripts/get_servers.py || test "$${AGENTEVAL_REQUIRE_SERVERS:-0}" != 1
 	@echo "==> running all tests"
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
+
+servers: | $(BIN)/python
+	@$(BIN)/python scripts/get_servers.py $(ARGS)
+
+otelcol: | $(BIN)/python
+	@$(BIN)/python scripts/get_servers.py otelcol
 
 lint: $(DEV)
 	@echo "==> ruff: rules"

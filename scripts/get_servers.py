@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""Get the servers that tests run against, into a cache of this user; nothing is installed into the system.
+
+A program that stands on PATH is used as it is. What is missing comes from where its makers or the distribution publish it: the OpenTelemetry
+Collector is built from its Go modules by the official builder, Prometheus, Alertmanager and Redis are unpacked from Debian's packages, Kafka comes
+from Maven, the packages of Node.js from npm. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` (or below ``~/.cache``); the folder's name there says
+what is in it, so that a second run finds it, and a new version does not mix with an old one.
+
+    python scripts/get_servers.py                  all of them; the exit status is 1 when one cannot be had
+    python scripts/get_servers.py otelcol redis    these
+    python scripts/get_servers.py --list           what is there, without getting anything
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COLLECTOR_MANIFEST = ROOT / "collector_config" / "builder.yaml"
+KAFKA = "4.1.0"
+NODE_PACKAGES = {
+    "@opentelemetry/api": "1.9.0",
+    "@opentelemetry/exporter-trace-otlp-grpc": "0.205.0",
+    "@opentelemetry/exporter-trace-otlp-http": "0.205.0",
+    "@opentelemetry/resources": "2.1.0",
+    "@opentelemetry/sdk-trace-node": "2.1.0",
+}
+
+_FAILURE_HOLDS = 600
+"""Seconds for which a failure is believed, so that ten test processes do not each wait for a registry that does not answer."""
+
+_TIME_LIMIT = 2400
+"""Seconds for one command. The longest, compiling the Collector on two busy cores with empty caches, takes minutes."""
+
+
+class Unavailable(Exception):
+    """A program that is not here and cannot be had; the text is the reason."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What is got in one go.
+
+    Args:
+        programs: the names that tests use.
+        version: what the cache's folder is named by; a change gets it anew.
+        fetch: puts executables of those names into the folder's ``bin``, given the folder and where it will stand in the end.
+        names: other names on PATH that a program may have.
+        usable: whether a program from PATH will do.
+    """
+
+    programs: tuple[str, ...]
+    version: Callable[[], str]
+    fetch: Callable[[Path, Path], None]
+    names: Callable[[str], tuple[str, ...]] = lambda program: (program,)
+    usable: Callable[[Path], bool] = lambda path: True
+
+
+def cache() -> Path:
+    """Where everything is put."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "otel-agenteval"
+
+
+def find(program: str) -> Path | None:
+    """A program from PATH or the cache, without getting it.
+
+    Raises:
+        KeyError: no kit has it.
+    """
+    kit = KITS[_kit_of(program)]
+    for name in kit.names(program):
+        if (found := shutil.which(name)) and kit.usable(Path(found)):
+            return Path(found)
+    path = _folder(_kit_of(program)) / "bin" / program
+    return path if path.exists() else None
+
+
+def get(program: str) -> Path:
+    """A program from PATH or the cache, or got now.
+
+    Raises:
+        KeyError: no kit has it.
+        Unavailable: it cannot be had.
+    """
+    if found := find(program):
+        return found
+    name = _kit_of(program)
+    folder = _folder(name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    failure = folder.with_suffix(".failed")
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several that want it, one gets it
+        if found := find(program):
+            return found
+        if failure.exists() and time.time() - failure.stat().st_mtime < _FAILURE_HOLDS:
+            raise Unavailable(failure.read_text(encoding="utf-8"))
+        work = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=folder.parent))
+        try:
+            (work / "bin").mkdir()
+            KITS[name].fetch(work, folder)
+            for wanted in KITS[name].programs:
+                if not os.access(work / "bin" / wanted, os.X_OK):
+                    raise Unavailable(f"{wanted} is not in what was got")
+            shutil.rmtree(folder, ignore_errors=True)
+            work.rename(folder)
+            failure.unlink(missing_ok=True)
+        except Unavailable as error:
+            failure.write_text(str(error), encoding="utf-8")
+            raise
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return folder / "bin" / program
+
+
+def _kit_of(program: str) -> str:
+    for name, kit in KITS.items():
+        if program in kit.programs:
+            return name
+    raise KeyError(f"no kit has {program!r}; there are {', '.join(sorted(p for kit in KITS.values() for p in kit.programs))}")
+
+
+def _folder(kit: str) -> Path:
+    return cache() / f"{kit}-{KITS[kit].version()}"
+
+
+def _run(command: Sequence[str], cwd: Path, env: dict[str, str] | None = None) -> str:
+    """The output of a command that must succeed."""
+    if not shutil.which(command[0]):
+        raise Unavailable(f"{command[0]} is not installed")
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_TIME_LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(f"{shlex.join(command)}: no end after {_TIME_LIMIT} s") from error
+    if done.returncode:
+        end = "\n".join(done.stdout.strip().splitlines()[-8:])
+        raise Unavailable(f"{shlex.join(command)} ended with {done.returncode}:\n{end}")
+    return done.stdout
+
+
+def _say(text: str) -> None:
+    print(f"    {text}", flush=True)
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+# The Collector ------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _manifest() -> str:
+    return COLLECTOR_MANIFEST.read_text(encoding="utf-8")
+
+
+def _collector_version() -> str:
+    """The Collector's version and a digest of what is in it."""
+    return f"{_core_version()}-{hashlib.sha256(_manifest().encode()).hexdigest()[:10]}"
+
+
+def _core_version() -> str:
+    found = re.search(r"^  version: (\S+)$", _manifest(), re.MULTILINE)
+    assert found, COLLECTOR_MANIFEST
+    return found[1]
+
+
+def _has_our_components(program: Path) -> bool:
+    """Whether a Collector from PATH has every module of the manifest, at any version."""
+    try:
+        there = subprocess.run([program, "components"], capture_output=True, text=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return all(
+        f"{module} " in there
+        for module in re.findall(r"^  - gomod: (\S+) ", _manifest(), re.MULTILINE)
+        if "/confmap/" not in module
+    )
+
+
+def _build_collector(folder: Path, _: Path) -> None:
+    version = _core_version()
+    go = {
+        "CGO_ENABLED": "0",
+        "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -buildvcs=false -trimpath".strip(),
+        "GOWORK": "off",
+        **_go(folder),
+    }
+    _say(f"installing the builder of the Collector, v{version}")
+    _run(
+        ["go", "install", f"go.opentelemetry.io/collector/cmd/builder@v{version}"],
+        folder,
+        {**go, "GOBIN": str(folder / "builder")},
+    )
+    source = folder / "source"
+    (folder / "builder.yaml").write_text(
+        re.sub(r"^dist:$", f"dist:\n  output_path: {source}", _manifest(), flags=re.MULTILINE), encoding="utf-8"
+    )
+    _say("getting its modules (about a minute)")
+    _run([str(folder / "builder" / "builder"), "--config", str(folder / "builder.yaml"), "--skip-compilation"], folder, go)
+    _say("compiling it (several minutes with an empty Go cache)")
+    _run(["go", "build", "-ldflags=-s -w", "-o", str(folder / "bin" / "otelcol"), "."], source, go)
+    shutil.rmtree(source)
+    shutil.rmtree(folder / "builder")
+
+
+def _go(folder: Path) -> dict[str, str]:
+    """What the environment needs for a Go that is new enough: nothing, or the toolchain to fetch."""
+    found = re.search(r"go(\d+)\.(\d+)", _run(["go", "version"], folder))
+    if found and (int(found[1]), int(found[2])) >= (1, 26):
+        return {}
+    return {"GOTOOLCHAIN": "go1.26.0"}
+
+
+# Debian's packages --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _debian(*packages: str, programs: dict[str, str], libraries: bool = False) -> Callable[[Path, Path], None]:
+    """Unpacks packages and puts their programs, given by their paths, into ``bin``; with ``libraries`` those of the packages come before the system's."""
+
+    def fetch(folder: Path, final: Path) -> None:
+        _say(f"unpacking Debian's {', '.join(packages)}")
+        download = folder / "download"
+        download.mkdir()
+        download.chmod(0o777)  # apt fetches as a user of its own
+        try:
+            _run(["apt-get", "download", *packages], download)
+        except Unavailable:  # no lists yet: they are fetched into the cache, which needs no root
+            state = folder / "apt"
+            for part in ("lists/partial", "archives/partial"):
+                (state / part).mkdir(parents=True)
+            own = [
+                f"--option=Dir::State::Lists={state / 'lists'}",
+                f"--option=Dir::Cache={state}",
+                "--option=APT::Sandbox::User=",
+            ]
+            _run(["apt-get", *own, "update"], download)
+            _run(["apt-get", *own, "download", *packages], download)
+            shutil.rmtree(state)
+        for package in download.glob("*.deb"):
+            _run(["dpkg", "-x", str(package), str(folder / "root")], folder)
+        shutil.rmtree(download)
+        for name, path in programs.items():
+            if libraries:
+                paths = ":".join(str(final / "root" / part) for part in ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"))
+                _script(folder / "bin" / name, f'LD_LIBRARY_PATH="{paths}" exec "{final / "root" / path}" "$@"')
+            else:
+                (folder / "bin" / name).symlink_to(Path("..") / "root" / path)
+
+    return fetch
+
+
+# Kafka, and packages of Node.js -------------------------------------------------------------------------------------------------------------------
+
+_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion><groupId>agenteval</groupId><artifactId>kafka</artifactId><version>1</version>
+<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA}</version></dependency></dependencies>
+</project>
+"""
+
+
+def _fetch_kafka(folder: Path, final: Path) -> None:
+    if not shutil.which("java"):
+        raise Unavailable("java is not installed")
+    _say(f"getting Kafka {KAFKA} and what it needs from Maven")
+    (folder / "pom.xml").write_text(_POM, encoding="utf-8")
+    copy = ["dependency:copy-dependencies", f"-DoutputDirectory={folder / 'jars'}", "-DincludeScope=runtime"]
+    _run(["mvn", "--batch-mode", "--quiet", "--file", str(folder / "pom.xml"), *copy], folder)
+    for name, main in {"kafka-server": "kafka.Kafka", "kafka-storage": "kafka.tools.StorageTool"}.items():
+        _script(folder / "bin" / name, f'exec java -Xmx384m -XX:TieredStopAtLevel=1 -cp "{final}/jars/*" {main} "$@"')
+
+
+def _node_version() -> str:
+    return hashlib.sha256(repr(sorted(NODE_PACKAGES.items())).encode()).hexdigest()[:10]
+
+
+def _fetch_node_packages(folder: Path, final: Path) -> None:
+    if not shutil.which("node"):
+        raise Unavailable("node is not installed")
+    _say("getting OpenTelemetry's packages for Node.js from npm")
+    packages = [f"{name}@{version}" for name, version in NODE_PACKAGES.items()]
+    _run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), *packages], folder)
+    _script(folder / "bin" / "node-with-otel", f'NODE_PATH="{final}/node_modules" exec node "$@"')
+
+
+KITS = {
+    "otelcol": Kit(
+        ("otelcol",),
+        _collector_version,
+        _build_collector,
+        names=lambda _: ("otelcol", "otelcol-contrib"),
+        usable=_has_our_components,
+    ),
+    "prometheus": Kit(
+        ("prometheus", "promtool"),
+        lambda: "debian",
+        _debian("prometheus", programs={"prometheus": "usr/bin/prometheus", "promtool": "usr/bin/promtool"}),
+    ),
+    "alertmanager": Kit(
+        ("alertmanager", "amtool"),
+        lambda: "debian",
+        _debian(
+            "prometheus-alertmanager", programs={"alertmanager": "usr/bin/prometheus-alertmanager", "amtool": "usr/bin/amtool"}
+        ),
+        names=lambda program: (program, f"prometheus-{program}"),
+    ),
+    "redis": Kit(
+        ("redis-server", "redis-cli"),
+        lambda: "debian",
+        _debian(
+            *("redis-server", "redis-tools", "libatomic1", "libjemalloc2", "liblzf1"),
+            programs={"redis-server": "usr/bin/redis-server", "redis-cli": "usr/bin/redis-cli"},
+            libraries=True,
+        ),
+        names=lambda program: (program, program.replace("redis", "valkey")),
+    ),
+    "kafka": Kit(("kafka-server", "kafka-storage"), lambda: KAFKA, _fetch_kafka),
+    "node": Kit(("node-with-otel",), _node_version, _fetch_node_packages),
+}
+"""What there is. Kits that are got in a moment stand beside the Collector, which is not."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Get what is named, or everything, and say what was done."""
+    parser = argparse.ArgumentParser(description="Get the servers that tests run against, into a cache of this user.")
+    parser.add_argument("kits", nargs="*", metavar="NAME", help=f"one of {', '.join(KITS)} (all of them)")
+    parser.add_argument("--list", action="store_true", help="say what is there, and get nothing")
+    options = parser.parse_args(arguments)
+    for name in options.kits:
+        if name not in KITS:
+            parser.error(f"{name!r}: not one of {', '.join(KITS)}")
+    missing = 0
+    for name in options.kits or KITS:
+        for program in KITS[name].programs:
+            began = time.monotonic()
+            try:
+                path = find(program) if options.list else get(program)
+            except Unavailable as error:
+                missing += 1
+                print(f"{program}: cannot be had: {error}", flush=True)
+                continue
+            took = time.monotonic() - began
+            print(f"{program}: {path or 'not here yet'}" + (f" (took {took:.0f} s)" if took > 1 else ""), flush=True)
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
