@@ -128,6 +128,15 @@ def _plain_text(value: Any) -> str:
     return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
+_QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)
+
+
+def _queue_url(value: Any) -> str:
+    if isinstance(value, str) and _QUEUE_SCHEMES.fullmatch(value):
+        return value
+    raise ValueError("a URL as in redis://host:6379/0 (or rediss, unix, redis+sentinel, redis+cluster) is")
+
+
 def _file(value: Any) -> str:
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise ValueError("the path of a file is")
@@ -493,19 +502,30 @@ class BudgetOptions(_Section):
 class JobQueueOptions(_Section):
     """Where judged metrics wait for their turn."""
 
-    backend: Literal["memory", "sqlite"] = "memory"
-    """``memory``, which is lost with the process (and counted), or ``sqlite``, a file that outlives it. The file holds turns."""
+    backend: Literal["memory", "sqlite", "redis"] = "memory"
+    """``memory``, which is lost with the process (and counted); ``sqlite``, a file that outlives it; or ``redis``, a server that any
+    number of processes share. The last two hold turns."""
     path: Annotated[str, BeforeValidator(_file)] | None = None
     """File of the backend ``sqlite``; its folder must exist. Processes of one machine may share it."""
+    url: Annotated[str, BeforeValidator(_queue_url)] | None = None
+    """Server of the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master``, ``redis+cluster://``; ``valkey`` may stand for ``redis``."""
+    name: Text = "agenteval"
+    """What every key of the backend ``redis`` begins with, in braces; processes with the same one share their jobs."""
+    shards: Count = 1
+    """Parts of the backend ``redis``, spread over the nodes of a cluster; the same for all processes."""
+    work: Switch = True
+    """Whether this process works on the jobs too; false leaves them to others: to ``otel-agenteval worker --judge``."""
     max_bytes: Size = 64 * 2**20
     """Bytes that may wait; what does not fit is dropped and counted, the least important first."""
     lease: Duration = 600.0
     """Seconds that one metric may take on one turn; after that it is tried again."""
 
     @model_validator(mode="after")
-    def _path_for_a_file(self) -> JobQueueOptions:
-        if (self.backend == "sqlite") != (self.path is not None):
-            raise ValueError("{backend: sqlite, path: FILE}, or neither of them, is")
+    def _what_the_backend_needs(self) -> JobQueueOptions:
+        if (self.backend == "sqlite") != (self.path is not None) or (self.backend == "redis") != (self.url is not None):
+            raise ValueError("{backend: sqlite, path: FILE}, {backend: redis, url: redis://…}, or none of them, is")
+        if not self.work and self.backend == "memory":
+            raise ValueError("work: false needs a backend that others can work on, sqlite or redis: that is")
         return self
 
 

@@ -94,6 +94,11 @@ class SealedQueue:
         """Bytes of them, sealed."""
         return self._queue.bytes
 
+    @property
+    def unsent(self) -> int:
+        """Jobs that this process holds because their server cannot be reached."""
+        return getattr(self._queue, "unsent", 0)
+
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs; returns those that there is no room for."""
         given = {job.id: job for job in jobs}

@@ -28,7 +28,7 @@ from .judge import Account, Judge, asking_anew, embedder_from, is_asking_anew, j
 from .model import Turn
 from .names import BUDGET_CALLS, BUDGET_REMAINING, JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT, QUEUE_CAPACITY, QUEUE_SIZE, RESULTS
 from .privacy import redacted
-from .queues import Job, JobQueue, MemoryQueue, SqliteQueue
+from .queues import Job, JobQueue, queue_from
 from .references import applies, tell_sources
 from .registry import Asks, BoundMetric, Embeds
 from .sampling import EVERY_TURN, position
@@ -180,6 +180,7 @@ class Judging:
         redact: what is taken out of a turn before it becomes a job.
         audit: share of jobs whose questions are asked although the judge knows the answer.
         clock: dates retries.
+        works: whether jobs are done here; else others take them from the queue.
     """
 
     def __init__(
@@ -200,6 +201,7 @@ class Judging:
         redact: Collection[str],
         audit: float = 0.0,
         clock: Clock,
+        works: bool = True,
     ) -> None:
         self._audit = audit
         self._redact = redact
@@ -217,8 +219,8 @@ class Judging:
         self._lease = lease
         self._seed = seed
         self._clock = clock
-        self.may_start = True
-        """False at interpreter exit, when no thread can be started any more."""
+        self.may_start = works
+        """False too at interpreter exit, when no thread can be started any more."""
         self._stopping = False
         self._reset()
         self._watch()
@@ -547,9 +549,8 @@ def judging_from(
     """What a configuration asks for. ``put`` hands a score of so many bytes to the worker."""
     wanted = config.judge
     queue = wanted.queue
-    jobs: JobQueue = MemoryQueue(queue.max_bytes, clock)
-    if queue.path is not None:
-        jobs = SqliteQueue(queue.path, queue.max_bytes, clock)
+    jobs = queue_from(queue, clock)
+    if queue.backend != "memory":
         seal = seal_from(config)
         jobs = jobs if seal is None else SealedQueue(jobs, seal, clock)
     return Judging(
@@ -568,4 +569,5 @@ def judging_from(
         redact=config.privacy.redact,
         audit=wanted.cache.audit,
         clock=clock,
+        works=queue.work,
     )

@@ -7,29 +7,46 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from otel_agenteval.queues import Job, JobQueue, MemoryQueue, SqliteQueue
+from otel_agenteval.queues.redis import RedisQueue
 from tests.support.clock import FakeClock
 from tests.support.process import environment
+from tests.support.redis_server import RedisServer
 
 ROOM = 10_000
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def make(request: Any, tmp_path: Path, clock: FakeClock) -> Callable[..., JobQueue]:
-    """Makes a queue with a bound; those in one file share its jobs."""
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: Any) -> Iterator[RedisServer]:
+    """A server for all tests of this module."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def make(request: Any, tmp_path: Path, clock: FakeClock) -> Iterator[Callable[..., JobQueue]]:
+    """Makes a queue with a bound; those in one file, or on the server, share its jobs."""
+    made: list[JobQueue] = []
 
     def queue(max_bytes: int = ROOM) -> JobQueue:
         if request.param == "memory":
             return MemoryQueue(max_bytes, clock)
-        return SqliteQueue(str(tmp_path / "queue.db"), max_bytes, clock)
+        if request.param == "sqlite":
+            made.append(SqliteQueue(str(tmp_path / "queue.db"), max_bytes, clock))
+        else:
+            made.append(RedisQueue(request.getfixturevalue("redis_server").url, max_bytes, clock, name=str(tmp_path)))
+        return made[-1]
 
-    return queue
+    yield queue
+    for one in made:
+        one.close()
 
 
 @pytest.fixture
@@ -180,34 +197,39 @@ def test_threads_share_a_queue_and_each_job_is_claimed_once(make: Any) -> None:
     assert (queue.depth, queue.bytes) == (0, 0)
 
 
-def test_any_sequence_of_calls_does_the_same_in_every_queue(tmp_path: Path, clock: FakeClock) -> None:
+@pytest.mark.parametrize("other", ["sqlite", "redis"])
+def test_any_sequence_of_calls_does_the_same_in_every_queue(other: str, tmp_path: Path, clock: FakeClock, request: Any) -> None:
     chosen = random.Random(5)
-    memory, sqlite = MemoryQueue(5_000, clock), SqliteQueue(str(tmp_path / "queue.db"), 5_000, clock)
+    memory = MemoryQueue(5_000, clock)
+    stored: JobQueue = SqliteQueue(str(tmp_path / "queue.db"), 5_000, clock)
+    if other == "redis":
+        stored = RedisQueue(request.getfixturevalue("redis_server").url, 5_000, clock, name=str(tmp_path))
     out: list[str] = []
     for i in range(600):
         call = chosen.choice(("put", "put", "claim", "ack", "retry", "dead", "advance"))
         if call == "put":
             jobs = [job(f"{i}", chosen.randrange(3), chosen.randrange(1_500))]
-            assert memory.put_many(jobs) == sqlite.put_many(jobs)
+            assert memory.put_many(jobs) == stored.put_many(jobs)
         elif call == "claim":
             n = chosen.randrange(1, 3)
             taken = memory.claim(n, 50.0)
-            assert taken == sqlite.claim(n, 50.0)
+            assert taken == stored.claim(n, 50.0)
             out += [one.id for one in taken]
         elif call == "advance":
             clock.advance(chosen.randrange(20))
         elif out:
             one = out.pop(chosen.randrange(len(out)))
             at, counted = now(clock) + chosen.randrange(30), chosen.random() < 0.5
-            for queue in (memory, sqlite):
+            for queue in (memory, stored):
                 if call == "ack":
                     queue.ack(one)
                 elif call == "dead":
                     queue.dead(one, "x")
                 else:
                     queue.retry_at(one, at, counted=counted)
-        assert (memory.depth, memory.bytes) == (sqlite.depth, sqlite.bytes), i
-    assert memory.dead_letters() == sqlite.dead_letters()
+        assert (memory.depth, memory.bytes) == (stored.depth, stored.bytes), i
+    assert memory.dead_letters() == stored.dead_letters()
+    stored.close()
 
 
 def test_a_file_is_for_its_owner_only_and_outlives_its_queue(tmp_path: Path, clock: FakeClock) -> None:

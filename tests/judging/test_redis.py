@@ -1,0 +1,402 @@
+"""The queue in Redis, with real servers: what the other queues cannot be asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.exceptions import RedisError
+
+from otel_agenteval import names
+from otel_agenteval.config import effective_yaml, load_config
+from otel_agenteval.errors import ConfigError
+from otel_agenteval.queues import Job, queue_from
+from otel_agenteval.queues.connect import connect
+from otel_agenteval.queues.redis import GROUP, RedisQueue
+from tests.support.clock import FakeClock
+from tests.support.judges import ScriptedModels
+from tests.support.process import environment
+from tests.support.proxy import Proxy
+from tests.support.redis_server import RedisServer, free_port
+from tests.support.rig import Rig
+
+ROOM = 1_000_000
+METRIC = "llm_relevance"
+GOOD = {"score": 90, "reason": "It answers."}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    """A server of the test's own."""
+    found = RedisServer(tmp_path / "redis")
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def proxy(server: RedisServer) -> Iterator[Proxy]:
+    """The way to it, which can be cut."""
+    found = Proxy(server.port)
+    yield found
+    found.close()
+
+
+def jobs(*ids: str, size: int = 100) -> list[Job]:
+    return [Job(one, b"x" * size) for one in ids]
+
+
+def ids(found: list[Job]) -> list[str]:
+    return [job.id for job in found]
+
+
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait for something that another process or the network brings."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.02)
+
+
+def test_streams_show_every_tool_for_redis_what_waits_and_what_is_under_way(server: RedisServer) -> None:
+    queue = RedisQueue(server.url, ROOM)
+    queue.put_many(jobs("a", "b", "c"))
+    queue.claim(1, 60.0)
+    client = server.client()
+    [group] = client.xinfo_groups("{agenteval:0}:stream:0")
+    assert (group["name"].decode(), group["pending"], group["lag"]) == (GROUP, 1, 2)
+    queue.ack("a")
+    [group] = client.xinfo_groups("{agenteval:0}:stream:0")
+    assert group["pending"] == 0
+    assert client.xlen("{agenteval:0}:stream:0") == 2
+    queue.close()
+    client.close()
+
+
+def test_shards_share_the_jobs_and_the_bound(server: RedisServer) -> None:
+    queue = RedisQueue(server.url, 4 * 10_000, shards=4)
+    left = queue.put_many(jobs(*(f"job-{i}" for i in range(200))))
+    assert queue.bytes == (200 - len(left)) * 356
+    assert 4 * 9_600 < queue.bytes <= 4 * 10_000
+    client = server.client()
+    assert [client.hget(f"{{agenteval:{i}}}:totals", "jobs") for i in range(4)] == [b"28"] * 4
+    client.close()
+    found = []
+    while some := queue.claim(7, 60.0):
+        found += ids(some)
+        for one in some:
+            queue.ack(one.id)
+    assert sorted([*found, *ids(left)]) == sorted(f"job-{i}" for i in range(200))
+    assert queue.depth == 0
+    queue.close()
+
+
+def test_what_was_put_survives_a_server_that_is_killed(server: RedisServer) -> None:
+    queue = RedisQueue(server.url, ROOM)
+    names_of = [f"job-{i}" for i in range(500)]
+    queue.put_many(jobs(*names_of))
+    claimed = ids(queue.claim(10, 60.0))
+    server.kill()
+    server.start()
+    until(lambda: works(queue))
+    assert queue.depth == 500
+    rest = ids(queue.claim(1_000, 60.0))
+    assert sorted(claimed + rest) == sorted(names_of)
+    queue.close()
+
+
+def works(queue: RedisQueue) -> bool:
+    try:
+        return queue.depth >= 0
+    except RedisError:
+        return False
+
+
+def test_while_the_network_is_cut_jobs_wait_here_within_a_bound_and_nobody_hammers(server: RedisServer, proxy: Proxy) -> None:
+    queue = RedisQueue(f"redis://127.0.0.1:{proxy.port}", ROOM, held_bytes=10_000)
+    queue.put_many(jobs("before"))
+    [taken] = queue.claim(1, 600.0)
+    proxy.cut()
+    before = proxy.connections
+    left = [job for i in range(500) for job in queue.put_many(jobs(f"job-{i}"))]
+    queue.ack(taken.id)
+    assert queue.unsent == 28
+    assert len(left) == 472
+    for _ in range(2_000):
+        with pytest.raises(RedisError):
+            queue.claim(1, 60.0)
+    assert proxy.connections - before <= 12  # with a pause after each try, however often it was asked
+    proxy.heal()
+    until(queue.flush)
+    assert (queue.unsent, queue.depth) == (0, 28)
+    assert ids(queue.claim(100, 60.0)) == [f"job-{i}" for i in range(28)]
+    queue.close()
+
+
+def test_a_server_that_says_nothing_is_given_up_after_a_moment(server: RedisServer, proxy: Proxy) -> None:
+    queue = RedisQueue(f"redis://127.0.0.1:{proxy.port}?socket_timeout=0.2", ROOM)
+    queue.put_many(jobs("a"))
+    proxy.silence()
+    started = time.monotonic()
+    assert queue.put_many(jobs("b")) == []
+    assert queue.put_many(jobs("c")) == []
+    assert time.monotonic() - started < 5
+    assert queue.unsent == 2
+    proxy.heal()
+    until(queue.flush)
+    assert sorted(ids(queue.claim(10, 60.0))) == ["a", "b", "c"]
+    queue.close()
+
+
+def test_a_server_without_memory_keeps_what_it_has_and_the_rest_waits_here(server: RedisServer) -> None:
+    client = server.client()
+    queue = RedisQueue(server.url, ROOM)
+    queue.put_many(jobs("a"))
+    client.config_set("maxmemory-policy", "noeviction")
+    client.config_set("maxmemory", "1")
+    assert queue.put_many(jobs("b")) == []
+    assert queue.unsent == 1
+    until(lambda: works(queue))
+    other = RedisQueue(server.url, ROOM)
+    assert ids(other.claim(1, 60.0)) == ["a"]  # what is there can be done, which makes room
+    other.ack("a")
+    assert other.depth == 0
+    other.close()
+    client.config_set("maxmemory", "0")
+    until(queue.flush)
+    assert queue.depth == 1
+    queue.close()
+    client.close()
+
+
+def test_what_never_reached_the_server_is_returned_at_the_end() -> None:
+    queue = RedisQueue(f"redis://127.0.0.1:{free_port()}", ROOM)
+    assert queue.put_many(jobs("a", "b")) == []
+    assert sorted(ids(queue.close())) == ["a", "b"]
+    assert queue.depth == 0
+
+
+def test_a_server_that_may_throw_jobs_away_is_warned_of(server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+    client = server.client()
+    client.config_set("maxmemory", "100mb")
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    queue = RedisQueue(server.url, ROOM)
+    queue.put_many(jobs("a"))
+    assert "set noeviction" in caplog.text
+    queue.close()
+    client.close()
+
+
+def test_time_is_the_server_s_so_a_wrong_clock_does_no_harm(server: RedisServer, clock: FakeClock) -> None:
+    right = RedisQueue(server.url, ROOM)
+    right.put_many(jobs("a"))
+    [job] = right.claim(1, 600.0)
+    right.retry_at(job.id, time.time() - 1_000)
+    assert ids(right.claim(1, 600.0)) == ["a"]
+    right.retry_at("a", time.time() + 500)
+    [(_, due)] = server.client().zrange("{agenteval:0}:wait", 0, -1, withscores=True)
+    assert 490 < due - time.time() < 510
+    right.close()
+
+
+# --- several processes
+
+
+def test_a_job_of_a_killed_worker_is_taken_over_after_its_lease(server: RedisServer) -> None:
+    script = """
+        import os, signal, sys
+        from otel_agenteval.queues.redis import RedisQueue
+        queue = RedisQueue(sys.argv[1], 1_000_000)
+        assert queue.claim(1, 2.0)[0].id == "a"
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    queue = RedisQueue(server.url, ROOM)
+    queue.put_many(jobs("a"))
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script), server.url], env=environment(), check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert queue.claim(1, 60.0) == []
+    found: list[Job] = []
+    until(lambda: bool(found.extend(queue.claim(1, 60.0)) or found))
+    assert [(job.id, job.attempts) for job in found] == [("a", 2)]
+    [pending] = server.client().xpending_range("{agenteval:0}:stream:0", GROUP, "-", "+", 10)
+    assert (pending["times_delivered"], str(os.getpid()) in pending["consumer"].decode()) == (2, True)
+    queue.close()
+
+
+def test_processes_share_the_jobs_and_each_is_done_once(server: RedisServer, tmp_path: Path) -> None:
+    script = """
+        import sys
+        from otel_agenteval.queues.redis import RedisQueue
+        queue = RedisQueue(sys.argv[1], 10_000_000, shards=2)
+        while queue.depth:
+            for job in queue.claim(5, 60.0):
+                print(job.id)
+                queue.ack(job.id)
+    """
+    queue = RedisQueue(server.url, 10 * ROOM, shards=2)
+    wanted = [f"job-{i}" for i in range(1_000)]
+    queue.put_many(jobs(*wanted))
+    command = [sys.executable, "-c", textwrap.dedent(script), server.url]
+    workers = [subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    found = [line for worker in workers for line in worker.communicate(timeout=60)[0].split()]
+    assert sorted(found) == sorted(wanted)
+    queue.close()
+
+
+def test_a_turn_is_judged_by_another_process_than_the_agent_s(
+    server: RedisServer, models: ScriptedModels, tmp_path: Path
+) -> None:
+    """The agent only asks for it; who works on the queue sends the score out, under the id that the agent's process gave it."""
+    models.play(GOOD, GOOD)
+    given: dict[str, Any] = {
+        "judge": {"base_url": models.url, "model": "scripted", "queue": {"backend": "redis", "url": server.url, "work": False}},
+        "metrics": [METRIC],
+        "inline": {"metrics": []},
+    }
+    with Rig(given) as agent:
+        agent.run("one")
+        agent.run("two")
+        assert agent.engine.flush(10)
+        assert agent.engine.judging is not None
+        assert agent.engine.judging.queue.depth == 2
+        assert models.requests == []
+        given["judge"]["queue"]["work"] = True
+        with Rig(given) as worker:
+            assert worker.engine.judging is not None
+            worker.engine.judging.start(2)
+            assert worker.engine.drain(20, judges=True)
+            events = worker.log_events()
+            assert [event.attributes[names.SCORE_VALUE] for event in events] == [0.9, 0.9]
+            turns = {turn.turn_id for turn in agent.turns()}
+            assert {event.attributes[names.TURN_ID] for event in events} == turns
+        assert agent.log_events() == []
+        assert agent.engine.judging.queue.depth == 0
+
+
+# --- ways to a server
+
+
+def test_a_server_behind_tls_and_an_account(tmp_path: Path) -> None:
+    certificate, key = certificate_in(tmp_path)
+    port = free_port()
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    rules = folder / "users.acl"
+    rules.write_text("user default off\nuser judge on >s3cret ~{agenteval:* +@all\n")
+    options = ["--port", "0", "--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
+    server = RedisServer(folder, [*options, "--tls-auth-clients", "no", "--aclfile", str(rules)], port, plain=False)
+    try:
+        url = f"rediss://judge:s3cret@127.0.0.1:{port}/0?ssl_ca_certs={certificate}"
+        queue = RedisQueue(url, ROOM)
+        queue.put_many(jobs("a"))
+        assert ids(queue.claim(1, 60.0)) == ["a"]
+        queue.close()
+        wrong = RedisQueue(url.replace("s3cret", "guess"), ROOM)
+        with pytest.raises(RedisError, match="invalid username-password"):
+            wrong.claim(1, 60.0)
+        wrong.close()
+    finally:
+        server.stop()
+
+
+def test_a_cluster_keeps_each_shard_on_one_node(tmp_path: Path) -> None:
+    nodes = [RedisServer(tmp_path / f"node-{i}", ["--cluster-enabled", "yes"]) for i in range(2)]
+    try:
+        first, second = (node.client() for node in nodes)
+        first.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port)
+        first.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
+        second.execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
+        until(lambda: all(b"cluster_state:ok" in one.execute_command("CLUSTER", "INFO") for one in (first, second)))
+        until(lambda: all(len(one.execute_command("CLUSTER", "SLOTS")) == 2 for one in (first, second)))
+        queue = RedisQueue(f"redis+cluster://127.0.0.1:{nodes[0].port},127.0.0.1:{nodes[1].port}", ROOM, shards=8)
+        wanted = [f"job-{i}" for i in range(100)]
+        queue.put_many(jobs(*wanted))
+        assert min(first.dbsize(), second.dbsize()) > 0
+        assert sorted(ids(queue.claim(100, 60.0))) == sorted(wanted)
+        queue.dead("job-1", "why")
+        assert (queue.depth, queue.dead_letters()) == (99, [("job-1", "why")])
+        queue.close()
+        first.close()
+        second.close()
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def test_sentinels_name_the_master_also_after_a_failover(tmp_path: Path) -> None:
+    master = RedisServer(tmp_path / "master")
+    replica = RedisServer(tmp_path / "replica", ["--replicaof", "127.0.0.1", str(master.port)])
+    port = free_port()
+    folder = tmp_path / "sentinel"
+    folder.mkdir()
+    (folder / "sentinel.conf").write_text(
+        f"port {port}\nbind 127.0.0.1\ndir {folder}\nsentinel monitor turns 127.0.0.1 {master.port} 1\n"
+        "sentinel down-after-milliseconds turns 500\nsentinel failover-timeout turns 2000\n"
+    )
+    sentinel = RedisServer(folder, [str(folder / "sentinel.conf"), "--sentinel"], port, plain=False)
+    running = [replica, sentinel]
+    try:
+        with connect(f"redis+sentinel://127.0.0.1:{port}/turns") as client:
+            assert client.ping()
+        queue = RedisQueue(f"redis+sentinel://127.0.0.1:{port}/turns", ROOM)
+        queue.put_many(jobs("a"))
+        until(lambda: replica.client().exists("{agenteval:0}:jobs") == 1)
+        until(lambda: b"slave" in str(sentinel.client().execute_command("SENTINEL", "REPLICAS", "turns")).encode())
+        master.kill()
+        until(lambda: replica.client().info("replication")["role"] == "master", 60)
+        queue.put_many(jobs("b"))
+        until(lambda: queue.flush() and queue.unsent == 0)
+        assert ids(queue.claim(10, 60.0)) == ["a", "b"]
+        queue.close()
+    finally:
+        for one in running:
+            one.stop()
+
+
+def certificate_in(folder: Path) -> tuple[Path, Path]:
+    """A certificate of 127.0.0.1 that signs itself, and its key."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    return certificate, key
+
+
+# --- configuration
+
+
+@pytest.mark.parametrize(
+    ("queue", "says"),
+    [
+        ({"backend": "redis"}, "{backend: redis, url: redis://…}"),
+        ({"url": "redis://127.0.0.1"}, "{backend: redis, url: redis://…}"),
+        ({"backend": "redis", "url": "http://127.0.0.1"}, "redis://host:6379/0"),
+        ({"work": False}, "others can work on"),
+    ],
+)
+def test_a_wrong_address_is_refused(queue: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_config({"judge": {"queue": queue}}, {})
+    assert says in str(raised.value)
+    assert "judge.queue" in str(raised.value)
+
+
+def test_sentinels_need_the_name_of_a_master() -> None:
+    given = load_config({"judge": {"queue": {"backend": "redis", "url": "redis+sentinel://judge:s3cret@127.0.0.1:26379"}}}, {})
+    with pytest.raises(ConfigError, match="names no master") as raised:
+        queue_from(given.judge.queue, FakeClock())
+    assert "s3cret" not in str(raised.value)
+
+
+def test_the_password_of_a_server_is_not_shown() -> None:
+    given = {"judge": {"queue": {"backend": "redis", "url": "rediss://judge:s3cret@queue.example:6380/0"}}}
+    shown = effective_yaml(load_config(given, {}))
+    assert "rediss://judge:****@queue.example:6380/0" in shown
+    assert "s3cret" not in shown
