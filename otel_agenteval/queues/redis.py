@@ -121,6 +121,7 @@ local function number(field) return tonumber(redis.call('HGET', totals, field) o
 
 _PUT = """
 local max_bytes, left = tonumber(ARGV[3]), {}
+redis.call('HINCRBY', totals, 'jobs', 0)  -- refused by a server without memory, as the first write of a script only is
 redis.call('ZREMRANGEBYSCORE', done, '-inf', text(now - tonumber(ARGV[4])))
 redis.call('ZREMRANGEBYRANK', done, 0, -tonumber(ARGV[5]) - 1)
 promote()

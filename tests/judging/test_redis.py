@@ -307,10 +307,12 @@ def test_a_server_behind_tls_and_an_account(tmp_path: Path) -> None:
 
 
 def test_a_cluster_keeps_each_shard_on_one_node(tmp_path: Path) -> None:
-    nodes = [RedisServer(tmp_path / f"node-{i}", ["--cluster-enabled", "yes"]) for i in range(2)]
+    nodes = [
+        RedisServer(tmp_path / f"node-{i}", ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]) for i in range(2)
+    ]
     try:
         first, second = (node.client() for node in nodes)
-        first.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port)
+        first.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, second.config_get("cluster-port")["cluster-port"])
         first.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
         second.execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
         until(lambda: all(b"cluster_state:ok" in one.execute_command("CLUSTER", "INFO") for one in (first, second)))
