@@ -65,7 +65,7 @@ class RedisServer:
 
     def start(self) -> None:
         """Start it, and wait until something listens."""
-        keep = ["--appendonly", "yes", "--appendfsync", "everysec", "--save", ""]
+        keep = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
         sentinel = "--sentinel" in self._options
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "log").open("ab") as log:
