@@ -131,8 +131,8 @@ class _Asking:
         for account in accounts:
             if account.cost_usd is not None:
                 self._telemetry.add(JUDGE_SPENT, account.cost_usd)
-            if account.cost_usd is not None or account.error_type is None:
-                self._budget.spend(account.cost_usd, account.model)
+            if account.charge_usd or account.error_type is None:
+                self._budget.spend(account.charge_usd, account.model)
 
     def judged(self, metric: BoundMetric, probability: float) -> Judged:
         """How the score came to be."""

@@ -14,7 +14,7 @@ _KEPT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One request, with its retries. What is not known is None: nothing is estimated."""
+    """One request, with its retries. What is not known is None: nothing is estimated but what budgets are charged with."""
 
     stage: str
     """What was asked for, in the metric's words; ``embed`` for embeddings."""
@@ -31,6 +31,10 @@ class Account:
     cost_usd: float | None = None
     price_source: str | None = None
     """Where the price is from: ``prices`` (configured) or the table's name and version."""
+    charge_usd: float | None = None
+    """What a budget must reckon with: the cost, or its estimate where the model's price is known and what it took is not."""
+    charge_tokens: int = 0
+    """The same in tokens."""
     error_type: str | None = None
     """Why there is no answer."""
     repair: bool = False

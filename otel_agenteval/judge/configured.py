@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
+from ..clock import SYSTEM_CLOCK, Clock
 from ..config import CacheOptions, Config, ServiceOptions
 from ..encryption import Seal
 from ..errors import ConfigError
@@ -12,8 +15,8 @@ from .embedder import Embedder
 from .judge import Judge
 
 
-def judge_from(config: Config) -> Judge | None:
-    """The configured judge; None if none is.
+def judge_from(config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> Judge | None:
+    """The configured judge; None if none is. Clock and sleep are for tests.
 
     Raises:
         ConfigError: half of it is missing, or a value is not allowed; with its path and, where it comes from a file, its line.
@@ -22,7 +25,13 @@ def judge_from(config: Config) -> Judge | None:
     if not _is_configured(config, "judge", options):
         return None
     try:
-        return Judge(**_arguments(options), provider=options.provider, cache=_cache(options.cache, seal_from(config)))
+        return Judge(
+            **_arguments(options),
+            provider=options.provider,
+            cache=_cache(options.cache, seal_from(config)),
+            clock=clock,
+            sleep=sleep,
+        )
     except ConfigError as error:
         raise ConfigError(f"{config.where(('judge',))}.{error}") from None
 

@@ -135,7 +135,9 @@ class Embedder:
             return _vectors_in(body, len(texts)), Usage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
 
         request = Request("/embeddings", {"model": self.model, "input": texts})
-        return self._service.call("embed", self.model, request, read, until=self._service.until(), estimate=tokens_in(texts))
+        return self._service.call(
+            "embed", self.model, request, read, until=self._service.until(), estimate=Usage(tokens_in(texts), 0)
+        )
 
 
 def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:

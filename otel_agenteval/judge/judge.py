@@ -244,9 +244,10 @@ class Judge:
             answer = self._wire.answer(body)
             return answer, answer.usage
 
+        texts = [question.system, *(message.text for message in question.messages)]
         return self._service.call(
-            stage, self.model, self._wire.request(question), read, until=until,
-            estimate=tokens_in([message.text for message in question.messages]) + _REPLY_TOKENS, repair=repair,
+            stage, self.model, self._wire.request(question), read, until=until, estimate=Usage(tokens_in(texts), _REPLY_TOKENS),
+            repair=repair,
         )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from .transport import Transport
 
 T = TypeVar("T")
 _CHARACTERS_PER_TOKEN = 4
+_MOST_TOKENS = 10_000_000
+_FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
 
 
 class Service:
@@ -37,7 +39,7 @@ class Service:
         read: Callable[[dict[str, object]], tuple[T, Usage]],
         *,
         until: float,
-        estimate: int,
+        estimate: Usage,
         repair: bool = False,
     ) -> T:
         """What ``read`` makes of the answer to a request.
@@ -56,6 +58,7 @@ class Service:
         """
         clock, limits = self.transport.clock, self.transport.limits
         started, attempts = clock.monotonic(), 0
+        expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
         usage, error_type = Usage(), None
 
         def tried() -> None:
@@ -63,21 +66,45 @@ class Service:
             attempts += 1
 
         try:
-            answer = self.transport.post(request.path, request.body, until=until, tokens=estimate, tried=tried)
-            found, usage = read(answer)
+            answer = self.transport.post(request.path, request.body, until=until, tokens=expected, tried=tried)
+            found, counted = read(answer)
+            usage = _plausible(counted)
             if usage.input_tokens is not None:
-                limits.settle(estimate, usage.input_tokens + (usage.output_tokens or 0))
+                limits.settle(expected, usage.input_tokens + (usage.output_tokens or 0))
             return found
         except JudgeError as error:
             error_type = error.error_type
             raise
         finally:
             cost, source = cost_of(model, self.transport.base_url, usage, self._prices)
+            taken = _taken(usage, estimate) if attempts and _may_be_billed(error_type) else Usage(0, 0)
+            charge = cost if cost is not None else cost_of(model, self.transport.base_url, taken, self._prices)[0]
             account = Account(
                 stage, self.provider, model, attempts, clock.monotonic() - started, usage.input_tokens, usage.output_tokens,
-                usage.cached_tokens, cost, source, error_type, repair,
+                usage.cached_tokens, cost, source, charge, (taken.input_tokens or 0) + (taken.output_tokens or 0), error_type, repair,
             )  # fmt: skip
             self.ledger.add(account)
+
+
+def _plausible(usage: Usage) -> Usage:
+    """What a server counted, without what cannot be: nothing taken in, or more than any model can."""
+    given, said = usage.input_tokens, usage.output_tokens
+    if given is not None and not 0 < given <= _MOST_TOKENS:
+        given = None
+    if said is not None and said > _MOST_TOKENS:
+        said = None
+    return usage if (given, said) == (usage.input_tokens, usage.output_tokens) else Usage(given, said)
+
+
+def _taken(usage: Usage, estimate: Usage) -> Usage:
+    given = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
+    said = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
+    return Usage(given, said, usage.cached_tokens)
+
+
+def _may_be_billed(error_type: str | None) -> bool:
+    """Whether the server may have done the work: it did not if it refused, or could not be reached."""
+    return error_type is None or not (error_type.startswith("http_") or error_type in _FREE)
 
 
 def tokens_in(texts: Sequence[str]) -> int:

@@ -190,6 +190,43 @@ def test_configured_prices_give_the_cost(server: Server, judge_of: Any) -> None:
     assert judge.total().cost_usd == account.cost_usd
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": 0},
+        {"prompt_tokens": 10**8, "completion_tokens": 5},
+        {"prompt_tokens": "9", "completion_tokens": -1},
+    ],
+)
+def test_what_a_server_miscounted_costs_nobody_knows_what_and_budgets_are_charged_with_an_estimate(
+    usage: Any, server: Server, judge_of: Any
+) -> None:
+    server.will({**said("openai", '{"score": 1}'), "usage": usage})
+    judge = judge_of(prices={"m-1": {"input": 1.0, "output": 10.0}})
+    ask(judge)
+    (account,) = judge.accounts()
+    assert (account.input_tokens, account.cost_usd) == (None, None)
+    assert 100 < account.charge_tokens < 1_000
+    assert account.charge_usd is not None
+    assert 0 < account.charge_usd < 0.01
+
+
+def test_a_budget_is_charged_with_what_may_have_been_done_and_not_with_a_refusal(server: Server, judge_of: Any) -> None:
+    judge = judge_of(prices={"m-1": {"input": 1.0, "output": 10.0}})
+    server.will(said("openai", "{}"), 401, *[Response(b"no json")] * 3)
+    ask(judge)
+    for _ in range(2):
+        with pytest.raises(JudgeError):
+            ask(judge)
+    good, refused, unreadable = judge.accounts()
+    assert good.charge_usd == good.cost_usd == pytest.approx((100 + 20 * 10) / 1e6)
+    assert (refused.charge_usd, refused.charge_tokens) == (0.0, 0)
+    assert unreadable.charge_usd is not None
+    assert unreadable.charge_usd > 0
+
+
 def test_a_price_is_never_invented_for_a_server_that_nobody_knows(server: Server, judge_of: Any) -> None:
     server.reply({"score": 1})
     judge = judge_of("gpt-4o")
