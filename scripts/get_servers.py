@@ -100,8 +100,8 @@ def get(program: str) -> Path:
     name = _kit_of(program)
     folder = _folder(name)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    failure = folder.with_suffix(".failed")
-    with folder.with_suffix(".lock").open("w") as lock:
+    failure = folder.with_name(f"{folder.name}.failed")
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several that want it, one gets it
         if found := find(program):
             return found

@@ -1,4 +1,4 @@
-"""A real OTLP receiver on loopback: HTTP with protobuf, and gRPC for traces. What it gets is parsed and kept."""
+"""A real OTLP receiver on loopback: HTTP with protobuf, and gRPC. What it gets is parsed and kept."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import grpc
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceServicer, add_LogsServiceServicer_to_server
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest, ExportMetricsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import (
+    MetricsServiceServicer,
+    add_MetricsServiceServicer_to_server,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceServicer, add_TraceServiceServicer_to_server
 
@@ -80,12 +85,14 @@ class Receiver(Received):
 
 
 class GrpcReceiver(Received):
-    """OTLP traces over gRPC on a free port of 127.0.0.1."""
+    """OTLP over gRPC on a free port of 127.0.0.1."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._server = grpc.server(ThreadPoolExecutor(2))
+        self._server = grpc.server(ThreadPoolExecutor(4))
         add_TraceServiceServicer_to_server(_TraceService(self.requests), self._server)
+        add_LogsServiceServicer_to_server(_LogsService(self.requests), self._server)
+        add_MetricsServiceServicer_to_server(_MetricsService(self.requests), self._server)
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._server.start()
 
@@ -101,6 +108,24 @@ class _TraceService(TraceServiceServicer):
     def Export(self, request: Any, context: Any) -> Any:
         self._requests.append(request)
         return ExportTraceServiceResponse()
+
+
+class _LogsService(LogsServiceServicer):
+    def __init__(self, requests: list[Any]) -> None:
+        self._requests = requests
+
+    def Export(self, request: Any, context: Any) -> Any:
+        self._requests.append(request)
+        return ExportLogsServiceResponse()
+
+
+class _MetricsService(MetricsServiceServicer):
+    def __init__(self, requests: list[Any]) -> None:
+        self._requests = requests
+
+    def Export(self, request: Any, context: Any) -> Any:
+        self._requests.append(request)
+        return ExportMetricsServiceResponse()
 
 
 def _handler(requests: list[Any]) -> type[BaseHTTPRequestHandler]:

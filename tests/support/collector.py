@@ -1,0 +1,121 @@
+"""The real Collector with the configurations of collector_config/, and agents that send to it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from prometheus_client.parser import text_string_to_metric_families
+
+from otel_agenteval.demo import SCENES, Scene, ScriptedAgent
+from tests.support.process import ROOT
+from tests.support.servers import Process, answers, free_port, program
+
+CONFIGS = ROOT / "collector_config"
+
+
+def value(url: str, name: str, **labels: str) -> float:
+    """The sum of a metric's samples that have these labels, from a page of metrics. Absent is 0."""
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        text = answer.read().decode()
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
+class Collector(Process):
+    """A Collector with one of the shipped configurations, on free ports.
+
+    Args:
+        config: the file's name without ``.yaml``, or a path.
+        folder: for its log and files.
+        env: what the configuration takes from the environment, besides its own addresses.
+    """
+
+    def __init__(self, config: str | Path, folder: Path, **env: object) -> None:
+        grpc, http, health, telemetry = (free_port() for _ in range(4))
+        self.grpc, self.http = f"127.0.0.1:{grpc}", f"http://127.0.0.1:{http}"
+        self._telemetry = f"http://127.0.0.1:{telemetry}/metrics"
+        path = CONFIGS / f"{config}.yaml" if isinstance(config, str) else config
+        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(
+            [program("otelcol"), "--config", path],
+            log=folder / f"{path.stem}-{grpc}.log",
+            ready=answers(f"http://127.0.0.1:{health}/"),
+            env={
+                "OTLP_GRPC_LISTEN": self.grpc,
+                "OTLP_HTTP_LISTEN": f"127.0.0.1:{http}",
+                "HEALTH_LISTEN": f"127.0.0.1:{health}",
+                "TELEMETRY_PORT": str(telemetry),
+                "STORAGE": str(folder / "storage"),
+                "SCORES_FILE": str(folder / "scores.jsonl"),
+                **{name: str(text) for name, text in env.items()},
+            },
+        )
+
+    def metric(self, name: str, **labels: str) -> float:
+        """One of the Collector's own metrics; absent is 0."""
+        return value(self._telemetry, name, **labels)
+
+
+class _Checked(SpanExporter):
+    """An exporter that must succeed."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self.failed = 0
+
+    def export(self, spans: Any) -> SpanExportResult:
+        result = self._exporter.export(spans)
+        self.failed += result is not SpanExportResult.SUCCESS
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+
+class Agent:
+    """The demo's scripted agent with a provider of its own, which exports each span at once.
+
+    Args:
+        exporter: where to; OTLP over gRPC to an address when it is a text.
+        attributes: of the Resource.
+        turns_end: when the first turn starts, in nanoseconds (now).
+    """
+
+    def __init__(self, exporter: SpanExporter | str, service: str = "demo", attributes: Mapping[str, str] | None = None) -> None:
+        if isinstance(exporter, str):
+            exporter = OTLPSpanExporter(endpoint=exporter, insecure=True, timeout=10)
+        self._exporter = _Checked(exporter)
+        self.provider = TracerProvider(
+            resource=Resource({"service.name": service, **(attributes or {})}), sampler=ALWAYS_ON, shutdown_on_exit=False
+        )
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self._agent = ScriptedAgent(self.provider, time.time_ns())
+        self._scenes = itertools.cycle(SCENES)
+
+    @property
+    def failed(self) -> int:
+        """Exports that did not succeed."""
+        return self._exporter.failed
+
+    def play(self, turns: int = len(SCENES), scene: Scene | None = None) -> None:
+        """So many turns: of one scene, or of all of them in their order, again and again."""
+        for _ in range(turns):
+            self._agent.play(scene or next(self._scenes))
+
+    def close(self) -> None:
+        """Shut the provider down."""
+        self.provider.shutdown()
