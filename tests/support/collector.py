@@ -31,7 +31,7 @@ def value(url: str, name: str, **labels: str) -> float:
         sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if sample.name == name and labels.items() <= sample.labels.items()
+        if sample.name.removesuffix("_total") == name.removesuffix("_total") and labels.items() <= sample.labels.items()
     )
 
 
@@ -91,8 +91,8 @@ class Agent:
 
     Args:
         exporter: where to; OTLP over gRPC to an address when it is a text.
+        service: its name.
         attributes: of the Resource.
-        turns_end: when the first turn starts, in nanoseconds (now).
     """
 
     def __init__(self, exporter: SpanExporter | str, service: str = "demo", attributes: Mapping[str, str] | None = None) -> None:

@@ -85,15 +85,15 @@ class Receiver(Received):
 
 
 class GrpcReceiver(Received):
-    """OTLP over gRPC on a free port of 127.0.0.1."""
+    """OTLP over gRPC on a port of 127.0.0.1, a free one unless it is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         super().__init__()
         self._server = grpc.server(ThreadPoolExecutor(4))
         add_TraceServiceServicer_to_server(_TraceService(self.requests), self._server)
         add_LogsServiceServicer_to_server(_LogsService(self.requests), self._server)
         add_MetricsServiceServicer_to_server(_MetricsService(self.requests), self._server)
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
         self._server.start()
 
     def close(self) -> None:

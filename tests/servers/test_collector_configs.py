@@ -1,0 +1,284 @@
+"""The configurations of collector_config/ in the real Collector: valid, and doing what their comments say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
+from opentelemetry.sdk.resources import Resource
+
+import otel_agenteval as oa
+from otel_agenteval.demo import SCENES
+from otel_agenteval.names import EVENT, SCOPE
+from tests.support.collector import CONFIGS, Agent, Collector
+from tests.support.kafka import Kafka
+from tests.support.receiver import GrpcReceiver, plain
+from tests.support.servers import free_port, program, until
+
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem != "builder")
+OLD_NAMES = {
+    "otlp_grpc": "otlp",
+    "otlp_http": "otlphttp",
+    "load_balancing": "loadbalancing",
+    "prometheus_remote_write": "prometheusremotewrite",
+}
+WELL = next(scene for scene in SCENES if scene.title == "all is well")
+CIRCLES = next(scene for scene in SCENES if "circles" in scene.title)
+LEAK = next(scene for scene in SCENES if "leaks" in scene.title)
+
+
+def text_of(name: str) -> str:
+    return (CONFIGS / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def exporters(name: str) -> dict[str, Any]:
+    return yaml.safe_load(text_of(name))["exporters"]
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from keys_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys_of(inner)
+
+
+def validate(path: Path, folder: Path) -> str:
+    """What ``otelcol validate`` complains about."""
+    env = {**os.environ, "STORAGE": str(folder)}
+    done = subprocess.run(
+        [program("otelcol"), "validate", "--config", path], env=env, capture_output=True, text=True, check=False
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def span_ids(receiver: GrpcReceiver) -> list[bytes]:
+    return [span.span_id for span in receiver.spans()]
+
+
+def traces(receiver: GrpcReceiver) -> set[bytes]:
+    return {span.trace_id for span in receiver.spans()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_configuration_is_valid_and_says_when_to_use_it(name: str, tmp_path: Path) -> None:
+    assert validate(CONFIGS / f"{name}.yaml", tmp_path) == ""
+    assert re.search(r"^# Use it when: \S", text_of(name), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_exporter_blocks_the_agents_and_ours_stands_behind_a_batch_processor(name: str) -> None:
+    config = yaml.safe_load(text_of(name))
+    assert "block_on_overflow" not in set(keys_of(config))
+    assert not {kind.partition("/")[0] for kind in config["exporters"]} & set(OLD_NAMES.values())
+    for pipeline in config["service"]["pipelines"].values():
+        if any("agenteval" in exporter for exporter in pipeline["exporters"]) and pipeline["receivers"] == ["otlp"]:
+            assert pipeline["processors"][-1] == "batch/agenteval"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if any(old.partition("/")[0] in OLD_NAMES for old in exporters(name))])
+def test_the_names_of_older_collectors_are_still_understood(name: str, tmp_path: Path) -> None:
+    text = text_of(name)
+    for new, old in OLD_NAMES.items():
+        text = re.sub(rf"\b{new}(?=[/:\],])", old, text)
+    (tmp_path / "old.yaml").write_text(text, encoding="utf-8")
+    assert set(yaml.safe_load(text)["exporters"]) != set(exporters(name))
+    assert validate(tmp_path / "old.yaml", tmp_path) == ""
+
+
+def test_validation_finds_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(text_of("sidecar").replace("otlp_grpc/", "otlp_grcp/"), encoding="utf-8")
+    assert "otlp_grcp" in validate(tmp_path / "wrong.yaml", tmp_path)
+
+
+# --- what the sidecar's configuration does when we are not there
+
+
+def test_past_our_full_queue_only_our_copy_drops(tmp_path: Path, backend: GrpcReceiver) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    with Collector(
+        "sidecar", tmp_path, AGENTEVAL_ENDPOINT=nobody, AGENTEVAL_QUEUE=1, BACKEND_ENDPOINT=backend.address
+    ) as collector:
+        agent = Agent(collector.grpc)
+        sent = 0
+
+        def dropped() -> float:
+            return collector.metric("otelcol_exporter_enqueue_failed_spans", exporter="otlp_grpc/agenteval")
+
+        while not dropped():
+            agent.play(len(SCENES))
+            sent += len(SCENES)
+            assert sent < 2000, "the queue does not fill"
+        agent.close()
+        assert agent.failed == 0, "the agent is told nothing of it"
+        until(
+            lambda: len([span for span in backend.spans() if span.name.startswith("invoke_agent")]) >= sent, "all at the backend"
+        )
+        assert max(Counter(span_ids(backend)).values()) == 1
+        assert collector.metric("otelcol_exporter_enqueue_failed_spans", exporter="otlp_grpc/backend") == 0
+
+
+def test_without_the_batch_processor_our_full_queue_would_be_the_agents_error(tmp_path: Path, backend: GrpcReceiver) -> None:
+    text = text_of("sidecar").replace(", batch/agenteval]", "]")
+    (tmp_path / "naive.yaml").write_text(text, encoding="utf-8")
+    nobody = f"127.0.0.1:{free_port()}"
+    with Collector(
+        tmp_path / "naive.yaml", tmp_path, AGENTEVAL_ENDPOINT=nobody, AGENTEVAL_QUEUE=1, BACKEND_ENDPOINT=backend.address
+    ) as collector:
+        agent = Agent(OTLPSpanExporter(endpoint=collector.grpc, insecure=True, timeout=1.5))
+        agent.play(1, WELL)
+        agent.close()
+        assert agent.failed
+        until(lambda: max(Counter(span_ids(backend)).values(), default=0) > 1, "spans twice at the backend")
+
+
+# --- the other places
+
+
+def test_an_agent_collector_and_a_gateway_feed_backend_and_us(tmp_path: Path, backend: GrpcReceiver, ours: GrpcReceiver) -> None:
+    with (
+        Collector("gateway", tmp_path, AGENTEVAL_ENDPOINT=ours.address, BACKEND_ENDPOINT=backend.address) as gateway,
+        Collector("agent", tmp_path, GATEWAY_ENDPOINT=gateway.grpc) as node,
+    ):
+        agent = Agent(node.grpc)
+        agent.play()
+        agent.close()
+        until(lambda: len(traces(ours)) == len(traces(backend)) == len(SCENES), "every turn at both")
+        until(lambda: sorted(span_ids(ours)) == sorted(span_ids(backend)), "the same spans")
+        assert list((tmp_path / "storage").iterdir()), "our queue is on disk"
+
+
+def test_two_tiers_bring_the_spans_of_a_trace_together(tmp_path: Path, backend: GrpcReceiver) -> None:
+    instances = [GrpcReceiver() for _ in range(3)]
+    env = {"AGENTEVAL_ENDPOINTS": str([each.address for each in instances]), "BACKEND_ENDPOINT": backend.address}
+    with Collector("load_balancing", tmp_path, **env) as one, Collector("load_balancing", tmp_path, **env) as other:
+        agents = [Agent(_Alternating(one.grpc, other.grpc)) for _ in range(3)]
+        for agent in agents:
+            agent.play()
+            agent.close()
+        until(lambda: len(span_ids(backend)) == sum(len(span_ids(each)) for each in instances), "all spans with us")
+    where = defaultdict(set)
+    for number, each in enumerate(instances):
+        for trace_id in traces(each):
+            where[trace_id].add(number)
+    assert len(where) == 3 * len(SCENES)
+    assert {len(numbers) for numbers in where.values()} == {1}, "no trace is split"
+    assert set.union(*where.values()) == {0, 1, 2}, "each has a part of them"
+    for each in instances:
+        each.close()
+
+
+class _Alternating(OTLPSpanExporter):
+    """Sends every other span to another Collector, as a plain load balancer would."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(endpoint=one, insecure=True)
+        self._others = [OTLPSpanExporter(endpoint=other, insecure=True), super()]
+        self._turn = 0
+
+    def export(self, spans: Any) -> Any:
+        self._turn += 1
+        return self._others[self._turn % 2].export(spans)
+
+    def shutdown(self, *args: Any, **kwargs: Any) -> None:
+        self._others[0].shutdown()
+        super().shutdown(*args, **kwargs)
+
+
+def test_tail_sampling_keeps_what_scored_badly(tmp_path: Path, backend: GrpcReceiver, ours: GrpcReceiver) -> None:
+    with Collector(
+        "tail_sampling",
+        tmp_path,
+        AGENTEVAL_ENDPOINT=ours.address,
+        BACKEND_ENDPOINT=backend.address,
+        DECISION_WAIT="1s",
+        KEEP_PERCENT=0,
+    ) as collector:
+        agent = Agent(collector.grpc)
+        agent.provider.add_span_processor(oa.AgentEvalSpanProcessor({"outlets": {"log_events": False, "prometheus": None}}))
+        for scene in (WELL, CIRCLES, WELL):
+            agent.play(1, scene)
+        agent.close()
+        until(lambda: len(traces(ours)) == 3, "we see every trace")
+        until(lambda: traces(backend), "the decision")
+        until(
+            lambda: collector.metric("otelcol_processor_tail_sampling_global_count_traces_sampled") == 3,
+            "the decision about every trace",
+        )
+    (kept,) = traces(backend)
+    roots = [span for span in backend.spans() if span.name.startswith("invoke_agent")]
+    events = {plain(event.attributes)["gen_ai.evaluation.name"]: plain(event.attributes) for event in roots[0].events}
+    assert events["code_repeated_tool_calls"]["agenteval.passed"] is False
+    assert {span.trace_id for span in ours.spans()} > {kept}
+
+
+def test_redaction_masks_what_the_backend_gets_and_not_what_we_read(
+    tmp_path: Path, backend: GrpcReceiver, ours: GrpcReceiver
+) -> None:
+    secret = re.compile(r"ada\.berger@alpine-rail\.ch|\+41 44 668 18 00|ghp_\w+")
+    with Collector("redaction", tmp_path, AGENTEVAL_ENDPOINT=ours.address, BACKEND_ENDPOINT=backend.address) as collector:
+        agent = Agent(collector.grpc)
+        agent.play(1, LEAK)
+        agent.close()
+        log_something(collector.grpc, "write to ada.berger@alpine-rail.ch")
+        for receiver in (backend, ours):
+            until(lambda receiver=receiver: len(receiver.spans()) == 4 and len(receiver.log_records()) == 1, "all there")
+    assert len(secret.findall(str(ours.requests))) >= 6
+    assert not secret.findall(str(backend.requests))
+    (root,) = backend.spans("invoke_agent trip-planner")
+    assert plain(root.attributes)["gen_ai.agent.name"] == "trip-planner"
+
+
+def log_something(address: str, body: str, scope: str = "acme.app", event: str | None = None) -> None:
+    """One log record."""
+    provider = LoggerProvider(resource=Resource({"service.name": "demo"}), shutdown_on_exit=False)
+    provider.add_log_record_processor(SimpleLogRecordProcessor(OTLPLogExporter(endpoint=address, insecure=True)))
+    provider.get_logger(scope).emit(body=body, event_name=event)
+    provider.shutdown()
+
+
+def test_kafka_holds_what_we_cannot_take_yet(tmp_path: Path, backend: GrpcReceiver) -> None:
+    port = free_port()
+    with (
+        Kafka(tmp_path) as kafka,
+        Collector("kafka_in", tmp_path, KAFKA=kafka.address, BACKEND_ENDPOINT=backend.address) as before,
+        Collector("kafka_out", tmp_path, KAFKA=kafka.address, AGENTEVAL_ENDPOINT=f"127.0.0.1:{port}") as behind,
+    ):
+        agent = Agent(before.grpc)
+        agent.play()
+        agent.close()
+        log_something(before.grpc, "content in a log record")
+        until(lambda: behind.metric("otelcol_receiver_refused_spans") > 0, "a first try that finds nobody")
+        ours = GrpcReceiver(port)
+        until(lambda: set(span_ids(ours)) == set(span_ids(backend)), "every span, once we are there")
+        until(ours.log_records, "the log record too")
+        ours.close()
+
+
+def test_what_is_ours_is_not_sent_to_us_again(tmp_path: Path, backend: GrpcReceiver, ours: GrpcReceiver) -> None:
+    with Collector("sidecar", tmp_path, AGENTEVAL_ENDPOINT=ours.address, BACKEND_ENDPOINT=backend.address) as collector:
+        log_something(collector.grpc, "a score", SCOPE, EVENT)
+        agent = Agent(collector.grpc)
+        with agent.provider.get_tracer(SCOPE).start_as_current_span("evaluate bot"):
+            pass
+        log_something(collector.grpc, "the application's own")
+        with agent.provider.get_tracer("acme.app").start_as_current_span("handle"):
+            pass
+        agent.close()
+        until(lambda: len(backend.log_records()) == 2 and len(backend.spans()) == 2, "all of it at the backend")
+        until(lambda: ours.log_records() and ours.spans(), "the application's with us")
+    assert [record.body.string_value for record in ours.log_records()] == ["the application's own"]
+    assert [span.name for span in ours.spans()] == ["handle"]
