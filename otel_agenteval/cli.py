@@ -118,6 +118,25 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--once", action="store_true", help="exit after printing instead of serving /metrics until Ctrl-C")
     demo.add_argument("--port", type=int, default=19464, help="loopback port of /metrics (default %(default)s)")
     demo.set_defaults(run=_demo)
+
+    serve = commands.add_parser("serve", help="the sidecar: take OTLP from Collectors and SDKs, score its turns, serve /metrics")
+    serve.add_argument(
+        "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
+    )
+    for name, what in (
+        ("grpc", "OTLP/gRPC (127.0.0.1:14317)"),
+        ("http", "OTLP/HTTP, /healthz and /readyz (127.0.0.1:14318)"),
+        ("metrics", "/metrics (127.0.0.1:19464)"),
+        ("web", "the API (127.0.0.1:19465)"),
+    ):
+        serve.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off is none")
+    serve.add_argument("--journal", metavar="DIR", help="keep requests here until their turns are handed over")
+    serve.add_argument(
+        "--insecure",
+        action="store_true",
+        help="listen to other machines although neither token nor client certificates are asked for",
+    )
+    serve.set_defaults(run=_serve)
     return parser
 
 
@@ -412,3 +431,9 @@ def _demo(args: argparse.Namespace) -> int:
     from .demo import run
 
     return run(once=args.once, port=args.port)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from .serve.command import run
+
+    return run(args)

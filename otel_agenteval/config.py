@@ -37,6 +37,7 @@ _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+)):([0-9]{1,5})")
 _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
 
@@ -149,6 +150,23 @@ def _names(value: Any) -> Any:
     raise ValueError("default, or a list of metric names, is")
 
 
+def _address(value: Any) -> str:
+    host, port = split_address(value)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split_address(value: Any) -> tuple[str, int]:
+    """Host and port of ``127.0.0.1:4318``, ``[::1]:4318`` or ``localhost:0`` (any free port).
+
+    Raises:
+        ValueError: anything else.
+    """
+    found = _ADDRESS.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or int(found[3]) > 65535:
+        raise ValueError("HOST:PORT is, as in 127.0.0.1:4318 or [::1]:4318 (port 0 is any free one; null is none)")
+    return found[1] or found[2], int(found[3])
+
+
 def http_url(value: Any) -> str:
     """The address of a server, without the slash at its end. Keys belong into headers: it has no credentials and no query.
 
@@ -170,6 +188,13 @@ def _text(value: Any) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
     raise ValueError("a text is")
+
+
+def _hosts(value: Any) -> Any:
+    items = [value] if isinstance(value, str) else value
+    if isinstance(items, (list, tuple)) and all(isinstance(item, str) and item.strip() for item in items):
+        return tuple(item.strip().lower() for item in items)
+    raise ValueError("a text or a list of texts is")
 
 
 def _prices(value: Any) -> Any:
@@ -209,6 +234,7 @@ Count = Annotated[int, BeforeValidator(_count)]
 Switch = Annotated[bool, BeforeValidator(_switch)]
 Url = Annotated[str, BeforeValidator(http_url)]
 Text = Annotated[str, BeforeValidator(_text)]
+Address = Annotated[str, BeforeValidator(_address)]
 
 # --- the options ---------------------------------------------------------------------------------------------------
 
@@ -565,6 +591,60 @@ class EmbedderOptions(ServiceOptions):
     """The server that ``embed_`` metrics ask for vectors, OpenAI-compatible; without one they are skipped."""
 
 
+class TlsOptions(_Section):
+    """Certificate of the server, in files of PEM form. They are read again on SIGHUP."""
+
+    cert: Annotated[str, BeforeValidator(_file)]
+    """Certificate, with those that lead to its authority."""
+    key: Annotated[str, BeforeValidator(_file)]
+    """Its private key."""
+    client_ca: Annotated[str, BeforeValidator(_file)] | None = None
+    """Authority of the clients' certificates: with it, only clients that have one are served."""
+
+
+class ServeOptions(_Section):
+    """The sidecar, ``otel-agenteval serve``: where it listens, and what it takes from whom."""
+
+    grpc: Address | None = "127.0.0.1:14317"
+    """Address of OTLP/gRPC."""
+    http: Address | None = "127.0.0.1:14318"
+    """Address of OTLP/HTTP, and of ``/healthz`` and ``/readyz``."""
+    metrics: Address | None = "127.0.0.1:19464"
+    """Address of ``/metrics``."""
+    web: Address | None = "127.0.0.1:19465"
+    """Address of the API that says what became of a turn."""
+    insecure: Switch = False
+    """Whether other machines may connect although neither a token nor certificates of clients are asked for."""
+    token: Text | None = None
+    """What senders and users of the API must give as ``Authorization: Bearer …``, as ``${env:NAME}``."""
+    tls: TlsOptions | None = None
+    """Certificate, for gRPC and HTTP; null is without encryption."""
+    allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
+    """Names under which HTTP clients may reach us, beside those of this machine; past loopback any may, while there are none here."""
+    allowed_origins: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
+    """Pages whose scripts may talk to us (``https://ui.example``)."""
+    max_body: Size = 64 * 2**20
+    """Bytes of one request, also after it was unpacked."""
+    max_requests: Count = 32
+    """Requests at once; more are asked to come again."""
+    max_connections: Count = 512
+    """HTTP connections at once."""
+    client_connections: Count = 128
+    """HTTP connections of one address at once."""
+    client_rate: Size | None = None
+    """Bytes per second that one address may send, in the long run; null is without limit."""
+    body_timeout: Duration = 10.0
+    """Seconds in which a request must have come in."""
+    drain_timeout: Duration = 20.0
+    """Seconds from SIGTERM to the end: open turns are evaluated, and scores handed over."""
+    sample_rate: Annotated[float, BeforeValidator(_rate)] = 1.0
+    """Share of the traces that is evaluated, by trace id; the others are counted and never read."""
+    journal: Annotated[str, BeforeValidator(_file)] | None = None
+    """Folder in which requests are kept until their turns are handed over: what was acknowledged then survives a crash."""
+    journal_bytes: Size = 2**30
+    """Bytes of the journal; past it senders are asked to come again."""
+
+
 class Config(_Section):
     """Everything that can be set. Durations are seconds and sizes bytes once read."""
 
@@ -592,6 +672,8 @@ class Config(_Section):
     """Where scores leave."""
     queue: QueueOptions = QueueOptions()
     """The queue between the agent's threads and our worker."""
+    serve: ServeOptions = ServeOptions()
+    """The sidecar: where it listens, and what it takes from whom."""
 
     _sources: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
 

@@ -35,6 +35,7 @@ from .registry import BoundMetric
 from .selection import select_conversation_metrics, select_metrics
 from .spans.record import SpanRecord
 from .spans.sdk import attributes_of, scope_of
+from .spans.wire import WireSpan
 from .telemetry import Telemetry
 from .turns.assembler import Assembler, Closed, Limits
 from .turns.conversations import Conversations, Ended
@@ -54,6 +55,8 @@ _NO_METER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no 
 
 
 _SHARE_OF_JUDGES = 0.8
+_SHARE_OF_QUEUE = 0.5
+"""Of the worker's queue, that turns may take which only waited for their time: they can wait for room too."""
 
 
 def switched_on() -> bool:
@@ -69,6 +72,8 @@ def role_of_span(span: Any) -> str | None:
         return None
     if span.__class__ is SpanRecord:
         return role_in(span)
+    if span.__class__ is WireSpan:
+        return role_in(span.record())
     scope = scope_of(span)
     return None if scope == names.SCOPE else role_of(attributes_of(span), scope, span.name)
 
@@ -184,7 +189,7 @@ class Engine:
     def tick(self) -> bool:
         """Close what has waited long enough; whether anything still waits."""
         with self.lock:
-            closed = self.assembler.tick()
+            closed = self.assembler.tick(self.worker.max_bytes * _SHARE_OF_QUEUE - self.worker.bytes)
             waiting = self.assembler.waiting
         self.take(closed)
         self._take_groups(self.pipeline.due())
@@ -252,10 +257,13 @@ class Engine:
             self.judging.drain(time.monotonic() + left * _SHARE_OF_JUDGES, self.worker.drain, patient=False)
             self.judging.stop(lambda: self.worker.drain(max(0.0, until - time.monotonic())))
 
-    def shutdown(self) -> None:
-        """Evaluate what is open, hand everything over within ``exit_timeout``, release ports and files. Safe to call twice."""
+    def shutdown(self) -> bool:
+        """Evaluate what is open, hand everything over within ``exit_timeout``, release ports and files. Safe to call twice.
+
+        False when time ran out before everything was handed over.
+        """
         if self._closed:
-            return
+            return True
         self._closed = True
         if self._exit_registered:
             atexit.unregister(self._at_exit)
@@ -267,9 +275,11 @@ class Engine:
         self.worker.drain(timeout)
         self._end_judging(until)
         left = max(0.0, until - time.monotonic())
-        if not self.worker.stop(left, outlets=not at_exit) and not at_exit:
+        done = self.worker.stop(left, outlets=not at_exit)
+        if not done and not at_exit:
             _log.warning("not all scores were handed over within %g s", self.config.exit_timeout)
         self.pipeline.close()
+        return done
 
     def register_exit(self) -> None:
         """At the first span: handlers run last-in first-out, so this one runs before those of providers that exist by now."""
@@ -319,7 +329,7 @@ class Engine:
         watch = self.telemetry.watch
         assembler, worker, pipeline = self.assembler, self.worker, self.pipeline
         watch(names.SPANS_RECEIVED, lambda: [({}, self.spans_received)])
-        watch(names.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in self._dropped().items()])
+        watch(names.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in self.dropped().items()])
         watch(names.LATE_SPANS, lambda: [({}, assembler.late_spans)])
         watch(names.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
         watch(names.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])
@@ -327,10 +337,12 @@ class Engine:
         watch(names.SPAN_EVENTS, lambda: [({"outcome": outcome}, n) for outcome, n in self.span_events.outcomes.copy().items()])
         watch(names.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in pipeline.emit_errors.copy().items()])
 
-    def _dropped(self) -> dict[str, int]:
+    def dropped(self) -> dict[str, int]:
+        """Spans that were not used, by reason."""
         found = Counter(self.pipeline.spans_left_out)
         found["orphan_parent"] = self.assembler.orphan_parents
         found["pruned"] = self.assembler.pruned_spans
+        found["duplicate"] = self.assembler.duplicates
         found["error"] = sum(self.failures.values())
         return {reason: count for reason, count in found.items() if count}
 

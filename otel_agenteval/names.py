@@ -83,6 +83,8 @@ JUDGE_CACHE = "agenteval.judge.cache"
 JUDGE_SPENT = "agenteval.judge.cost.usd"
 BUDGET_REMAINING = "agenteval.budget.remaining.usd"
 BUDGET_CALLS = "agenteval.budget.remaining.calls"
+SERVE_REQUESTS = "agenteval.serve.requests"
+SERVE_BYTES = "agenteval.serve.received"
 
 OTHER = "__other__"
 """Label value that takes what is over the cap."""
@@ -158,6 +160,11 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(JUDGE_SPENT, "counter", "{USD}", (), "Cost of judge and embedder in US dollars, where it is known.", about_us=True),
     Instrument(BUDGET_REMAINING, "gauge", "{USD}", (), "What is left of judge.budget.usd_per_hour.", about_us=True),
     Instrument(BUDGET_CALLS, "gauge", "{request}", (), "What is left of judge.budget.calls_per_hour.", about_us=True),
+    Instrument(
+        SERVE_REQUESTS, "counter", "{request}", ("transport", "signal", "outcome"),
+        "Requests to the sidecar: ok, partial (some records rejected), or why it was refused.", about_us=True,
+    ),
+    Instrument(SERVE_BYTES, "counter", "By", (), "Bytes of requests to the sidecar, as they came.", about_us=True),
 )  # fmt: skip
 """Every metric that we emit."""
 

@@ -17,7 +17,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .dialects.reader import role_in
 from .emit.accounting import account
@@ -30,6 +30,7 @@ from .registry import BoundMetric
 from .score import Score
 from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
 from .spans.sdk import from_sdk, start_of
+from .spans.wire import LazyAttributes, WireSpan
 from .telemetry import Telemetry
 from .turns.assembler import Closed
 from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
@@ -364,11 +365,12 @@ class Pipeline:
         return [whole for group in self._groups(closed) for whole in self._stitched(group)]
 
     def _groups(self, closed: Closed) -> list[Group]:
-        records = [span if span.__class__ is SpanRecord else from_sdk(span) for span in closed.spans]
+        records = [_record_of(span) for span in closed.spans]
         records = [record for record in records if record.scope != SCOPE]  # spans of ours that began inside a turn
         if closed.size > MAX_VALUE_CHARS:
             for record in records:
-                cut_long_values(record)
+                if not isinstance(record.attributes, LazyAttributes):  # those are read when asked for, and were cut already
+                    cut_long_values(record)
         if closed.logs:
             _attach_logs(records, closed.logs)
         if closed.late:
@@ -456,6 +458,13 @@ class Pipeline:
         self._recent[scored.turn.turn_id] = scored.scores
         if len(self._recent) > _RING:
             self._recent.popitem(last=False)
+
+
+def _record_of(span: Any) -> SpanRecord:
+    kind = span.__class__
+    if kind is SpanRecord:
+        return cast("SpanRecord", span)
+    return span.record() if kind is WireSpan else from_sdk(span)
 
 
 def _so_far(span: Any) -> SpanRecord:

@@ -47,6 +47,8 @@ class Worker:
         self.refused = 0
         self.may_start = True
         """False at interpreter exit, when no thread can be started any more."""
+        self.courteous = True
+        """Whether to work in small bites, because an agent runs in this process."""
         self._reset()
 
     def _reset(self) -> None:
@@ -67,6 +69,11 @@ class Worker:
     def bytes(self) -> int:
         """Bytes in the queue."""
         return self._bytes
+
+    @property
+    def waiting(self) -> int:
+        """Items in the queue."""
+        return len(self._queue)
 
     def put(self, item: Any, size: int) -> bool:
         """Queue an item; False (and counted) when the queue has no room for it. Never blocks."""
@@ -188,7 +195,7 @@ class Worker:
             due = True
         upto = None if upto is None else self._accepted  # with what was closed just now
         while self._queue and (upto is None or self._handled < upto):
-            hurry = hurry or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
+            hurry = hurry or not self.courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
             batch: list[Any] = []
             size = 0
             while self._queue and len(batch) < (256 if hurry else _COURTEOUS_BATCH):

@@ -27,12 +27,13 @@ class NotASpan(ValueError):
 class OtlpLog:
     """A log record with the ids of the span it belongs to."""
 
-    __slots__ = ("part", "span_id", "trace_id")
+    __slots__ = ("part", "scope", "span_id", "trace_id")
 
-    def __init__(self, trace_id: int, span_id: int, part: LogPart) -> None:
+    def __init__(self, trace_id: int, span_id: int, part: LogPart, scope: str = "") -> None:
         self.trace_id = trace_id
         self.span_id = span_id
         self.part = part
+        self.scope = scope
 
 
 # --- OTLP/JSON -----------------------------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
                     scope_group.get("spans") if spans else scope_group.get("logRecords", scope_group.get("log_records"))
                 ):
                     try:
-                        yield _span_from_json(item, scope, resource) if spans else _log_from_json(item)
+                        yield _span_from_json(item, scope, resource) if spans else _log_from_json(item, scope)
                     except NotASpan as problem:
                         yield problem
 
@@ -92,14 +93,13 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
     )
 
 
-def _log_from_json(item: Mapping[str, Any]) -> OtlpLog:
+def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
     attributes = _attributes(item.get("attributes"))
     name = item.get("eventName", item.get("event_name")) or attributes.get("event.name") or ""
     part = LogPart(str(name), attributes, _value(item.get("body"), 0), _integer(item.get("timeUnixNano")))
     # A record that was written outside of any span is as good as any other: it belongs to no turn.
-    return OtlpLog(
-        _id(item.get("traceId", item.get("trace_id")), 16, None), _id(item.get("spanId", item.get("span_id")), 8, None), part
-    )
+    trace_id = _id(item.get("traceId", item.get("trace_id")), 16, None)
+    return OtlpLog(trace_id, _id(item.get("spanId", item.get("span_id")), 8, None), part, scope)
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:

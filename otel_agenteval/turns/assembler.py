@@ -16,15 +16,19 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dialects.reader import ROLE_KEYS
 from ..dialects.step import AGENT, LLM, RETRIEVAL, ROOT_ROLES, TOOL, UNKNOWN, WORKFLOW
 from ..model import CloseReason
 from ..spans.record import LogPart
+
+if TYPE_CHECKING:
+    from ..spans.wire import WireSpan
 
 _OWNER_ROLES = ROOT_ROLES | {UNKNOWN}
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
@@ -48,6 +52,17 @@ def size_of(attributes: Mapping[str, Any]) -> int:
         if value.__class__ is str:
             size += len(value)
     return size
+
+
+def _first_of_each(spans: Iterable[WireSpan], known: Iterable[Any]) -> list[WireSpan]:
+    """The spans whose ids nobody had before them."""
+    seen = {span.id for span in known if hasattr(span, "id")}
+    found = []
+    for span in spans:
+        if span.id not in seen:
+            seen.add(span.id)
+            found.append(span)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +116,8 @@ class Trace:
     owners = 0
     loose_size = 0
     logs: dict[int, list[LogPart]] | None = None
+    ids: set[bytes] | None = None
+    """Ids of the spans that were received over a wire."""
     root_seen = False
     deadline = 0.0
 
@@ -200,6 +217,8 @@ class Assembler:
         """Seconds between a turn's close and its late spans; whoever reports them takes them out."""
         self.orphan_parents = 0
         self.pruned_spans = 0
+        self.duplicates = 0
+        """Spans that were received again while their turn was open."""
 
     # --- spans of this process
 
@@ -358,8 +377,45 @@ class Assembler:
             return self._close_loose(trace, "byte_limit")
         return self._evict()
 
-    def add_log(self, trace_id: int, span_id: int, part: LogPart) -> bool:
-        """A log record that belongs to a span of an open turn, or of one that was closed lately; else False."""
+    def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
+        """As :meth:`add`, for the spans of one trace in one request. A sender that got no answer sends again: once counts."""
+        trace = self.traces.get(trace_id)
+        if trace is None and trace_id in self._recent:
+            for span in spans:
+                self._note_late(trace_id)
+                self._keep_late(trace_id, span, span.size, local_root)
+            return []
+        now = self._now()
+        if trace is None:
+            trace = self.traces[trace_id] = Trace(trace_id, now)
+        known = trace.ids
+        if known is None:
+            known = trace.ids = set()
+        expected = len(known) + len(spans)
+        known.update([span.id for span in spans])
+        if len(known) != expected:
+            spans = _first_of_each(spans, trace.loose)
+            self.duplicates += expected - len(known)
+            size = sum(span.size for span in spans)
+        trace.last_seen = now
+        trace.loose += spans
+        trace.loose_size += size
+        self._size += size
+        if local_root:
+            trace.root_seen = True
+        if trace.owners == 0:
+            self._await_loose(trace, now)
+        if len(trace.loose) > self._max_spans:
+            return self._close_loose(trace, "span_limit")
+        if trace.loose_size > self._max_bytes:
+            return self._close_loose(trace, "byte_limit")
+        return self._evict()
+
+    def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
+        """A log record that belongs to a span of an open turn, or of one that was closed lately; else False.
+
+        ``size`` counts towards the bounds of a turn whose spans are received.
+        """
         trace = self.traces.get(trace_id)
         past = self._recent.get(trace_id)
         if trace is not None and (past is None or past.ids is None or span_id not in past.ids):
@@ -376,12 +432,15 @@ class Assembler:
         if len(parts) >= self._limits.max_spans:
             return False
         parts.append(part)
+        if size and trace is not None and trace.owners == 0:
+            trace.loose_size += size
+            self._size += size
         return True
 
     # --- time, bounds, the end
 
-    def tick(self) -> list[Closed]:
-        """Close what has waited long enough, and what is over the bounds."""
+    def tick(self, room: float = math.inf) -> list[Closed]:
+        """Close what has waited long enough, and what is over the bounds; of what only waited, no more than ``room`` bytes."""
         now = self._now()
         closed = self._evict()
         while self._late and next(iter(self._late.values())).deadline <= now:
@@ -392,7 +451,7 @@ class Assembler:
                 break
             closed.extend(self._force(self._tops.pop(oldest), oldest, "delay" if oldest.ended else "max_duration"))
         for _ in range(_PER_TICK):
-            if not self._heap or self._heap[0][0] > now:
+            if not self._heap or self._heap[0][0] > now or room <= 0:
                 break
             when, _, trace, owner = heapq.heappop(self._heap)
             if owner is not None:
@@ -406,6 +465,7 @@ class Assembler:
                     heapq.heappush(self._heap, (due, next(self._sequence), trace, None))
                     continue
                 late = now >= trace.first_seen + self._limits.max_duration
+                room -= trace.loose_size
                 closed.extend(self._close_loose(trace, "delay" if trace.root_seen else "max_duration" if late else "idle"))
         return closed
 
@@ -437,7 +497,7 @@ class Assembler:
         self._tops.clear()
         self._heap.clear()
         self._size = 0
-        self.late_spans = self.orphan_parents = self.pruned_spans = 0
+        self.late_spans = self.orphan_parents = self.pruned_spans = self.duplicates = 0
         self.late_ages.clear()
 
     @property

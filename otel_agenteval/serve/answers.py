@@ -1,0 +1,88 @@
+"""What a sender is told, in both transports. OTLP fixes it: a wrong code makes senders drop data, or send poison for ever."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import grpc
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+
+Kind = Literal[
+    "bad_data", "too_large", "unauthenticated", "forbidden", "not_found", "bad_method", "bad_type", "timeout", "throttled",
+    "overloaded", "stopping", "error",
+]  # fmt: skip
+_CODES: dict[Kind, tuple[grpc.StatusCode, int]] = {
+    "bad_data": (grpc.StatusCode.INVALID_ARGUMENT, 400),
+    "too_large": (grpc.StatusCode.RESOURCE_EXHAUSTED, 413),  # without RetryInfo: it will not get smaller
+    "unauthenticated": (grpc.StatusCode.UNAUTHENTICATED, 401),
+    "forbidden": (grpc.StatusCode.PERMISSION_DENIED, 403),
+    "not_found": (grpc.StatusCode.UNIMPLEMENTED, 404),
+    "bad_method": (grpc.StatusCode.UNIMPLEMENTED, 405),
+    "bad_type": (grpc.StatusCode.INVALID_ARGUMENT, 415),
+    "timeout": (grpc.StatusCode.DEADLINE_EXCEEDED, 408),
+    "throttled": (grpc.StatusCode.UNAVAILABLE, 429),
+    "overloaded": (grpc.StatusCode.UNAVAILABLE, 503),
+    "stopping": (grpc.StatusCode.UNAVAILABLE, 503),
+    "error": (grpc.StatusCode.UNAVAILABLE, 503),  # a fault of ours: sent again it may pass
+}
+RETRY_AFTER = 1.0
+"""Seconds after which to come again. Small: a Collector whose patience it exceeds drops the batch at once."""
+_RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
+
+
+class Refusal(Exception):
+    """A request that is not accepted, and why.
+
+    Args:
+        kind: what it is answered with.
+        message: for the sender; holds nothing of what it sent.
+        retry_after: seconds, for those that may come again.
+    """
+
+    def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.retry_after = retry_after if kind in _RETRYABLE else None
+
+    @property
+    def code(self) -> grpc.StatusCode:
+        """The gRPC status."""
+        return _CODES[self.kind][0]
+
+    @property
+    def http_status(self) -> int:
+        """The HTTP status."""
+        return _CODES[self.kind][1]
+
+    def status(self) -> Any:
+        """As ``google.rpc.Status``, which OTLP wants in the body of an HTTP answer."""
+        status = status_pb2.Status(code=self.code.value[0], message=self.message)
+        if self.retry_after is not None:
+            packed = any_pb2.Any()
+            packed.Pack(self._retry_info())
+            status.details.append(packed)
+        return status
+
+    def trailers(self) -> tuple[tuple[str, bytes], ...]:
+        """For gRPC: the Collector reads the one, the Python SDK the other."""
+        if self.retry_after is None:
+            return ()
+        return (
+            ("grpc-status-details-bin", self.status().SerializeToString()),
+            ("google.rpc.retryinfo-bin", self._retry_info().SerializeToString()),
+        )
+
+    def _retry_info(self) -> Any:
+        seconds = self.retry_after or 0.0
+        delay = duration_pb2.Duration(seconds=int(seconds), nanos=int(seconds % 1 * 1e9))
+        return error_details_pb2.RetryInfo(retry_delay=delay)
+
+
+class Accepted(NamedTuple):
+    """A request that was taken; some of its records may not have been."""
+
+    rejected: int = 0
+    """Spans or log records that nothing can be made of. They must not be sent again."""
+    message: str = ""

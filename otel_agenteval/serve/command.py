@@ -1,0 +1,54 @@
+"""``otel-agenteval serve``: the process around a service, its signals, and what it says."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import sys
+from typing import Any
+
+from ..config import Config, load_config
+from .memory import tune
+from .service import Service
+
+_log = logging.getLogger("otel_agenteval")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT. 0 when everything was handed over, else 1."""
+    if not logging.getLogger().handlers:
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        logging.getLogger("httpx").setLevel(logging.WARNING)
+    config = configured(args)
+    tune()
+    ledger = asyncio.run(_serve(config))
+    print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
+    return 0 if ledger["handed_over"] else 1
+
+
+def configured(args: argparse.Namespace) -> Config:
+    """The configuration with what the command line says on top."""
+    said = {name: getattr(args, name) for name in ("grpc", "http", "metrics", "web", "journal")}
+    serve: dict[str, Any] = {name: None if value == "off" else value for name, value in said.items() if value is not None}
+    if args.insecure:
+        serve["insecure"] = True
+    return load_config(args.config, overrides={"serve": serve} if serve else None)
+
+
+async def _serve(config: Config) -> dict[str, Any]:
+    service = Service(config)
+    await service.start()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # not on this platform
+            loop.add_signal_handler(number, stop.set)
+    where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
+    print(f"listening: {where}", flush=True)
+    await stop.wait()
+    _log.info("stopping: open turns are evaluated, and scores handed over, within %g s", config.serve.drain_timeout)
+    return await service.drain()

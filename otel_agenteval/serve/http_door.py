@@ -1,0 +1,124 @@
+"""OTLP over HTTP, and whether we are well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from google.protobuf import json_format
+
+from .answers import Accepted, Kind, Refusal
+from .grpc_door import answer, response_of
+from .guard import Guard
+from .http_server import Exchange, Head, Response, TooLarge, TooSlow
+from .inflate import too_large
+from .intake import Intake, Request, Signal
+
+_PROTOBUF, _JSON = "application/x-protobuf", "application/json"
+_PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
+
+
+class HttpDoor:
+    """The handler of the OTLP/HTTP port.
+
+    Args:
+        intake: takes what comes.
+        threads: where requests are unpacked and told apart.
+        guard: checks where a request comes from.
+        unready: why no more should be sent at the moment; empty when all is well.
+    """
+
+    def __init__(self, intake: Intake, threads: Executor, guard: Guard, unready: Callable[[], str]) -> None:
+        self.intake = intake
+        self.threads = threads
+        self._guard = guard
+        self._unready = unready
+
+    def begin(self, head: Head) -> Exchange | Response:
+        """Admit an export, or answer at once."""
+        if head.path in ("/healthz", "/readyz"):
+            return self._health(head)
+        signal = _PATHS.get(head.path)
+        content_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_json = content_type == _JSON
+        try:
+            if signal is None:
+                raise Refusal("not_found", "OTLP is taken at /v1/traces and /v1/logs")
+            self._guard.check(head)
+            if head.method != "POST":
+                raise Refusal("bad_method", "exports are sent with POST")
+            if not is_json and content_type != _PROTOBUF:
+                raise Refusal("bad_type", f"Content-Type must be {_PROTOBUF} or {_JSON}")
+            self.intake.authorize(head.headers.get("authorization"))
+            self.intake.admit(head.client)
+        except Refusal as refusal:
+            return self.refused(refusal, signal or "other", is_json)
+        return _Export(self, head, signal, is_json)
+
+    def failed(self, error: Exception) -> Response:
+        """A fault of ours: the sender may try again."""
+        self.intake.engine.failed("http", error)
+        return self.refused(Refusal("error", "internal error"), "other", is_json=False)
+
+    def refused(self, refusal: Refusal, signal: str, is_json: bool) -> Response:
+        """A refusal, counted, with the body and headers that OTLP asks for."""
+        self.intake.count("http", signal, refusal.kind)
+        status = refusal.status()
+        response = _message(refusal.http_status, status, is_json)
+        if refusal.retry_after is not None:
+            response.headers.append(("retry-after", str(max(1, round(refusal.retry_after)))))
+        if refusal.kind == "unauthenticated":
+            response.headers.append(("www-authenticate", "Bearer"))
+        if refusal.kind == "bad_method":
+            response.headers.append(("allow", "POST"))
+        return response
+
+    def _health(self, head: Head) -> Response:
+        if head.method not in ("GET", "HEAD"):
+            return Response(405, b"GET only\n", headers=[("allow", "GET, HEAD")])
+        why = self._unready() if head.path == "/readyz" else ""
+        return Response(503, f"{why}\n".encode()) if why else Response(200, b"ok\n")
+
+
+class _Export:
+    """One export request."""
+
+    def __init__(self, door: HttpDoor, head: Head, signal: Signal, is_json: bool) -> None:
+        self._door = door
+        self._head = head
+        self._signal = signal
+        self._json = is_json
+        self.max_body = door.intake.options.max_body
+        self.body_timeout = door.intake.options.body_timeout
+
+    async def answer(self, body: bytes) -> Response:
+        """Have it taken."""
+        encoding = self._head.headers.get("content-encoding", "").strip().lower()
+        door = self._door
+        try:
+            accepted: Accepted = await answer(door.intake, door.threads, Request(self._signal, body, encoding, self._json))
+        except Refusal as refusal:
+            return door.refused(refusal, self._signal, self._json)
+        door.intake.count("http", self._signal, "partial" if accepted.rejected else "ok")
+        return _message(200, response_of(self._signal, accepted), self._json)
+
+    def refuse(self, error: Exception) -> Response:
+        """The body is too large, too slow, or breaks HTTP's own rules."""
+        kind: Kind = "timeout" if isinstance(error, TooSlow) else "bad_data"
+        refusal = Refusal(kind, "the body did not come in time, or not as HTTP says")
+        if isinstance(error, TooLarge):
+            refusal = too_large(self.max_body)
+        return self._door.refused(refusal, self._signal, self._json)
+
+    def end(self, size: int) -> None:
+        """Let the next one in."""
+        self._door.intake.release(self._head.client, size)
+
+
+def _message(status: int, message: Any, is_json: bool) -> Response:
+    if is_json:
+        body = json.dumps(json_format.MessageToDict(message)).encode()
+        return Response(status, body, _JSON)
+    return Response(status, message.SerializeToString(), _PROTOBUF)

@@ -1,0 +1,242 @@
+"""One sidecar, from its first listening socket to the ledger that it prints at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from .. import names
+from ..clock import SYSTEM_CLOCK, Clock
+from ..config import Config, ServeOptions, TlsOptions, load_config
+from ..emit.prometheus import PrometheusOutlet
+from ..engine import Engine
+from ..errors import ConfigError
+from .grpc_door import GrpcDoor
+from .guard import Guard, is_loopback
+from .http_door import HttpDoor
+from .http_server import HttpServer
+from .intake import Intake
+from .pages import Page, api, metrics_page
+
+_log = logging.getLogger("otel_agenteval")
+
+DECISION_DELAY = 10.0
+"""Seconds that ``turn.decision_delay: auto`` means here: exporters batch, and Collectors do."""
+_THREADS = 2
+_GRACE = 3.0
+"""Seconds that running requests may take when we stop."""
+
+
+class Service:
+    """The sidecar of one process.
+
+    Args:
+        config: all of it; ``serve`` says where to listen.
+        clock: injected by tests.
+
+    Raises:
+        ConfigError: the configuration is not valid, or not safe.
+    """
+
+    def __init__(self, config: Config, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.options = config.serve
+        check_exposure(self.options)
+        self.registry = CollectorRegistry()
+        self.engine = engine_of(config, clock)
+        self.engine.pipeline.outlets.append(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
+        ProcessCollector(registry=self.registry)
+        self.intake = Intake(self.engine, self.options, clock=clock)
+        self._threads = ThreadPoolExecutor(_THREADS, "agenteval-intake")
+        self._grpc: GrpcDoor | None = None
+        self._servers: dict[str, HttpServer] = {}
+        self._tls_context: ssl.SSLContext | None = None
+        self.engine.telemetry.watch(names.SERVE_REQUESTS, self._requests)
+        self.engine.telemetry.watch(names.SERVE_BYTES, lambda: [({}, self.intake.bytes_received)])
+        self._handed_over = False
+
+    def _requests(self) -> list[tuple[dict[str, str], float]]:
+        counted = self.intake.outcomes.copy()
+        return [({"transport": t, "signal": s, "outcome": o}, n) for (t, s, o), n in counted.items()]
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """What is listened on, by option."""
+        found = {"grpc": self._grpc.address} if self._grpc is not None else {}
+        return {**found, **{name: server.address for name, server in self._servers.items()}}
+
+    # --- life
+
+    async def start(self) -> None:
+        """Open every door.
+
+        Raises:
+            ConfigError: an address, certificate or file cannot be used. Nothing is left open then.
+        """
+        try:
+            await self._open()
+        except BaseException:
+            await self.drain()
+            raise
+
+    async def _open(self) -> None:
+        options = self.options
+        self.engine.worker.courteous = False
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._fault)
+        if options.grpc is not None:
+            door = GrpcDoor(self.intake, self._threads)
+            await door.start(options.grpc, options.tls)
+            self._grpc = door
+        if options.tls is not None:
+            self._tls_context = tls_context(options.tls)
+        if options.http is not None:
+            handler = HttpDoor(self.intake, self._threads, self._guard(options.http), self.unready)
+            await self._listen("http", options.http, handler, self._tls_context)
+        if options.metrics is not None:
+            page = Page(self._guard(options.metrics), lambda: self.engine, metrics_page(self.registry))
+            await self._listen("metrics", options.metrics, page, None)
+        if options.web is not None:
+            page = Page(self._guard(options.web), lambda: self.engine, api(self.intake, self.ledger))
+            await self._listen("web", options.web, page, self._tls_context)
+
+    async def _listen(self, name: str, address: str, handler: Any, context: ssl.SSLContext | None) -> None:
+        server = HttpServer(handler, self.options.max_connections, self.options.client_connections)
+        await server.start(f"serve.{name}", address, context)
+        self._servers[name] = server
+
+    def _guard(self, address: str) -> Guard:
+        return Guard(address, self.options.allowed_hosts, self.options.allowed_origins)
+
+    def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
+
+    async def drain(self) -> dict[str, Any]:
+        """Stop taking requests, evaluate what is open, hand everything over; within ``serve.drain_timeout``. The ledger."""
+        until = time.monotonic() + self.options.drain_timeout
+        self.intake.stopping = True
+        grace = min(_GRACE, self.options.drain_timeout / 4)
+        doors = [server.stop(grace) for name, server in self._servers.items() if name == "http"]
+        if self._grpc is not None:
+            doors.append(self._grpc.stop(grace))
+        await asyncio.gather(*doors)
+        self._threads.shutdown(wait=False)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._end_engine, until)
+        for name, server in self._servers.items():
+            if name != "http":  # they say how it goes, to the end
+                await server.stop(0.5)
+        return self.ledger()
+
+    def _end_engine(self, until: float) -> None:
+        self.engine.config = load_config(
+            self.engine.config, overrides={"exit_timeout": max(0.1, until - time.monotonic()) * 1000}
+        )
+        self._handed_over = self.engine.shutdown()
+
+    # --- how it goes
+
+    def unready(self) -> str:
+        """Why no more should be sent at the moment; empty when all is well."""
+        if self.intake.stopping:
+            return "shutting down"
+        if self.intake.overloaded():
+            return "overloaded: evaluation is behind"
+        return ""
+
+    def ledger(self) -> dict[str, Any]:
+        """What came in and what became of it, since the start."""
+        engine = self.engine
+        with engine.lock:
+            open_turns, received = engine.assembler.open_turns, engine.spans_received
+        answers: dict[str, int] = {}
+        for (_, _, outcome), count in sorted(self.intake.outcomes.copy().items()):
+            answers[outcome] = answers.get(outcome, 0) + count
+        turns = engine.telemetry.read(names.TURNS)
+        results = engine.telemetry.read(names.RESULTS)
+        return {
+            "requests": answers,
+            "spans": {"received": received, "not_used": engine.dropped()},
+            "turns": {"open": open_turns, "waiting": engine.worker.waiting, "closed": _by(turns, "close_reason")},
+            "results": _by(results, "outcome"),
+            "outlet_errors": {f"{outlet}: {reason}": count for (outlet, reason), count in engine.pipeline.emit_errors.items()},
+            "faults": dict(engine.failures),
+            "handed_over": self._handed_over,
+        }
+
+
+def _by(family: Any, attribute: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    if family is not None:
+        at = family.instrument.attributes.index(attribute)
+        for labels, value in family.values.items():
+            if value:
+                found[labels[at]] = found.get(labels[at], 0) + int(value)
+    return dict(sorted(found.items()))
+
+
+def engine_of(config: Config, clock: Clock) -> Engine:
+    """The engine as a sidecar runs it: its own ``/metrics``, and judge jobs in a file unless the configuration says where."""
+    more: dict[str, Any] = {"outlets": {"prometheus": None}}
+    judged = any(service.base_url is not None for service in (config.judge, config.embedder))
+    if judged and "backend" not in config.judge.queue.model_fields_set:
+        more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
+    return Engine(load_config(config, overrides=more), decision_delay=DECISION_DELAY, clock=clock)
+
+
+def state_folder() -> Path:
+    """Where what must outlive the process is kept, made if need be: ``$XDG_STATE_HOME/otel-agenteval``.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    base = os.environ.get("XDG_STATE_HOME", "").strip()
+    folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be made: {error.strerror} (judge.queue.path names another place)") from None
+    return folder
+
+
+def check_exposure(options: ServeOptions) -> None:
+    """Refuse to listen to other machines with nothing that tells who may send.
+
+    Raises:
+        ConfigError: an address is not on loopback, and there is no token, no authority of clients, and no ``insecure``.
+    """
+    if options.insecure or options.token is not None or (options.tls is not None and options.tls.client_ca is not None):
+        return
+    for name in ("grpc", "http", "metrics", "web"):
+        address = getattr(options, name)
+        if address is not None and not is_loopback(address):
+            raise ConfigError(
+                f"serve.{name}: {address} can be reached from other machines, and anybody there could send; "
+                "set serve.token or serve.tls.client_ca, or say that this is meant with --insecure (serve.insecure: true)"
+            )
+
+
+def tls_context(options: TlsOptions) -> ssl.SSLContext:
+    """The certificate for HTTP.
+
+    Raises:
+        ConfigError: a file cannot be read, or holds nothing of the kind.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(options.cert, options.key)
+        if options.client_ca is not None:
+            context.load_verify_locations(options.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"serve.tls: certificate, key or client_ca cannot be used: {error.strerror or error}") from None
+    return context

@@ -1,0 +1,107 @@
+"""A span that stays the bytes it came as until somebody reads it.
+
+This module knows nothing of protobuf, so that who never receives spans need not load it; :mod:`.split` makes these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from .record import SpanRecord
+
+OVERHEAD = 512
+"""Bytes that a span takes beside those that it came as."""
+
+
+class Origin(NamedTuple):
+    """What spans of one scope and resource have in common."""
+
+    scope: str
+    resource: dict[str, Any]
+    read: Callable[[WireSpan], SpanRecord]
+    """What makes a record of one."""
+
+
+def _unread(span: WireSpan) -> SpanRecord:
+    raise AssertionError("a span that was read already")
+
+
+_NOWHERE = Origin("", {}, _unread)
+
+
+class WireSpan:
+    """A span as it came; it is read when somebody asks for its :meth:`record`."""
+
+    __slots__ = ("_record", "id", "origin", "raw", "size")
+
+    def __init__(self, raw: bytes, span_id: bytes, origin: Origin, size: int) -> None:
+        self.raw = raw
+        self.id = span_id
+        self.origin = origin
+        self.size = size
+        """Bytes that it is taken to hold."""
+        self._record: SpanRecord | None = None
+
+    @classmethod
+    def of(cls, record: SpanRecord, size: int) -> WireSpan:
+        """A span that came in a form which is read as a whole."""
+        span = cls(b"", record.span_id.to_bytes(8, "big"), _NOWHERE, size)
+        span._record = record
+        return span
+
+    def record(self) -> SpanRecord:
+        """The span, read once. One that protobuf refuses is known by its ids alone, and marked as truncated."""
+        record = self._record
+        if record is None:
+            record = self._record = self.origin.read(self)
+        return record
+
+
+class Part:
+    """The spans of one trace in one request."""
+
+    __slots__ = ("local_root", "size", "spans")
+
+    def __init__(self) -> None:
+        self.spans: list[WireSpan] = []
+        self.size = 0
+        """Bytes that they are taken to hold."""
+        self.local_root = False
+        """Whether a span without a parent in its process is among them."""
+
+
+class LazyAttributes(Mapping[str, Any]):
+    """Attributes of a span, each read when it is asked for.
+
+    Args:
+        pairs: a protobuf map of keys to the bytes of their values.
+        value_of: reads such bytes.
+    """
+
+    __slots__ = ("_pairs", "_read", "_value_of")
+
+    def __init__(self, pairs: Any, value_of: Callable[[bytes], Any]) -> None:
+        self._pairs = pairs
+        self._value_of = value_of
+        self._read: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self._read:
+            return self._read[key]
+        if key not in self._pairs:  # asking a protobuf map for what it has not makes it have it
+            raise KeyError(key)
+        found = self._read[key] = self._value_of(self._pairs[key])
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        return key.__class__ is str and key in self._pairs
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._pairs))
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __repr__(self) -> str:
+        return f"LazyAttributes({list(self._pairs)})"
