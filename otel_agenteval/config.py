@@ -594,12 +594,18 @@ class EmbedderOptions(ServiceOptions):
 class TlsOptions(_Section):
     """Certificate of the server, in files of PEM form. They are read again on SIGHUP."""
 
-    cert: Annotated[str, BeforeValidator(_file)]
-    """Certificate, with those that lead to its authority."""
-    key: Annotated[str, BeforeValidator(_file)]
+    cert_file: Annotated[str, BeforeValidator(_file)] | None = None
+    """Certificate, with those that lead to its authority; null is without encryption."""
+    key_file: Annotated[str, BeforeValidator(_file)] | None = None
     """Its private key."""
-    client_ca: Annotated[str, BeforeValidator(_file)] | None = None
+    client_ca_file: Annotated[str, BeforeValidator(_file)] | None = None
     """Authority of the clients' certificates: with it, only clients that have one are served."""
+
+    @model_validator(mode="after")
+    def _certificate_with_its_key(self) -> TlsOptions:
+        if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
+            raise ValueError("cert_file with key_file (and client_ca_file, if wanted), or none of them, is")
+        return self
 
 
 class ServeOptions(_Section):
@@ -617,8 +623,8 @@ class ServeOptions(_Section):
     """Whether other machines may connect although neither a token nor certificates of clients are asked for."""
     token: Text | None = None
     """What senders and users of the API must give as ``Authorization: Bearer …``, as ``${env:NAME}``."""
-    tls: TlsOptions | None = None
-    """Certificate, for gRPC and HTTP; null is without encryption."""
+    tls: TlsOptions = TlsOptions()
+    """Certificate of gRPC, HTTP and the API."""
     allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
     """Names under which HTTP clients may reach us, beside those of this machine; past loopback any may, while there are none here."""
     allowed_origins: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()

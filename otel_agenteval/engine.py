@@ -202,6 +202,12 @@ class Engine:
             self.telemetry.observe(names.LATE_SPAN_AGE, self.assembler.late_ages.popleft())
         return waiting or self.pipeline.waiting > 0 or bool(store)
 
+    def held(self, trace_ids: set[int]) -> set[int]:
+        """Those of some traces of which something is not evaluated yet, except what is in the worker's queue."""
+        with self.lock:
+            found = self.assembler.held(trace_ids)
+        return found | (trace_ids & self.pipeline.waiting_traces())
+
     def end_conversation(self, conversation_id: str) -> bool:
         """A conversation is over: its metrics are evaluated. False when it is not held."""
         store = self.pipeline.conversations

@@ -236,6 +236,11 @@ class Pipeline:
         """Parts of turns that wait for the trace in which they go on."""
         return len(self._stitcher)
 
+    def waiting_traces(self) -> set[int]:
+        """The traces of these parts."""
+        with self._holding:
+            return self._stitcher.traces()
+
     def due(self) -> list[Group]:
         """Turns whose rest did not come in time, to be handled as they are."""
         with self._holding:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval import yamlio
-from otel_agenteval.config import Config, JobQueueOptions, effective_yaml, load_config, option_paths
+from otel_agenteval.config import Config, JobQueueOptions, TlsOptions, effective_yaml, load_config, option_paths
 from otel_agenteval.errors import ConfigError
 from otel_agenteval.registry import default_pack
 from otel_agenteval.selection import select_metrics
@@ -151,6 +151,35 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("judge.cache.max_bytes", "1MiB", 2**20),
         ("judge.cache.audit", 0.1, 0.1),
         ("judge.encryption_key", "a,b", "a,b"),
+        ("serve.grpc", "localhost:0", "localhost:0"),
+        ("serve.grpc", None, None),
+        ("serve.http", " [::1]:4318 ", "[::1]:4318"),
+        ("serve.metrics", "0.0.0.0:9464", "0.0.0.0:9464"),
+        ("serve.web", "sidecar.local:65535", "sidecar.local:65535"),
+        ("serve.insecure", "true", True),
+        ("serve.token", " t0ken ", "t0ken"),
+        ("serve.tls.cert_file", None, None),
+        ("serve.tls.key_file", None, None),
+        ("serve.tls.client_ca_file", None, None),
+        (
+            "serve.tls",
+            {"cert_file": "c", "key_file": "k", "client_ca_file": "a"},
+            TlsOptions(cert_file="c", key_file="k", client_ca_file="a"),
+        ),
+        ("serve.allowed_hosts", "Sidecar", ("sidecar",)),
+        ("serve.allowed_origins", ["https://ui.example"], ("https://ui.example",)),
+        ("serve.max_body", "4MiB", 4 * 2**20),
+        ("serve.max_requests", 8, 8),
+        ("serve.max_connections", 8, 8),
+        ("serve.client_connections", 8, 8),
+        ("serve.client_rate", "1MiB", 2**20),
+        ("serve.client_rate", None, None),
+        ("serve.body_timeout", "2s", 2.0),
+        ("serve.drain_timeout", "1m", 60.0),
+        ("serve.sample_rate", "0.1", 0.1),
+        ("serve.journal", "spool", "spool"),
+        ("serve.journal", None, None),
+        ("serve.journal_bytes", "64MiB", 64 * 2**20),
     ],
 )
 def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
@@ -161,6 +190,7 @@ DURATION = "a duration"
 SIZE = "a size from 1 byte"
 COUNT = "a whole number from 1"
 SWITCH = "true or false"
+LISTEN = "HOST:PORT"
 ADDRESS = "an address that begins with http:// or https://, without credentials"
 PRICES = "a mapping of models to {input, output, cached_input}"
 
@@ -258,6 +288,32 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("judge.cache.max_bytes", 0, SIZE),
         ("judge.cache.audit", 1.5, "a share from 0 to 1"),
         ("judge.encryption_key", "", "a text"),
+        ("serve", 5, "a mapping of grpc, http"),
+        ("serve.grpc", 4317, LISTEN),
+        ("serve.grpc", "127.0.0.1", LISTEN),
+        ("serve.http", "127.0.0.1:65536", LISTEN),
+        ("serve.metrics", "::1:9464", LISTEN),
+        ("serve.web", "", LISTEN),
+        ("serve.insecure", 1, SWITCH),
+        ("serve.token", 5, "a text"),
+        ("serve.tls", "cert.pem", "a mapping of cert_file, key_file, client_ca_file"),
+        ("serve.tls", {"cert_file": "c"}, "cert_file with key_file"),
+        ("serve.tls", {"client_ca_file": "c"}, "cert_file with key_file"),
+        ("serve.tls.cert_file", 5, "the path of a file"),
+        ("serve.tls.key_file", 5, "the path of a file"),
+        ("serve.tls.client_ca_file", 5, "the path of a file"),
+        ("serve.allowed_hosts", 5, "a list of texts"),
+        ("serve.allowed_origins", [""], "a list of texts"),
+        ("serve.max_body", "0", SIZE),
+        ("serve.max_requests", 0, COUNT),
+        ("serve.max_connections", 0, COUNT),
+        ("serve.client_connections", 0, COUNT),
+        ("serve.client_rate", 0, SIZE),
+        ("serve.body_timeout", 0, "above 0"),
+        ("serve.drain_timeout", 0, "above 0"),
+        ("serve.sample_rate", 2, "a share from 0 to 1"),
+        ("serve.journal", 5, "the path of a file"),
+        ("serve.journal_bytes", "0", SIZE),
     ],
 )
 def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: str, value: Any, allowed: str) -> None:

@@ -51,7 +51,7 @@ class GrpcDoor:
         self._server: aio.Server | None = None
         self.address = ""
 
-    async def start(self, address: str, tls: TlsOptions | None) -> None:
+    async def start(self, address: str, tls: TlsOptions) -> None:
         """Listen.
 
         Raises:
@@ -76,7 +76,8 @@ class GrpcDoor:
         server.add_generic_rpc_handlers((_Methods(self._export),))
         host, _ = split_address(address)
         try:
-            port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
+            credentials = credentials_of(tls)
+            port = server.add_secure_port(address, credentials) if credentials is not None else server.add_insecure_port(address)
         except RuntimeError:
             port = 0
         if not port:
@@ -141,7 +142,7 @@ async def answer(intake: Intake, threads: Executor, request: Request) -> Accepte
     return work.result()
 
 
-class _Methods(grpc.GenericRpcHandler):
+class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     def __init__(self, export: Callable[[Signal, Any, Any], Awaitable[bytes]]) -> None:
         self._export = export
 
@@ -154,7 +155,7 @@ class _Methods(grpc.GenericRpcHandler):
         async def handler(_: Any, context: Any) -> bytes:
             return await self._export(signal, metadata, context)
 
-        return grpc.stream_unary_rpc_method_handler(handler)  # type: ignore[arg-type]  # the asyncio API takes coroutines
+        return grpc.stream_unary_rpc_method_handler(handler)
 
 
 def client_of(peer: str) -> str:
@@ -185,10 +186,17 @@ def response_of(signal: Signal, accepted: Accepted) -> Any:
     return response
 
 
-def _credentials(tls: TlsOptions) -> Any:
+def credentials_of(tls: TlsOptions) -> Any:
+    """The certificate for gRPC; None when there is none.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    if tls.cert_file is None or tls.key_file is None:
+        return None
     try:
-        cert, key = Path(tls.cert).read_bytes(), Path(tls.key).read_bytes()
-        client_ca = Path(tls.client_ca).read_bytes() if tls.client_ca is not None else None
+        cert, key = Path(tls.cert_file).read_bytes(), Path(tls.key_file).read_bytes()
+        client_ca = Path(tls.client_ca_file).read_bytes() if tls.client_ca_file is not None else None
     except OSError as error:
         raise ConfigError(f"serve.tls: {error.filename}: cannot be read: {error.strerror}") from None
     return grpc.ssl_server_credentials([(key, cert)], client_ca, require_client_auth=client_ca is not None)

@@ -10,7 +10,9 @@ from ..registry import require
 from .answers import Refusal
 
 try:  # two to three times as fast
-    from isal import isal_zlib as _zlib
+    from isal import isal_zlib
+
+    _zlib: Any = isal_zlib
 except ImportError:
     _zlib = zlib
 

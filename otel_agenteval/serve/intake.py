@@ -122,10 +122,12 @@ class Intake:
         if rate is not None:
             self._bucket(client, rate).take(size)
 
-    def overloaded(self) -> bool:
-        """Whether more is coming in than can be evaluated."""
+    def overloaded(self, replaying: bool = False) -> bool:
+        """Whether more is coming in than can be evaluated, or than the journal may hold (but for what is ``replaying``)."""
         worker = self.engine.worker
-        return worker.bytes + self._bytes > worker.max_bytes * _FULL or (self.journal is not None and self.journal.full)
+        if worker.bytes + self._bytes > worker.max_bytes * _FULL:
+            return True
+        return not replaying and self.journal is not None and self.journal.full
 
     def _bucket(self, client: str, rate: int) -> _Bucket:
         bucket = self._clients.get(client)
@@ -159,21 +161,29 @@ class Intake:
             committed()
         return accepted
 
-    def replay(self, signal: Signal, body: bytes, is_json: bool) -> None:
-        """Hand over what the journal kept. What cannot be read was refused, or read in part, the first time too."""
+    def replay(self, signal: Signal, body: bytes, is_json: bool) -> set[int]:
+        """Hand over what the journal kept; the traces in it. What cannot be read was refused the first time too."""
+        while self.overloaded(replaying=True):
+            self.engine.worker.drain(1.0)
         try:
-            self._feed(signal, body, is_json)
+            return self._feed(signal, body, is_json)[1]
         except Refusal:
-            self.engine.failures["replay"] += 1
+            return set()
+
+    def held(self, trace_ids: set[int]) -> set[int]:
+        """Those of some traces of which something waits for something."""
+        return self.engine.held(trace_ids) | {trace_id for trace_id in trace_ids if trace_id in self._early}
 
     def _keep(self, signal: Signal, body: bytes, is_json: bool) -> tuple[Accepted, Callable[[], None] | None]:
         # In the journal first: a turn that closes at once must find its request there.
         entry = self.journal.append(signal, body, is_json) if self.journal is not None and body else None
-        accepted, traces = self._feed(signal, body, is_json)
-        if entry is None:
-            return accepted, None
-        entry.holds(traces)
-        return accepted, entry.wait
+        traces: set[int] = set()
+        try:
+            accepted, traces = self._feed(signal, body, is_json)
+        finally:
+            if entry is not None:
+                entry.holds(traces)
+        return accepted, entry.wait if entry is not None else None
 
     def _feed(self, signal: Signal, body: bytes, is_json: bool) -> tuple[Accepted, set[int]]:
         try:

@@ -24,13 +24,17 @@ from .guard import Guard, is_loopback
 from .http_door import HttpDoor
 from .http_server import HttpServer
 from .intake import Intake
+from .journal import Journal
 from .pages import Page, api, metrics_page
 
 _log = logging.getLogger("otel_agenteval")
 
 DECISION_DELAY = 10.0
 """Seconds that ``turn.decision_delay: auto`` means here: exporters batch, and Collectors do."""
-_THREADS = 2
+_THREADS = 4
+_HOUSEKEEPING = 1.0
+"""Seconds between two looks at what the journal may forget."""
+_HAND_OVER_WITHIN = 10.0
 _GRACE = 3.0
 """Seconds that running requests may take when we stop."""
 
@@ -53,7 +57,9 @@ class Service:
         self.engine = engine_of(config, clock)
         self.engine.pipeline.outlets.append(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
         ProcessCollector(registry=self.registry)
-        self.intake = Intake(self.engine, self.options, clock=clock)
+        self.journal = Journal(self.options.journal, self.options.journal_bytes) if self.options.journal is not None else None
+        self.intake = Intake(self.engine, self.options, self.journal, clock)
+        self._housekeeping: asyncio.Task[None] | None = None
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-intake")
         self._grpc: GrpcDoor | None = None
         self._servers: dict[str, HttpServer] = {}
@@ -91,12 +97,14 @@ class Service:
         self.engine.worker.courteous = False
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fault)
+        if self.journal is not None:
+            await loop.run_in_executor(None, self.journal.replay, self.intake.replay)
+            self._housekeeping = loop.create_task(self._keep_house(self.journal))
         if options.grpc is not None:
             door = GrpcDoor(self.intake, self._threads)
             await door.start(options.grpc, options.tls)
             self._grpc = door
-        if options.tls is not None:
-            self._tls_context = tls_context(options.tls)
+        self._tls_context = tls_context(options.tls)
         if options.http is not None:
             handler = HttpDoor(self.intake, self._threads, self._guard(options.http), self.unready)
             await self._listen("http", options.http, handler, self._tls_context)
@@ -106,6 +114,18 @@ class Service:
         if options.web is not None:
             page = Page(self._guard(options.web), lambda: self.engine, api(self.intake, self.ledger))
             await self._listen("web", options.web, page, self._tls_context)
+
+    async def _keep_house(self, journal: Journal) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_HOUSEKEEPING)
+            try:
+                await loop.run_in_executor(None, journal.collect, self.intake.held, self._hand_over)
+            except Exception as error:
+                self.engine.failed("journal", error)
+
+    def _hand_over(self) -> bool:
+        return self.engine.worker.flush(_HAND_OVER_WITHIN)
 
     async def _listen(self, name: str, address: str, handler: Any, context: ssl.SSLContext | None) -> None:
         server = HttpServer(handler, self.options.max_connections, self.options.client_connections)
@@ -128,7 +148,8 @@ class Service:
         if self._grpc is not None:
             doors.append(self._grpc.stop(grace))
         await asyncio.gather(*doors)
-        self._threads.shutdown(wait=False)
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end_engine, until)
         for name, server in self._servers.items():
@@ -137,10 +158,13 @@ class Service:
         return self.ledger()
 
     def _end_engine(self, until: float) -> None:
+        self._threads.shutdown(wait=True)
         self.engine.config = load_config(
             self.engine.config, overrides={"exit_timeout": max(0.1, until - time.monotonic()) * 1000}
         )
         self._handed_over = self.engine.shutdown()
+        if self.journal is not None:
+            self.journal.close(self._handed_over)
 
     # --- how it goes
 
@@ -170,6 +194,7 @@ class Service:
             "outlet_errors": {f"{outlet}: {reason}": count for (outlet, reason), count in engine.pipeline.emit_errors.items()},
             "faults": dict(engine.failures),
             "handed_over": self._handed_over,
+            **({"journal": self.journal.status()} if self.journal is not None else {}),
         }
 
 
@@ -213,30 +238,32 @@ def check_exposure(options: ServeOptions) -> None:
     Raises:
         ConfigError: an address is not on loopback, and there is no token, no authority of clients, and no ``insecure``.
     """
-    if options.insecure or options.token is not None or (options.tls is not None and options.tls.client_ca is not None):
+    if options.insecure or options.token is not None or options.tls.client_ca_file is not None:
         return
     for name in ("grpc", "http", "metrics", "web"):
         address = getattr(options, name)
         if address is not None and not is_loopback(address):
             raise ConfigError(
                 f"serve.{name}: {address} can be reached from other machines, and anybody there could send; "
-                "set serve.token or serve.tls.client_ca, or say that this is meant with --insecure (serve.insecure: true)"
+                "set serve.token or serve.tls.client_ca_file, or say that this is meant with --insecure (serve.insecure: true)"
             )
 
 
-def tls_context(options: TlsOptions) -> ssl.SSLContext:
-    """The certificate for HTTP.
+def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
+    """The certificate for HTTP; None when there is none.
 
     Raises:
         ConfigError: a file cannot be read, or holds nothing of the kind.
     """
+    if options.cert_file is None:
+        return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(options.cert, options.key)
-        if options.client_ca is not None:
-            context.load_verify_locations(options.client_ca)
+        context.load_cert_chain(options.cert_file, options.key_file)
+        if options.client_ca_file is not None:
+            context.load_verify_locations(options.client_ca_file)
             context.verify_mode = ssl.CERT_REQUIRED
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"serve.tls: certificate, key or client_ca cannot be used: {error.strerror or error}") from None
+        raise ConfigError(f"serve.tls: cert_file, key_file or client_ca_file cannot be used: {error.strerror or error}") from None
     return context

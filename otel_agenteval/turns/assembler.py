@@ -469,6 +469,10 @@ class Assembler:
                 closed.extend(self._close_loose(trace, "delay" if trace.root_seen else "max_duration" if late else "idle"))
         return closed
 
+    def held(self, trace_ids: Iterable[int]) -> set[int]:
+        """Those of some traces that wait for something."""
+        return {trace_id for trace_id in trace_ids if trace_id in self.traces or trace_id in self._late}
+
     def next_deadline(self) -> float | None:
         """When :meth:`tick` has something to do at the earliest."""
         oldest = next(iter(self._tops), None)

@@ -245,6 +245,10 @@ class Stitcher:
         found = [self._release(piece).joined() for piece in list(self._held.values())]
         return sorted(found, key=lambda group: group.root.start_ns)
 
+    def traces(self) -> set[int]:
+        """The traces of what waits."""
+        return {group.root.trace_id for piece in self._held.values() for group in piece.groups}
+
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it."""
         for index in (self._held, self._asked, self._answered, self._responses):
