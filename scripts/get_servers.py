@@ -2,8 +2,8 @@
 """Get the servers that tests run against, into a cache of this user; nothing is installed into the system.
 
 A program that stands on PATH is used as it is. What is missing comes from where its makers or the distribution publish it: the OpenTelemetry
-Collector is built from its Go modules by the official builder, Prometheus, Alertmanager and Redis are unpacked from Debian's packages, Kafka comes
-from Maven, the packages of Node.js from npm. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` (or below ``~/.cache``); the folder's name there says
+Collector is built from its Go modules by the official builder, Alertmanager from its own, Prometheus and Redis are unpacked from Debian's packages, Kafka
+comes from Maven, the packages of Node.js from npm. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` (or below ``~/.cache``); the folder's name there says
 what is in it, so that a second run finds it, and a new version does not mix with an old one.
 
     python scripts/get_servers.py                  all of them; the exit status is 1 when one cannot be had
@@ -30,6 +30,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COLLECTOR_MANIFEST = ROOT / "collector_config" / "builder.yaml"
+ALERTMANAGER = "0.28.1"
 KAFKA = "4.1.0"
 NODE_PACKAGES = {
     "@opentelemetry/api": "1.9.0",
@@ -227,11 +228,18 @@ def _build_collector(folder: Path, _: Path) -> None:
 
 
 def _go(folder: Path) -> dict[str, str]:
-    """What the environment needs for a Go that is new enough: nothing, or the toolchain to fetch."""
+    """The environment to build in; a Go that is too old is told to fetch one that is not."""
+    flags = f"{os.environ.get('GOFLAGS', '')} -buildvcs=false -trimpath".strip()
     found = re.search(r"go(\d+)\.(\d+)", _run(["go", "version"], folder))
-    if found and (int(found[1]), int(found[2])) >= (1, 26):
-        return {}
-    return {"GOTOOLCHAIN": "go1.26.0"}
+    newer = {} if found and (int(found[1]), int(found[2])) >= (1, 26) else {"GOTOOLCHAIN": "go1.26.0"}
+    return {"CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off", **newer}
+
+
+def _build_alertmanager(folder: Path, _: Path) -> None:
+    """Debian's package looks for its templates in /usr/share, so that it cannot be unpacked elsewhere."""
+    _say(f"building Alertmanager {ALERTMANAGER} (a minute or two)")
+    commands = [f"github.com/prometheus/alertmanager/cmd/{name}@v{ALERTMANAGER}" for name in ("alertmanager", "amtool")]
+    _run(["go", "install", "-ldflags=-s -w", *commands], folder, {**_go(folder), "GOBIN": str(folder / "bin")})
 
 
 # Debian's packages --------------------------------------------------------------------------------------------------------------------------------
@@ -320,10 +328,8 @@ KITS = {
     ),
     "alertmanager": Kit(
         ("alertmanager", "amtool"),
-        lambda: "debian",
-        _debian(
-            "prometheus-alertmanager", programs={"alertmanager": "usr/bin/prometheus-alertmanager", "amtool": "usr/bin/amtool"}
-        ),
+        lambda: ALERTMANAGER,
+        _build_alertmanager,
         names=lambda program: (program, f"prometheus-{program}"),
     ),
     "redis": Kit(

@@ -68,8 +68,10 @@ def until(condition: Callable[[], T], what: str, timeout: float = 30, every: flo
         try:
             if value := condition():
                 return value
-        except (OSError, urllib.error.URLError) as error:
+        except OSError as error:
             last = error
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()
         if time.monotonic() > end:
             raise AssertionError(f"not within {timeout} s: {what}" + (f" ({last})" if last else ""))
         time.sleep(every)
