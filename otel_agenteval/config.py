@@ -573,6 +573,8 @@ class JudgeOptions(ServiceOptions):
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """Wire format; null goes by the model's beginning (``anthropic/…``), and is ``openai`` without one."""
+    max_input_tokens: Count = 100_000
+    """About how many tokens a question may have; past it the longest texts of a turn are cut in the middle, with a mark."""
     attempts: Count = 5
     """How often a metric is tried on a turn while judge or embedder fail; after that it is an error."""
     seed: Text | None = None

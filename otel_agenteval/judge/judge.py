@@ -15,6 +15,7 @@ from ..errors import ConfigError, JudgeError
 from ..registry import metric_that_asks
 from .accounts import Account, Total
 from .cache import is_asking_anew, without_marker_numbers
+from .forms import schema_of
 from .prices import Prices
 from .prompt import SYSTEM, question_of, read_reply, repair_of
 from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
@@ -53,6 +54,7 @@ class Judge:
         tokens_per_minute: rate of input and output tokens.
         prices: by model, USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without, the
             extra ``[cost]`` knows those of the public servers; where nobody does, the cost is unknown.
+        max_input_tokens: about how many a question may have; past it the longest texts are cut in the middle.
         cache: keeps replies by question, so that the same one is asked once; any mapping of text to text. Default: none.
         clock: for tests.
         sleep: for tests.
@@ -77,6 +79,7 @@ class Judge:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         prices: Prices | None = None,
+        max_input_tokens: int | None = None,
         cache: MutableMapping[str, str] | None = None,
         clock: Clock = SYSTEM_CLOCK,
         sleep: Callable[[float], None] = time.sleep,
@@ -90,6 +93,7 @@ class Judge:
             clock=clock, sleep=sleep,
         )  # fmt: skip
         self._service = Service(self.provider, transport, deadline, prices)
+        self._most_tokens = max_input_tokens
         self._cache = cache
         self._lock = threading.Lock()
         self._manners = _Manners()
@@ -132,7 +136,8 @@ class Judge:
             data: the material by name: texts, or values that are written as JSON. Not trusted.
             reply: the JSON object that is asked for, with a word on each value.
             media: uris of images and the like, for models that see.
-            schema: JSON schema of the reply, for servers that hold a model to one; others are asked for JSON.
+            schema: JSON schema of the reply, for servers that hold a model to one; default: what ``reply`` says.
+                Others are asked for JSON.
 
         Raises:
             JudgeError: the model could not be asked, declined, or its reply could not be read twice.
@@ -143,7 +148,8 @@ class Judge:
         key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
         until = self._service.until()
         try:
-            asked = question_of(task, data, reply, media)
+            asked = question_of(task, data, reply, media, self._most_tokens)
+            schema = schema_of(reply) if schema is None else schema
             answer = self._complete((asked,), schema, stage, until)
             found = read_reply(answer.text)
             if found is None:

@@ -175,7 +175,7 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
         "Go through the retrieved context: take each text apart into its statements, and take each image as one. Say for every "
         "statement and every image whether it is relevant to the question: whether it would help to answer it.",
         {"question": turn.input, "context": turn.context, "images": listed(images)},
-        '{"verdicts": [{"statement": "<statement or image>", "verdict": "<yes or no>", "reason": "<why>"}, ...]}',
+        '{"verdicts": [{"statement": "<the statement or the image>", "verdict": "<yes or no>", "reason": "<why>"}, ...]}',
         media=references_of(images),
     )
     return _share_of_yes(reply)

@@ -19,7 +19,7 @@ SECRET_TEXT = "the patient's name is Erika"
 
 
 def ask(judge: oa.Judge, text: str = "Paris", **options: Any) -> dict[str, Any]:
-    return judge.ask("relevance", "Judge it.", {"answer": text}, '{"score": <0 to 100>}', **options)
+    return judge.ask("relevance", "Judge it.", {"answer": text}, '{"score": <0 to 100>, "more": {}}', **options)
 
 
 def forms(server: Server) -> list[str]:

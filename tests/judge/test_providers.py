@@ -19,7 +19,7 @@ PICTURE = f"data:image/png;base64,{PNG}"
 
 
 def ask(judge: oa.Judge, **options: Any) -> dict[str, Any]:
-    return judge.ask("relevance", "Judge it.", {"answer": "Paris, naïve 🎈"}, '{"score": <0 to 100>}', **options)
+    return judge.ask("relevance", "Judge it.", {"answer": "Paris, naïve 🎈"}, '{"score": <0 to 100>, "more": {}}', **options)
 
 
 def error_of(judge: oa.Judge, **options: Any) -> JudgeError:

@@ -165,6 +165,19 @@ def not_taken(media: Media, provider: str) -> JudgeError:
     )
 
 
+def is_closed(schema: Any) -> bool:
+    """Whether a schema names every key and allows no other: what servers ask of one that they hold a model to strictly."""
+    if isinstance(schema, list):
+        return all(map(is_closed, schema))
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object" and (
+        schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(schema.get("properties", ()))
+    ):
+        return False
+    return all(map(is_closed, schema.values()))
+
+
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 

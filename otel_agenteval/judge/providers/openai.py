@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .base import Answer, Finish, Media, Message, Question, Request, Usage, count, mapping, mappings, no_answer, not_taken, text
+from .base import (
+    Answer,
+    Finish,
+    Media,
+    Message,
+    Question,
+    Request,
+    Usage,
+    count,
+    is_closed,
+    mapping,
+    mappings,
+    no_answer,
+    not_taken,
+    text,
+)  # fmt: skip
 
 _FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
 
@@ -24,7 +39,10 @@ def request(question: Question) -> Request:
     if question.temperature is not None:
         body["temperature"] = question.temperature
     if question.form == "schema":
-        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": question.schema}}
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "strict": is_closed(question.schema), "schema": question.schema},
+        }
     elif question.form == "json":
         body["response_format"] = {"type": "json_object"}
     return Request("/chat/completions", body)

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .base import Answer, Media, Message, Question, Request, Usage, count, mapping, mappings, no_answer, not_taken, text
+from .base import (
+    Answer,
+    Media,
+    Message,
+    Question,
+    Request,
+    Usage,
+    count,
+    is_closed,
+    mapping,
+    mappings,
+    no_answer,
+    not_taken,
+    text,
+)  # fmt: skip
 from .openai import headers
 
 __all__ = ["answer", "headers", "request"]
@@ -22,7 +36,9 @@ def request(question: Question) -> Request:
     if question.temperature is not None:
         body["temperature"] = question.temperature
     if question.form == "schema":
-        body["text"] = {"format": {"type": "json_schema", "name": "reply", "schema": question.schema, "strict": False}}
+        body["text"] = {
+            "format": {"type": "json_schema", "name": "reply", "schema": question.schema, "strict": is_closed(question.schema)}
+        }
     elif question.form == "json":
         body["text"] = {"format": {"type": "json_object"}}
     return Request("/responses", body)

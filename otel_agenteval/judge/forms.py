@@ -1,0 +1,89 @@
+"""From the form of a reply, as a prompt shows it, to the JSON schema that a server holds a model to.
+
+A form looks like the reply, with a word on each value: ``{"score": <0 to 100>, "reason": "<why>"}``. The schema is closed: it has
+these keys and no others, and a choice between words is a choice. A form that leaves something open has none.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_TOKEN = re.compile(r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<hole><[^>]*>)|(?P<mark>[\[\]{}:,])|(?P<more>\.\.\.|…))')
+_CHOICE = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")
+_NUMBER = re.compile(r"<(?:-?\d+(?:\.\d+)? to -?\d+(?:\.\d+)?|seconds|(?:whole )?number\b[^>]*)>")
+_TRUTH = re.compile(r"<true (?:or|if)\b[^>]*>")
+
+
+class _Open(Exception):
+    """A form that has no closed schema."""
+
+
+@functools.lru_cache(maxsize=1_000)
+def schema_of(form: str) -> Mapping[str, Any] | None:
+    """The schema of a form; None where it cannot be read, or leaves something open. Words after the object say nothing about it."""
+    try:
+        tokens = _Tokens(form)
+        schema = _value(tokens)
+    except _Open:
+        return None
+    return schema if schema.get("type") == "object" else None
+
+
+class _Tokens:
+    def __init__(self, form: str) -> None:
+        self._form = form
+        self._at = 0
+
+    def next(self) -> str:
+        """The next token.
+
+        Raises:
+            _Open: there is none.
+        """
+        found = _TOKEN.match(self._form, self._at)
+        if found is None:
+            raise _Open
+        self._at = found.end()
+        return found[0].strip()
+
+
+def _value(tokens: _Tokens) -> dict[str, Any]:
+    word = tokens.next()
+    if word == "{":
+        return _object(tokens)
+    if word == "[":
+        return _array(tokens)
+    if word.startswith("<"):
+        return {"type": "number" if _NUMBER.fullmatch(word) else "boolean" if _TRUTH.fullmatch(word) else "string"}
+    if not word.startswith('"'):
+        raise _Open
+    hole = word[1:-1]
+    choice = _CHOICE.fullmatch(hole)
+    if choice is not None:
+        return {"type": "string", "enum": [*choice[1].split(", "), choice[2]]}
+    return {"type": ["string", "null"]} if "null" in hole else {"type": "string"}
+
+
+def _object(tokens: _Tokens) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    while True:
+        key = tokens.next()
+        if not key.startswith('"') or "<" in key or tokens.next() != ":":
+            raise _Open  # empty, or with keys that the model chooses
+        properties[key[1:-1]] = _value(tokens)
+        mark = tokens.next()
+        if mark == "}":
+            return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+        if mark != ",":
+            raise _Open
+
+
+def _array(tokens: _Tokens) -> dict[str, Any]:
+    items = _value(tokens)
+    while (mark := tokens.next()) != "]":
+        if mark not in (",", "...", "…"):
+            raise _Open
+    return {"type": "array", "items": items}
