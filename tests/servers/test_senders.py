@@ -1,0 +1,99 @@
+"""What sends to ``otel-agenteval serve``: the SDKs of Python and Node.js, rotel, the Collector. The numbers are those of the agent's own process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpc import Compression as GrpcCompression
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+
+import otel_agenteval as oa
+from otel_agenteval.demo import SCENES
+from tests.support.collector import Agent, Collector
+from tests.support.receiver import GrpcReceiver
+from tests.support.rotel import Rotel
+from tests.support.servers import program, until
+from tests.support.sidecar import Sidecar
+
+OFF: dict[str, Any] = {"log_events": False, "span_events": "off", "prometheus": None}
+
+
+def scores_in(path: Path) -> dict[str, dict[str, Any]]:
+    """Scores of a file of JSON lines by result id; what tells only when a turn was closed is left out."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    assert len({line["result_id"] for line in lines}) == len(lines), "a score twice"
+    return {line["result_id"]: {key: line[key] for key in line.keys() - {"close_reason"}} for line in lines}
+
+
+@contextmanager
+def sidecar(folder: Path) -> Iterator[Sidecar]:
+    with Sidecar(folder / "sidecar", {"outlets": {"jsonl": str(folder / "sidecar.jsonl")}}) as running:
+        yield running
+
+
+def compare(agent: Agent, folder: Path) -> None:
+    """Every turn of the agent has the same scores in its process and in the sidecar."""
+    processor = oa.AgentEvalSpanProcessor({"outlets": {**OFF, "jsonl": str(folder / "process.jsonl")}})
+    agent.provider.add_span_processor(processor)
+    agent.play()
+    agent.close()
+    assert agent.failed == 0
+    here = scores_in(folder / "process.jsonl")
+    assert len({score["trace_id"] for score in here.values()}) == len(SCENES)
+    until(lambda: len(scores_in(folder / "sidecar.jsonl")) >= len(here), "as many scores in the sidecar")
+    assert scores_in(folder / "sidecar.jsonl") == here
+
+
+@pytest.mark.parametrize("how", ["grpc", "grpc with gzip", "http", "http with gzip"])
+def test_exporters_of_the_python_sdk(how: str, tmp_path: Path) -> None:
+    with sidecar(tmp_path) as running:
+        if how.startswith("grpc"):
+            gzip = {"compression": GrpcCompression.Gzip} if "gzip" in how else {}
+            exporter: Any = GrpcExporter(endpoint=running.grpc, insecure=True, **gzip)
+        else:
+            gzip = {"compression": Compression.Gzip} if "gzip" in how else {}
+            exporter = HttpExporter(endpoint=f"{running.http}/v1/traces", **gzip)
+        compare(Agent(exporter), tmp_path)
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_rotel(protocol: str, tmp_path: Path) -> None:
+    with sidecar(tmp_path) as running:
+        endpoint = f"http://{running.grpc}" if protocol == "grpc" else running.http
+        with Rotel(tmp_path, endpoint, protocol) as rotel:
+            compare(Agent(rotel.grpc), tmp_path)
+
+
+def test_the_collector(tmp_path: Path, backend: GrpcReceiver) -> None:
+    with (
+        sidecar(tmp_path) as running,
+        Collector("sidecar", tmp_path, AGENTEVAL_ENDPOINT=running.grpc, BACKEND_ENDPOINT=backend.address) as collector,
+    ):
+        compare(Agent(collector.grpc), tmp_path)
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_the_sdk_of_node(protocol: str, tmp_path: Path) -> None:
+    with sidecar(tmp_path) as running:
+        url = f"http://{running.grpc}" if protocol == "grpc" else f"{running.http}/v1/traces"
+        script = Path(__file__).with_name("node_agent.js")
+        command = [program("node-with-otel"), script, protocol, url, "4"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+        def success() -> list[float]:
+            found = scores_in(tmp_path / "sidecar.jsonl").values()
+            return sorted(score["value"] for score in found if score["metric"] == "code_tool_success")
+
+        until(lambda: len(success()) == 4, "four turns")
+        assert success() == [0.0, 0.0, 1.0, 1.0]
+        assert running.metric("agenteval_turns_total", agent="shop", service_name="node-shop", complete="true") == 4
+        assert running.metric("agenteval_spans_received_total") == 4 * 4
