@@ -17,6 +17,8 @@ except ImportError:
     _zlib = zlib
 
 _PIECE = 1 << 20
+_PACKED_PIECE = 1 << 10
+_WINDOW = 8 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -82,15 +84,23 @@ def _zstd(body: bytes, limit: int) -> bytes:
         zstandard = require("zstandard", feature="Content-Encoding zstd", extra="serve")
     except MissingExtra as error:
         raise Refusal("bad_type", str(error)) from None
+    # A piece of a kilobyte can be 256 blocks of 128 KiB: so much more than the limit is made before it is seen.
     pieces: list[bytes] = []
     room = limit
+    at = 0
     try:
-        with zstandard.ZstdDecompressor(max_window_size=8 << 20).stream_reader(body, read_across_frames=True) as stream:
-            while piece := stream.read(min(room + 1, _PIECE)):
+        while at < len(body):
+            stream = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
+            while not stream.eof:
+                if at >= len(body):
+                    raise Refusal("bad_data", "the packed body breaks off")
+                piece = stream.decompress(body[at : at + _PACKED_PIECE])
+                at += _PACKED_PIECE
                 room -= len(piece)
                 if room < 0:
                     raise too_large(limit)
                 pieces.append(piece)
+            at = min(at, len(body)) - len(stream.unused_data)
     except zstandard.ZstdError:
         raise Refusal("bad_data", "the body is not packed as its Content-Encoding says") from None
     return b"".join(pieces)

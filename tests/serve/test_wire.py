@@ -23,7 +23,7 @@ from otel_agenteval.replay import load_turns
 from otel_agenteval.selection import select_metrics
 from tests.support.recordings import recording, unpack
 from tests.support.rig import Rig
-from tests.support.sidecar import CHAT, Sidecar, Transport, request, said_by
+from tests.support.service import CHAT, Sidecar, Transport, request, said_by
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
