@@ -168,6 +168,12 @@ class Engine:
             found.append(LateOutlet("otlp_metrics", lambda: self._metric_outlet(meter_provider), _NO_METER))
         if wanted.jsonl is not None:
             found.append(JsonLinesOutlet(wanted.jsonl))
+        if wanted.otlp is not None:
+            from .emit.otlp import OtlpOutlet  # only who sends pays for connections and encoders
+
+            found.append(
+                OtlpOutlet(wanted.otlp, self.telemetry, lambda: self.instance_id, __version__, self.config.privacy.redact)
+            )
         return found
 
     def _log_outlet(self, provider: Any) -> Outlet | None:
@@ -177,6 +183,13 @@ class Engine:
     def _metric_outlet(self, provider: Any) -> Outlet | None:
         provider = get_meter_provider() if provider is None else provider
         return OtlpMetricsOutlet(provider, self.telemetry, __version__) if usable(provider) else None
+
+    def start(self) -> None:
+        """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""
+        for outlet in self.pipeline.outlets:
+            begin = getattr(outlet, "start", None)
+            if begin is not None:
+                begin()
 
     # --- closing turns away from the agent's thread
 
@@ -300,11 +313,13 @@ class Engine:
         if self.judging is not None:
             self.judging.may_start = False
         self._exit_until = time.monotonic() + self.config.exit_timeout
+        self.pipeline.begin_exit()
         self._close_open("exit")
         self._end_conversations(self.config.exit_timeout)
         self.worker.drain(max(0.0, self._exit_until - time.monotonic()))
         self._end_judging(self._exit_until)
-        if not self.worker.drain(max(0.0, self._exit_until - time.monotonic())):
+        done = self.worker.drain(max(0.0, self._exit_until - time.monotonic()))
+        if not (self.pipeline.end_exit(max(0.0, self._exit_until - time.monotonic())) and done):
             _log.warning("not all scores were handed over within %g s at exit", self.config.exit_timeout)
 
     def _close_open(self, reason: Any) -> None:

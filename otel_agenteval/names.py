@@ -77,6 +77,7 @@ QUEUE_SIZE = "agenteval.queue.size"
 QUEUE_CAPACITY = "agenteval.queue.capacity"
 METRIC_DURATION = "agenteval.metric.duration"
 EMIT_ERRORS = "agenteval.emit.errors"
+EMIT_RECORDS = "agenteval.emit.records"
 SPAN_EVENTS = "agenteval.span_events"
 JUDGE_REQUESTS = "agenteval.judge.requests"
 JUDGE_CACHE = "agenteval.judge.cache"
@@ -148,6 +149,10 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(QUEUE_CAPACITY, "gauge", "", ("queue",), "The queue's bound: bytes of turns, or jobs.", about_us=True),
     Instrument(METRIC_DURATION, "histogram", "s", ("kind",), "Time that a turn's metrics of a kind took.", _METRIC_SECONDS, True),
     Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "What an outlet could not do.", about_us=True),
+    Instrument(
+        EMIT_RECORDS, "counter", "{record}", ("outlet", "outcome"),
+        "Scores, and spans about them, that an outlet sent or kept (sent), or why it did not.", about_us=True,
+    ),
     Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Span events, by whether they could be added.", about_us=True),
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),

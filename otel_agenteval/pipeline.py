@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .dialects.reader import role_in
 from .emit.accounting import account
-from .emit.base import Outlet, Root, ScoredTurn, Verdict
+from .emit.base import Outlet, OwnDelivery, Root, ScoredTurn, Verdict
 from .emit.span_events import SpanEventOutlet
 from .model import Turn
 from .names import METRIC_DURATION, SCOPE
@@ -348,6 +348,19 @@ class Pipeline:
         except Exception as error:
             self.count_emit_error(outlet.name, type(error).__name__)
             return False
+
+    def begin_exit(self) -> None:
+        """The interpreter is about to go: outlets start no thread any more."""
+        for outlet in self.outlets:
+            if isinstance(outlet, OwnDelivery):
+                outlet.begin_exit()
+
+    def end_exit(self, timeout: float) -> bool:
+        """Flush the outlets that send by themselves. The others' providers have an exit of their own, and may be gone already."""
+        deadline = time.monotonic() + timeout
+        own = [outlet for outlet in self.outlets if isinstance(outlet, OwnDelivery)]
+        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in own]
+        return all(done)
 
     def close(self) -> None:
         """Close every outlet."""

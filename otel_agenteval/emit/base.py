@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ..model import Turn
 from ..score import Kind, Score
@@ -91,6 +91,14 @@ class Outlet(Protocol):
 
     def close(self) -> None:
         """Release what the outlet holds. Safe to call twice."""
+
+
+@runtime_checkable
+class OwnDelivery(Outlet, Protocol):
+    """An outlet that sends by itself, so that nobody else hands over its rest at exit."""
+
+    def begin_exit(self) -> None:
+        """The interpreter is about to go: start no thread any more."""
 
 
 class LateOutlet:

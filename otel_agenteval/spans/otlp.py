@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..names import EVENT, RESULT_ID, SCOPE, TURN_ID
 from .record import LogPart, SpanEvent, SpanRecord
 
 HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
@@ -22,6 +23,15 @@ _MAX_NESTING = 64
 
 class NotASpan(ValueError):
     """The message holds no usable span; the text says why."""
+
+
+def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
+    """Whether a span or log record is a score, of whatever engine: it came back in a circle, and is never evaluated.
+
+    The scope says so; where a hop on the way renamed it, the ids that every one of them carries do. An evaluation that
+    another program wrote says nothing about what the agent did either.
+    """
+    return scope == SCOPE or name == EVENT or TURN_ID in attributes or RESULT_ID in attributes
 
 
 class OtlpLog:
@@ -59,13 +69,18 @@ def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
             )
             for scope_group in _objects(scopes):
                 scope = str(_object(scope_group.get("scope")).get("name") or "")
+                if scope == SCOPE:
+                    continue
                 for item in _objects(
                     scope_group.get("spans") if spans else scope_group.get("logRecords", scope_group.get("log_records"))
                 ):
                     try:
-                        yield _span_from_json(item, scope, resource) if spans else _log_from_json(item, scope)
+                        found = _span_from_json(item, scope, resource) if spans else _log_from_json(item, scope)
                     except NotASpan as problem:
                         yield problem
+                        continue
+                    if not _came_back(found):
+                        yield found
 
 
 def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any]) -> SpanRecord:
@@ -196,13 +211,22 @@ def from_proto(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
     for group in message.resource_spans if spans else message.resource_logs:
         resource = _proto_attributes(group.resource.attributes)
         for scope_group in group.scope_spans if spans else group.scope_logs:
+            if scope_group.scope.name == SCOPE:
+                continue
             for item in scope_group.spans if spans else scope_group.log_records:
                 if len(item.trace_id) != 16 or len(item.span_id) != 8:
                     yield NotASpan(f"ids of {len(item.trace_id)} and {len(item.span_id)} bytes; 16 and 8 are needed")
-                elif spans:
-                    yield _span_from_proto(item, scope_group.scope.name, resource)
-                else:
-                    yield _log_from_proto(item)
+                    continue
+                found = _span_from_proto(item, scope_group.scope.name, resource) if spans else _log_from_proto(item)
+                if not _came_back(found):
+                    yield found
+
+
+def _came_back(item: SpanRecord | OtlpLog) -> bool:
+    if item.__class__ is SpanRecord:
+        return is_ours(item.scope, item.attributes)
+    assert isinstance(item, OtlpLog)
+    return is_ours("", item.part.attributes, item.part.name)
 
 
 def _span_from_proto(item: Any, scope: str, resource: dict[str, Any]) -> SpanRecord:

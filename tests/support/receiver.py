@@ -1,10 +1,12 @@
-"""A real OTLP receiver on loopback: HTTP with protobuf, and gRPC. What it gets is parsed and kept."""
+"""A real OTLP receiver on loopback: HTTP with protobuf, and gRPC. What it gets is parsed and kept, unless a test has it refuse."""
 
 from __future__ import annotations
 
 import gzip
 import threading
-from collections.abc import Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -33,10 +35,40 @@ def plain(attributes: Any) -> dict[str, Any]:
 
 
 class Received:
-    """Requests of all signals, in the order of their arrival."""
+    """Requests of all signals, in the order of their arrival.
+
+    Attributes:
+        requests: those that were taken.
+        attempts: (monotonic seconds, headers) of every request, also of those that were refused.
+        refusals: the answers to the next requests, one each, of the signals in ``refused_signals``; none left: all is taken.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
+        self.attempts: list[tuple[float, dict[str, Any]]] = []
+        self.refusals: deque[Any] = deque()
+        self.refused_signals = {"logs", "traces", "metrics"}
+        self.changed = threading.Condition()
+
+    def arrive(self, signal: str, request: Any, headers: dict[str, Any]) -> Any:
+        """Keep a request; or the answer by which it is refused."""
+        with self.changed:
+            self.attempts.append((time.monotonic(), headers))
+            refused = self.refusals.popleft() if self.refusals and signal in self.refused_signals else None
+            if refused is None:
+                self.requests.append(request)
+            self.changed.notify_all()
+        return refused
+
+    def wait_for(self, what: Callable[[], Any], timeout: float = 10.0) -> Any:
+        """What a condition on the received becomes, once it is true.
+
+        Raises:
+            AssertionError: it did not become true in time.
+        """
+        with self.changed:
+            assert self.changed.wait_for(what, timeout), f"not within {timeout} s: {len(self.attempts)} attempts"
+            return what()
 
     def spans(self, name: str | None = None) -> list[Any]:
         """The spans that arrived, of all scopes, as protobuf messages."""
@@ -63,11 +95,14 @@ class Received:
 
 
 class Receiver(Received):
-    """OTLP over HTTP on a free port of 127.0.0.1, from construction to :meth:`close`."""
+    """OTLP over HTTP on a free port of 127.0.0.1 (or a given one), from construction to :meth:`close`.
 
-    def __init__(self) -> None:
+    A refusal is (status, headers).
+    """
+
+    def __init__(self, port: int = 0) -> None:
         super().__init__()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self.requests))
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
@@ -85,15 +120,26 @@ class Receiver(Received):
 
 
 class GrpcReceiver(Received):
-    """OTLP over gRPC on a port of 127.0.0.1, a free one unless it is given."""
+    """OTLP over gRPC on a free port of 127.0.0.1 (or a given one).
 
-    def __init__(self, port: int = 0) -> None:
+    A refusal is (code, trailing metadata), or a response message, which takes nothing and says so.
+    """
+
+    def __init__(self, port: int = 0, credentials: grpc.ServerCredentials | None = None) -> None:
         super().__init__()
-        self._server = grpc.server(ThreadPoolExecutor(4))
-        add_TraceServiceServicer_to_server(_TraceService(self.requests), self._server)
-        add_LogsServiceServicer_to_server(_LogsService(self.requests), self._server)
-        add_MetricsServiceServicer_to_server(_MetricsService(self.requests), self._server)
-        self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
+        self._server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
+        add_TraceServiceServicer_to_server(_service(self, "traces", TraceServiceServicer, ExportTraceServiceResponse), self._server)
+        add_LogsServiceServicer_to_server(_service(self, "logs", LogsServiceServicer, ExportLogsServiceResponse), self._server)
+        add_MetricsServiceServicer_to_server(
+            _service(self, "metrics", MetricsServiceServicer, ExportMetricsServiceResponse), self._server
+        )
+        address = f"127.0.0.1:{port}"
+        self.port = (
+            self._server.add_insecure_port(address)
+            if credentials is None
+            else self._server.add_secure_port(address, credentials)
+        )
+        self.address = f"127.0.0.1:{self.port}"
         self._server.start()
 
     def close(self) -> None:
@@ -101,34 +147,19 @@ class GrpcReceiver(Received):
         self._server.stop(0).wait()
 
 
-class _TraceService(TraceServiceServicer):
-    def __init__(self, requests: list[Any]) -> None:
-        self._requests = requests
+def _service(received: Received, signal: str, base: type, response: type) -> Any:
+    class Service(base):
+        def Export(self, request: Any, context: Any) -> Any:
+            refused = received.arrive(signal, request, dict(context.invocation_metadata()))
+            if isinstance(refused, tuple):
+                context.set_trailing_metadata(refused[1])
+                context.abort(refused[0], "refused")
+            return refused if refused is not None else response()
 
-    def Export(self, request: Any, context: Any) -> Any:
-        self._requests.append(request)
-        return ExportTraceServiceResponse()
-
-
-class _LogsService(LogsServiceServicer):
-    def __init__(self, requests: list[Any]) -> None:
-        self._requests = requests
-
-    def Export(self, request: Any, context: Any) -> Any:
-        self._requests.append(request)
-        return ExportLogsServiceResponse()
+    return Service()
 
 
-class _MetricsService(MetricsServiceServicer):
-    def __init__(self, requests: list[Any]) -> None:
-        self._requests = requests
-
-    def Export(self, request: Any, context: Any) -> Any:
-        self._requests.append(request)
-        return ExportMetricsServiceResponse()
-
-
-def _handler(requests: list[Any]) -> type[BaseHTTPRequestHandler]:
+def _handler(received: Received) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -138,8 +169,10 @@ def _handler(requests: list[Any]) -> type[BaseHTTPRequestHandler]:
                 body = gzip.decompress(body)
             request = _REQUESTS[self.path]()
             request.ParseFromString(body)
-            requests.append(request)
-            self.send_response(200)
+            refused = received.arrive(self.path.rpartition("/")[2], request, dict(self.headers))
+            self.send_response(200 if refused is None else refused[0])
+            for name, value in ({} if refused is None else refused[1]).items():
+                self.send_header(name, value)
             self.send_header("Content-Type", "application/x-protobuf")
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -1,0 +1,316 @@
+"""What waits to be sent: in memory, or in a file that outlives the process.
+
+A parcel is looked at, sent, and only then removed; one that was sent when the process died is sent again. Receivers tell
+scores by their result id.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+_log = logging.getLogger("otel_agenteval")
+
+Signal = Literal["logs", "traces"]
+SIGNALS: tuple[Signal, ...] = ("logs", "traces")
+_SLOTS = 64
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS parcels (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, signal TEXT NOT NULL, items INTEGER NOT NULL, at REAL NOT NULL, body BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_signal ON parcels (signal, number);
+"""
+_LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
+"""Connections that a forked child inherited: it must neither use nor close them."""
+
+
+class Parcel(NamedTuple):
+    """An encoded export request; several of one signal, one after the other, are one request too."""
+
+    signal: Signal
+    items: int
+    """Records or spans in it."""
+    at: float
+    """When it was made, seconds since the Unix epoch."""
+    body: bytes
+    number: int = 0
+    """What it is removed by."""
+
+
+class Box(Protocol):
+    """A bounded store of parcels. Safe to use from several threads."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that wait."""
+
+    def put(self, parcel: Parcel) -> bool:
+        """Add one; False when there is no room for it."""
+
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
+        """The oldest of a signal, up to so many and so many bytes, at least one; they stay."""
+
+    def remove(self, parcels: Sequence[Parcel]) -> None:
+        """They are done with."""
+
+    def items(self) -> int:
+        """Records and spans that wait."""
+
+    def close(self) -> None:
+        """Release what is held."""
+
+
+class MemoryBox:
+    """Parcels that are lost with the process."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.bytes = 0
+        self._lock = threading.Lock()
+        self._number = 0
+        self._waiting: dict[Signal, deque[Parcel]] = {signal: deque() for signal in SIGNALS}
+
+    def put(self, parcel: Parcel) -> bool:
+        """Add one; False when there is no room for it."""
+        with self._lock:
+            if self.bytes + len(parcel.body) > self.max_bytes:
+                return False
+            self._number += 1
+            self.bytes += len(parcel.body)
+            self._waiting[parcel.signal].append(parcel._replace(number=self._number))
+            return True
+
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
+        """The oldest of a signal; they stay."""
+        found: list[Parcel] = []
+        with self._lock:
+            for parcel in self._waiting[signal]:
+                max_bytes -= len(parcel.body)
+                if len(found) == most or (found and max_bytes < 0):
+                    break
+                found.append(parcel)
+        return found
+
+    def remove(self, parcels: Sequence[Parcel]) -> None:
+        """They are done with: the oldest, as :meth:`first` gave them."""
+        with self._lock:
+            for parcel in parcels:
+                waiting = self._waiting[parcel.signal]
+                if waiting and waiting[0].number == parcel.number:
+                    waiting.popleft()
+                    self.bytes -= len(parcel.body)
+
+    def items(self) -> int:
+        """Records and spans that wait."""
+        with self._lock:
+            return sum(parcel.items for waiting in self._waiting.values() for parcel in waiting)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class DiskBox:
+    """Parcels in an SQLite file of a folder that processes may share: each takes the first file that nobody holds.
+
+    So whoever starts after a process that died goes on with what that one left. The file holds explanations, so it is made
+    readable for its owner only.
+
+    Args:
+        directory: made when it is missing.
+        max_bytes: bound of the parcels in the file.
+
+    Raises:
+        OSError: the folder or file cannot be used.
+        sqlite3.Error: the same.
+    """
+
+    def __init__(self, directory: str, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._db = _first_free(directory)
+        self._db.executescript(_SCHEMA)
+        row = self._db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM parcels").fetchone()
+        self.bytes: int = row[0]
+        self._items: int = row[1]
+
+    def put(self, parcel: Parcel) -> bool:
+        """Add one; False when there is no room for it."""
+        with self._lock:
+            if self.bytes + len(parcel.body) > self.max_bytes:
+                return False
+            self._db.execute("INSERT INTO parcels (signal, items, at, body) VALUES (?, ?, ?, ?)", parcel[:4])
+            self.bytes += len(parcel.body)
+            self._items += parcel.items
+            return True
+
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
+        """The oldest of a signal; they stay."""
+        found: list[Parcel] = []
+        with self._lock:
+            rows = self._db.execute(
+                "SELECT signal, items, at, body, number FROM parcels WHERE signal = ? ORDER BY number LIMIT ?", (signal, most)
+            )
+            for row in rows:
+                max_bytes -= len(row[3])
+                if found and max_bytes < 0:
+                    break
+                found.append(Parcel(*row))
+        return found
+
+    def remove(self, parcels: Sequence[Parcel]) -> None:
+        """They are done with."""
+        with self._lock:
+            self._db.execute("BEGIN")
+            try:
+                self._db.executemany("DELETE FROM parcels WHERE number = ?", [(parcel.number,) for parcel in parcels])
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+            self.bytes -= sum(len(parcel.body) for parcel in parcels)
+            self._items -= sum(parcel.items for parcel in parcels)
+
+    def items(self) -> int:
+        """Records and spans that wait."""
+        return self._items
+
+    def close(self) -> None:
+        """Close the file; nothing is lost."""
+        with self._lock:
+            self._db.close()
+
+    def leave_to_the_parent(self) -> None:
+        """In a forked child: neither use nor close it."""
+        _LEFT_TO_THE_PARENT.append(self._db)
+
+
+def _first_free(directory: str) -> sqlite3.Connection:
+    """A connection that holds its file for itself, from the first use to its end."""
+    for slot in range(_SLOTS):
+        path = Path(directory, f"outbox-{slot}.db")
+        with suppress(FileExistsError):  # one that is there is not opened: closing it would end locks that this process holds on it
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            db.close()
+            if "locked" not in str(error):
+                raise
+        except sqlite3.DatabaseError:
+            db.close()
+            _log.warning("%s is damaged: what it held is not sent, and it is not used", path)
+        else:
+            return db
+    raise OSError(f"{directory}: all {_SLOTS} files are taken")
+
+
+class Outbox:
+    """Parcels in a file where there is one, in memory where there is none or it fails.
+
+    Args:
+        memory: bytes that may wait in memory.
+        open_disk: opens the file, at the first parcel; None when there is none.
+        failed: told, by a word, of what the disk could not do.
+    """
+
+    def __init__(self, memory: int, open_disk: Callable[[], DiskBox] | None, failed: Callable[[str], None]) -> None:
+        self._memory = MemoryBox(memory)
+        self._open_disk = open_disk
+        self._failed = failed
+        self._disk: DiskBox | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that wait."""
+        return self._memory.bytes + (self._disk.bytes if self._disk is not None else 0)
+
+    @property
+    def max_bytes(self) -> int:
+        """The bound."""
+        return self._disk.max_bytes if self._disk is not None else self._memory.max_bytes
+
+    def open(self) -> None:
+        """Open the file, if there is to be one: what an earlier process left in it waits from now on."""
+        with self._opening:
+            if self._open_disk is not None:
+                open_disk, self._open_disk = self._open_disk, None
+                try:
+                    self._disk = open_disk()
+                except (OSError, sqlite3.Error) as error:
+                    _log.warning("no spool, scores wait in memory: %s", error)
+                    self._failed("spool_not_opened")
+
+    def put(self, parcel: Parcel) -> bool:
+        """Add one; False when there is no room for it."""
+        self.open()
+        if self._disk is not None:
+            try:
+                return self._disk.put(parcel)
+            except sqlite3.Error:  # a full disk, as a rule: memory is better than nothing
+                self._failed("spool_failed")
+        return self._memory.put(parcel)
+
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
+        """The oldest of a signal; they stay. What is in memory goes first: it is lost first."""
+        found = self._memory.first(signal, most, max_bytes)
+        if not found and self._disk is not None:
+            try:
+                return self._disk.first(signal, most, max_bytes)
+            except sqlite3.Error:
+                self._do_without_disk()
+        # numbers of the two do not mix: those in memory are told by being negative
+        return [parcel._replace(number=-parcel.number) for parcel in found]
+
+    def remove(self, parcels: Sequence[Parcel]) -> None:
+        """They are done with."""
+        of_memory = [parcel._replace(number=-parcel.number) for parcel in parcels if parcel.number < 0]
+        self._memory.remove(of_memory)
+        if self._disk is not None and len(of_memory) < len(parcels):
+            try:
+                self._disk.remove(parcels)
+            except sqlite3.Error:  # else they would be sent again and again
+                self._do_without_disk()
+
+    def items(self) -> int:
+        """Records and spans that wait."""
+        return self._memory.items() + (self._disk.items() if self._disk is not None else 0)
+
+    def close(self) -> int:
+        """Put into the file what is in memory, and close it; how many records and spans are lost with the process."""
+        if self._disk is not None:
+            for signal in SIGNALS:
+                while parcels := self._memory.first(signal, 1, 0):
+                    try:
+                        if not self._disk.put(parcels[0]):
+                            break
+                    except sqlite3.Error:
+                        break
+                    self._memory.remove(parcels)
+            self._disk.close()
+        return self._memory.items()
+
+    def _do_without_disk(self) -> None:
+        """It cannot be read, or nothing be taken out: what it holds waits for the next process."""
+        self._failed("spool_failed")
+        disk, self._disk = self._disk, None
+        if disk is not None:
+            disk.close()
+
+    def after_fork_in_child(self) -> None:
+        """What waits is the parent's."""
+        if self._disk is not None:
+            self._disk.leave_to_the_parent()
