@@ -196,7 +196,9 @@ def _first_free(directory: str) -> sqlite3.Connection:
     """A connection that holds its file for itself, from the first use to its end."""
     for slot in range(_SLOTS):
         path = Path(directory, f"outbox-{slot}.db")
-        with suppress(FileExistsError):  # one that is there is not opened: closing it would end locks that this process holds on it
+        with suppress(
+            FileExistsError
+        ):  # one that is there is not opened: closing it would end locks that this process holds on it
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:

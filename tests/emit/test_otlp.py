@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import subprocess
 import sys
 import time
@@ -32,7 +31,14 @@ from tests.support.process import ROOT, environment
 from tests.support.receiver import GrpcReceiver, Receiver, plain
 
 FAILED = Score(
-    "code_tool_success", 0.25, False, label="fail", explanation="Ask ann@example.com.", threshold=0.7, policy="gate", result_id="f" * 32
+    "code_tool_success",
+    0.25,
+    False,
+    label="fail",
+    explanation="Ask ann@example.com.",
+    threshold=0.7,
+    policy="gate",
+    result_id="f" * 32,
 )
 RESOURCE = {"service.name": "shop", "service.instance.id": "pod-7", "nested": {"a": [1, 2.5, True]}}
 UNAVAILABLE = (grpc.StatusCode.UNAVAILABLE, ())
@@ -100,7 +106,9 @@ def result_ids(receiver: Any) -> list[str]:
 def test_a_score_is_a_log_event_under_the_resource_of_its_root(receiver: Any, make: Make) -> None:
     outlet = make(receiver)
     error = Score("code_broken", status="error", error_type="boom", result_id="e" * 32)
-    outlet.emit([scored_turn(FAILED, error, Score("code_absent", status="skipped"), root=Root(TRACE_ID, SPAN_ID, resource=RESOURCE))])
+    outlet.emit(
+        [scored_turn(FAILED, error, Score("code_absent", status="skipped"), root=Root(TRACE_ID, SPAN_ID, resource=RESOURCE))]
+    )
     assert outlet.flush(10)
     (request,) = receiver.requests
     (group,) = request.resource_logs
@@ -346,7 +354,7 @@ def test_a_receiver_without_one_signal_gets_the_other(grpc_receiver: GrpcReceive
     grpc_receiver.refusals.extend([UNAVAILABLE] * 100_000)
     outlet = make(grpc_receiver, evaluate_spans="linked")
     outlet.emit([one()])
-    grpc_receiver.wait_for(lambda: grpc_receiver.spans())
+    grpc_receiver.wait_for(grpc_receiver.spans)
     assert not outlet.flush(0.2)
     assert outcomes(outlet) == {"sent": 1}
 
@@ -424,7 +432,7 @@ def test_what_one_process_could_not_send_the_next_one_sends(make: Make, tmp_path
         heir.start()
         receiver.wait_for(lambda: len(result_ids(receiver)) == 5)
         assert heir.flush(10)
-        assert outcomes(heir) == {"sent": 1}
+        assert outcomes(heir) == {"sent": 5}
     finally:
         receiver.close()
 
@@ -443,7 +451,9 @@ for number in range(20):
     outlet.emit([one(number)])
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, check=False, timeout=60
+    )
     assert done.returncode == -9, done.stderr
     receiver = GrpcReceiver(port)
     try:
@@ -480,7 +490,7 @@ def test_a_damaged_file_is_passed_over(grpc_receiver: GrpcReceiver, make: Make, 
     outlet.emit([one()])
     assert outlet.flush(10)
     assert outcomes(outlet) == {"sent": 1}
-    assert sqlite3.connect(tmp_path / "outbox-1.db").execute("SELECT count(*) FROM sqlite_master").fetchone()
+    assert (tmp_path / "outbox-1.db").exists()
 
 
 # --- in a circle -----------------------------------------------------------------------------------------------------
@@ -511,7 +521,7 @@ import json, os, sys
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.resources import Resource
 import otel_agenteval as oa
-provider = TracerProvider(resource=Resource({"service.name": "shop"}))
+provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
 config = {"outlets": {"otlp": json.loads(sys.argv[1]), "prometheus": None}, "exit_timeout": "5s"}
 oa.instrument(tracer_provider=provider, config=config)
 tracer = provider.get_tracer("app")
@@ -524,7 +534,7 @@ print("the agent ran")
 def run_agent(wanted: Mapping[str, Any]) -> tuple[str, str, float]:
     start = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", AGENT, json.dumps(wanted)], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", AGENT, json.dumps(wanted)], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=20
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr, time.monotonic() - start
@@ -532,7 +542,10 @@ def run_agent(wanted: Mapping[str, Any]) -> tuple[str, str, float]:
 
 def test_an_agent_that_ends_at_once_has_sent_its_scores(receiver: Any) -> None:
     over_http = isinstance(receiver, Receiver)
-    wanted = {"endpoint": receiver.url if over_http else f"http://{receiver.address}", "protocol": "http" if over_http else "grpc"}
+    wanted = {
+        "endpoint": receiver.url if over_http else f"http://{receiver.address}",
+        "protocol": "http" if over_http else "grpc",
+    }
     said, complaints, _ = run_agent(wanted)
     assert (said, complaints) == ("the agent ran\n", "")
     assert len(result_ids(receiver)) > 5
@@ -555,10 +568,9 @@ def test_a_forked_child_sends_for_itself(grpc_receiver: GrpcReceiver) -> None:
         'with tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent"}): pass\n'
         "assert engine.flush(10)\n"
         "if child: assert os.waitpid(child, 0)[1] == 0\n"
-        "else: os._exit(0)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, json.dumps(wanted)], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-W", "ignore", "-c", script, json.dumps(wanted)], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=20
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     instances = {plain(record.attributes)["agenteval.instance.id"] for record in grpc_receiver.scores()}

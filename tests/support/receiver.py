@@ -135,9 +135,7 @@ class GrpcReceiver(Received):
         )
         address = f"127.0.0.1:{port}"
         self.port = (
-            self._server.add_insecure_port(address)
-            if credentials is None
-            else self._server.add_secure_port(address, credentials)
+            self._server.add_insecure_port(address) if credentials is None else self._server.add_secure_port(address, credentials)
         )
         self.address = f"127.0.0.1:{self.port}"
         self._server.start()
