@@ -118,8 +118,24 @@ def options() -> str:
 
 def _default(written: Any, path: tuple[str, ...]) -> str:
     for key in path:
+        if written is None:  # a section that is off: what its options would be
+            return _default_of(path)
         written = written.get(key) if isinstance(written, dict) else None
     return written if isinstance(written, str) else json.dumps(written)
+
+
+def _default_of(path: tuple[str, ...]) -> str:
+    section, name = _field(path)
+    field = section.model_fields[name]
+    if field.is_required():
+        return "required"
+    default = field.get_default(call_default_factory=True)
+    validators = config._validators(field.metadata)
+    if config.size in validators:
+        return config.size_text(default)
+    if isinstance(default, float):
+        return config.duration_text(default)
+    return default if isinstance(default, str) else json.dumps(default)
 
 
 _KINDS = {
@@ -127,6 +143,7 @@ _KINDS = {
     config._count: "whole number from 1", config._switch: "`true` or `false`", config._port: "port",
     config._file: "path", config._names: "`default` or list of names",
     config.http_url: "http(s) address", config._text: "text", config._prices: "mapping of prices",
+    config._headers: "mapping of headers",
     config._usd: "US dollars",
 }  # fmt: skip
 

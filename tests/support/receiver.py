@@ -128,7 +128,9 @@ class GrpcReceiver(Received):
     def __init__(self, port: int = 0, credentials: grpc.ServerCredentials | None = None) -> None:
         super().__init__()
         self._server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
-        add_TraceServiceServicer_to_server(_service(self, "traces", TraceServiceServicer, ExportTraceServiceResponse), self._server)
+        add_TraceServiceServicer_to_server(
+            _service(self, "traces", TraceServiceServicer, ExportTraceServiceResponse), self._server
+        )
         add_LogsServiceServicer_to_server(_service(self, "logs", LogsServiceServicer, ExportLogsServiceResponse), self._server)
         add_MetricsServiceServicer_to_server(
             _service(self, "metrics", MetricsServiceServicer, ExportMetricsServiceResponse), self._server
