@@ -26,9 +26,18 @@ def at(config: Any, path: str) -> Any:
     return config
 
 
+NEEDED = {"outlets.otlp": {"endpoint": "http://127.0.0.1:4317"}, "outlets.otlp.spool": {"directory": "spool"}}
+"""Options that a section is not complete without."""
+PAIRS = {"outlets.otlp.cert_file": "key_file", "outlets.otlp.key_file": "cert_file"}
+"""Options that need another one beside them."""
+
+
 def nested(path: str, value: Any) -> dict[str, Any]:
-    for part in reversed(path.split(".")):
-        value = {part: value}
+    """A configuration in which an option has a value, and what it cannot be without."""
+    beside = {PAIRS[path]: "file.pem"} if path in PAIRS and value is not None else {}
+    while path:
+        path, _, part = path.rpartition(".")
+        value, beside = {**NEEDED.get(path, {}), **beside, part: value}, {}
     return value
 
 
@@ -90,6 +99,24 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("outlets.prometheus", None, None),
         ("outlets.prometheus.port", 9464, 9464),
         ("outlets.prometheus.registry", "default", "default"),
+        ("outlets.otlp", None, None),
+        ("outlets.otlp.endpoint", "https://collector:4317/", "https://collector:4317"),
+        ("outlets.otlp.protocol", "http", "http"),
+        ("outlets.otlp.headers", {"X-Tenant": "acme"}, {"x-tenant": "acme"}),
+        ("outlets.otlp.compression", "gzip", "gzip"),
+        ("outlets.otlp.timeout", "3s", 3.0),
+        ("outlets.otlp.ca_file", "ca.pem", "ca.pem"),
+        ("outlets.otlp.cert_file", "cert.pem", "cert.pem"),
+        ("outlets.otlp.key_file", "key.pem", "key.pem"),
+        ("outlets.otlp.log_events", False, False),
+        ("outlets.otlp.evaluate_spans", "off", "off"),
+        ("outlets.otlp.evaluate_spans", "child", "child"),
+        ("outlets.otlp.metrics_interval", "0s", 0.0),
+        ("outlets.otlp.retry_for", "1d", 86400.0),
+        ("outlets.otlp.queue_bytes", "1MB", 1_000_000),
+        ("outlets.otlp.spool", None, None),
+        ("outlets.otlp.spool.directory", "spool", "spool"),
+        ("outlets.otlp.spool.max_bytes", "1GiB", 2**30),
         ("outlets.jsonl", "scores.jsonl", "scores.jsonl"),
         ("outlets.jsonl", Path("scores.jsonl"), "scores.jsonl"),
         ("queue.max_bytes", "1MB", 1_000_000),
@@ -233,6 +260,25 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("outlets.prometheus.registry", "mine", "default"),
         ("outlets.prometheus.port", 65536, "65535"),
         ("outlets.prometheus.port", "http", "65535"),
+        ("outlets.otlp", {}, "a mapping with an endpoint"),
+        ("outlets.otlp", "http://127.0.0.1:4317", "a mapping of endpoint, protocol"),
+        ("outlets.otlp.endpoint", "127.0.0.1:4317", ADDRESS),
+        ("outlets.otlp.protocol", "http/json", "grpc or http"),
+        ("outlets.otlp.headers", ["x-tenant"], "a mapping of header names to texts"),
+        ("outlets.otlp.compression", "zstd", "none or gzip"),
+        ("outlets.otlp.timeout", 0, "above 0"),
+        ("outlets.otlp.ca_file", 3, "the path of a file"),
+        ("outlets.otlp.cert_file", "", "the path of a file"),
+        ("outlets.otlp.key_file", [], "the path of a file"),
+        ("outlets.otlp.log_events", "no", SWITCH),
+        ("outlets.otlp.evaluate_spans", True, "off, linked or child"),
+        ("outlets.otlp.metrics_interval", "often", DURATION),
+        ("outlets.otlp.retry_for", "0s", "above 0"),
+        ("outlets.otlp.queue_bytes", 0, SIZE),
+        ("outlets.otlp.spool", "spool", "a mapping of directory, max_bytes"),
+        ("outlets.otlp.spool", {}, "a mapping with a directory"),
+        ("outlets.otlp.spool.directory", "", "the path of a file"),
+        ("outlets.otlp.spool.max_bytes", "much", SIZE),
         ("outlets.jsonl", 3, "the path of a file"),
         ("queue", "64MiB", "a mapping of max_bytes"),
         ("queue.max_bytes", "many", SIZE),
@@ -760,8 +806,15 @@ def test_every_option_is_documented_with_its_default() -> None:
     documented = dict(re.findall(r"^\| `([a-z_.]+)` \| `([^`]*)` \|", text, re.MULTILINE))
     assert documented.keys() == leaf_paths()
     for path, default in documented.items():
-        if not path.startswith("outlets.prometheus."):
-            assert at(load_config(nested(path, yamlio.load(default, "docs", {})[0]), NOTHING), path) == at(Config(), path), path
+        if path.startswith("outlets.prometheus."):
+            continue
+        if default == "required":
+            section, _, option = path.rpartition(".")
+            assert option in NEEDED[section]
+            continue
+        section = path.rpartition(".")[0]
+        filled = load_config(nested(section, NEEDED[section]) if section in NEEDED else {}, NOTHING)
+        assert at(load_config(nested(path, yamlio.load(default, "docs", {})[0]), NOTHING), path) == at(filled, path), path
 
 
 # --- groups

@@ -102,9 +102,12 @@ def test_every_option_has_its_variable_and_each_variable_works() -> None:
     leaves = [p for p in option_paths() if not any(o != p and o[: len(p)] == p for o in option_paths())]
     variables = re.findall(r"^\| `([a-z_.]+)` \| `([^`]*)` \| [^|]+ \| `(OTEL_AGENTEVAL_\w+)` \|", text, re.MULTILINE)
     assert [name for name, _, _ in variables] == [".".join(path) for path in leaves]
+    required = {name: variable for name, default, variable in variables if default == "required"}
     for name, default, variable in variables:
-        value = {"outlets.prometheus.port": "0"}.get(name, default)
-        load_config(env={variable: value})  # unknown variables and values are refused
+        value = {"outlets.prometheus.port": "0", "outlets.otlp.endpoint": "http://h"}.get(name, default)
+        # what the sections around it cannot be without
+        beside = {other: "http://h" for option, other in required.items() if name.startswith(option.rpartition(".")[0])}
+        load_config(env={**beside, variable: value})  # unknown variables and values are refused
 
 
 def test_every_close_reason_is_explained() -> None:
