@@ -95,6 +95,7 @@ class Service:
     async def _open(self) -> None:
         options = self.options
         self.engine.worker.courteous = False
+        self.engine.start()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fault)
         if self.journal is not None:
