@@ -98,6 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     evaluate.set_defaults(run=_eval)
 
+    _add_backfill(commands)
+
     metrics = commands.add_parser("metrics", help="list the metrics")
     metrics.add_argument("--json", action="store_true", help="as one JSON list, with parameters and aliases")
     metrics.add_argument("--family", metavar="NAME", help="only those of a family")
@@ -138,6 +140,37 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.set_defaults(run=_serve)
     return parser
+
+
+def _add_backfill(commands: Any) -> None:
+    command = commands.add_parser("backfill", help="score traces that were stored: Parquet, OTLP/JSON, ClickHouse")
+    command.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a Parquet or OTLP/JSON file, a folder of either, or clickhouse://user:password@host:8123/database?table=otel_traces",
+    )
+    command.add_argument(
+        "--out", metavar="DIR", required=True, help="folder of the results; a run goes on where the last one stopped"
+    )
+    command.add_argument("--metrics", metavar="A,B", help="only these; with the parameters that the configuration gives them")
+    command.add_argument(
+        "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
+    )
+    command.add_argument("--dry-run", action="store_true", help="say what would be asked and what it would cost, and ask nobody")
+    command.add_argument("--buckets", type=int, metavar="N", help="parts that are scored one after the other (default: by size)")
+    command.add_argument(
+        "--shard", metavar="K/N", help="only the K-th of N parts of the traces, from 0: one process of a Kubernetes Job"
+    )
+    command.add_argument("--engine", choices=("local", "daft"), default="local", help="this process, or Daft on all cores")
+    command.add_argument("--ray", metavar="ADDRESS", help="with --engine daft: a Ray cluster, or auto for this machine's")
+    command.add_argument("--progress", action="store_true", help="show progress also where there is no terminal")
+    command.set_defaults(run=_backfill)
+
+
+def _backfill(args: argparse.Namespace) -> int:
+    from .backfill.command import command_backfill
+
+    return command_backfill(args)
 
 
 def _version() -> str:

@@ -51,10 +51,17 @@ def load_turns(
         paths = [paths]
     seen = reading if reading is not None else Reading()
     say = report or to_stderr
+    for turn in turns_of(read_items(paths, seen, say)):
+        seen.turns += 1
+        yield turn
+
+
+def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
+    """The turns in recorded spans and log records, in any order, by start time. All of them are held at once."""
     traces: dict[int, list[SpanRecord]] = {}
     by_span: dict[tuple[int, int], SpanRecord] = {}
     logs: list[OtlpLog] = []
-    for item in _items(paths, seen, say):
+    for item in items:
         if isinstance(item, OtlpLog):
             logs.append(item)
             continue
@@ -71,7 +78,6 @@ def load_turns(
     groups = [group for records in traces.values() for group in split(records)]
     groups.sort(key=lambda group: group.root.start_ns)
     for group in stitch(groups):
-        seen.turns += 1
         yield reader_of(group).turn("recorded_file", group.root_seen)
 
 
@@ -80,7 +86,8 @@ def to_stderr(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def _items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
+def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
+    """Spans and log records in files of OTLP/JSON lines; see :func:`load_turns`."""
     for where, line in (item for path in paths for item in _lines(path, seen, say)):
         try:
             found = list(from_json(jsonio.loads_lenient(line)))

@@ -45,6 +45,11 @@ FIELDS = (
 """Names of a score's public fields."""
 
 
+def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
+    """The id of a configured metric's result on a turn, which is known before there is one: 32 hex digits."""
+    return hashlib.sha256(turn_id.encode() + facts.identity + revision).hexdigest()[:32]
+
+
 class Score:
     """One metric's result on one turn (or conversation).
 
@@ -176,7 +181,7 @@ class Score:
         """32 hex digits. Computed when an outlet first asks, so that the agent's thread does not pay for the hash."""
         if not self._result_id and self.about is not None:
             turn_id, revision = self.about
-            self._result_id = hashlib.sha256(turn_id.encode() + self.facts.identity + revision).hexdigest()[:32]
+            self._result_id = result_id_of(self.facts, turn_id, revision)
         return self._result_id
 
     @property

@@ -1,0 +1,87 @@
+"""The backfill on Daft: the same code on all cores of this machine, or on a Ray cluster.
+
+Daft reads the Parquet files and brings the spans of each bucket together; the bucket is then scored, kept and noted just as in one
+process. On a cluster every node needs the folder of results under the same path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from ..registry import require
+from .batch import Account, Scorer, scorer_of
+from .run import Output, score_bucket
+from .sources import Parquet, bucket_of
+
+
+def run(source: Parquet, output: Output, scorer: Scorer, metrics: Sequence[str] | None, *, ray: str | None = None) -> Account:
+    """Score every bucket that is not done.
+
+    Args:
+        source: Parquet files; all of one schema.
+        output: the folder of results.
+        scorer: of this process: says which metrics there are.
+        metrics: names that the run is held to; None is what the configuration says.
+        ray: address of a Ray cluster (``auto`` is the one of this machine); None is this machine without one.
+
+    Raises:
+        MissingExtra: Daft is not installed.
+    """
+    for name in ("DAFT_ANALYTICS_ENABLED", "DAFT_PROGRESS_BAR"):
+        os.environ.setdefault(name, "0")
+    os.environ.setdefault("DO_NOT_TRACK", "true")
+    os.environ.setdefault("SCARF_NO_ANALYTICS", "true")
+    daft = require("daft", feature="backfill on Daft", extra="backfill")
+    if ray is not None:
+        require("ray", feature="backfill on Ray", extra="backfill")
+        daft.set_runner_ray(address=ray, noop_if_initialized=True)
+    fingerprint = source.fingerprint()
+    wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]
+    total = Account()
+    if not wanted:
+        return total
+    config = json.dumps(scorer.config.to_dict())
+    names = list(source.columns)
+    task = _Task(config, None if metrics is None else tuple(metrics), str(output.folder.absolute()), fingerprint, names)
+    count = output.buckets
+
+    def bucket_number(trace_ids: Any) -> Any:
+        return bucket_of(trace_ids.to_arrow(), count).astype("int64")
+
+    def score(bucket: Any, *columns: Any) -> Any:
+        return [task(bucket.to_pylist()[0], [column.to_arrow() for column in columns])]
+
+    number_of = daft.func.batch(bucket_number, return_dtype=daft.DataType.int64())
+    scored = daft.udf(return_dtype=daft.DataType.string())(score)
+    spans = daft.read_parquet([str(file) for file in source.files])
+    spans = spans.select(*(daft.col(theirs).alias(ours) for ours, theirs in source.columns.items()))
+    spans = spans.with_column("bucket", number_of(daft.col("trace_id")))
+    spans = spans.where(daft.col("bucket").is_in(wanted))
+    done = spans.groupby("bucket").map_groups(scored(daft.col("bucket"), *(daft.col(name) for name in names)).alias("account"))
+    for text in done.to_pydict()["account"]:
+        total.add(Account(**json.loads(text)))
+    return total
+
+
+class _Task:
+    """What a process of the cluster does with a bucket."""
+
+    def __init__(self, config: str, metrics: tuple[str, ...] | None, folder: str, fingerprint: str, names: Sequence[str]) -> None:
+        self._config = config
+        self._metrics = metrics
+        self._folder = folder
+        self._fingerprint = fingerprint
+        self._names = list(names)
+
+    def __call__(self, bucket: int, columns: Sequence[Any]) -> str:
+        """Score and keep it; what that took, as JSON."""
+        pa = require("pyarrow", feature="backfill", extra="backfill")
+        scorer = scorer_of(self._config, self._metrics)
+        table = pa.table(dict(zip(self._names, columns, strict=True)))
+        account = score_bucket(Output(self._folder, 0), bucket, [table], scorer, self._fingerprint)
+        assert len(asdict(account)) == len(fields(Account))
+        return json.dumps(asdict(account))

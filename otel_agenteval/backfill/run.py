@@ -1,0 +1,243 @@
+"""A backfill from source to results: by bucket of traces, resumable, only what is missing.
+
+::
+
+    OUT/manifest.json                  number of buckets: the same for every run over this folder
+    OUT/parts/bucket-00003-RUN.parquet results; a run adds a file for each bucket in which something was missing
+    OUT/done/bucket-00003.json         which metrics, of which version, were evaluated in the bucket, and on which spans
+    OUT/spans/…                        spans by bucket while the backfill runs; removed at its end
+
+A bucket's file is renamed into place and then noted as done, so whatever is killed begins anew with the bucket it was at. What is
+found twice in two files has the same ``result_id``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import AgentEvalError
+from ..registry import require
+from .batch import Account, Scorer
+from .sources import Source, bucket_of
+
+_BUCKET_BYTES = 256 * 2**20
+_MOST_BUCKETS = 512
+
+
+class Output:
+    """The folder of results.
+
+    Args:
+        folder: made if it is not there.
+        buckets: wanted number; the folder's own, if it has one, wins.
+
+    Raises:
+        AgentEvalError: it is somebody else's folder.
+    """
+
+    def __init__(self, folder: str | Path, buckets: int) -> None:
+        self.folder = Path(folder)
+        manifest = self.folder / "manifest.json"
+        if manifest.exists():
+            self.buckets = int(json.loads(manifest.read_text())["buckets"])
+        else:
+            if self.folder.exists() and any(self.folder.iterdir()):
+                raise AgentEvalError(f"{folder}: is not empty, and not of a former backfill (no manifest.json)")
+            self.buckets = buckets
+            (self.folder / "parts").mkdir(parents=True)
+            (self.folder / "done").mkdir()
+            _write(manifest, json.dumps({"format": "otel-agenteval.backfill.v1", "buckets": buckets}))
+
+    def is_done(self, bucket: int, keys: Sequence[str], fingerprint: str) -> bool:
+        """Whether a bucket of these spans has the results of all these metrics."""
+        done = self._note(bucket)
+        return done.get("source") == fingerprint and set(keys) <= set(done.get("metrics", ()))
+
+    def known(self, bucket: int) -> set[str]:
+        """Ids of the results that a bucket has; errors are to be tried again."""
+        parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
+        found: set[str] = set()
+        for file in sorted((self.folder / "parts").glob(f"{_name(bucket)}-*.parquet")):
+            table = parquet.read_table(file, columns=["result_id", "status"])
+            rows = zip(table.column("result_id").to_pylist(), table.column("status").to_pylist(), strict=True)
+            found.update(result for result, status in rows if status == "ok")
+        return found
+
+    def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
+        """Keep a bucket's results and note what they cover."""
+        parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
+        if results.num_rows:
+            ids = "".join(sorted(results.column("result_id").to_pylist()))
+            run = hashlib.sha256(f"{fingerprint} {ids}".encode()).hexdigest()[:12]  # done again, it takes its own place
+            target = self.folder / "parts" / f"{_name(bucket)}-{run}.parquet"
+            part = target.with_suffix(f".{os.getpid()}.tmp")
+            parquet.write_table(results, part, compression="zstd")
+            part.replace(target)
+        former = self._note(bucket)
+        covered = set(former.get("metrics", ())) if former.get("source") == fingerprint else set()
+        note = {"source": fingerprint, "metrics": sorted(covered | set(keys))}
+        _write(self.folder / "done" / f"{_name(bucket)}.json", json.dumps(note, indent=1))
+
+    def _note(self, bucket: int) -> dict[str, Any]:
+        file = self.folder / "done" / f"{_name(bucket)}.json"
+        found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        return found
+
+
+def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> Account:
+    """Score what is missing in one bucket and keep it: what every driver calls with all spans of the bucket."""
+    results, account = scorer.score(list(tables), output.known(bucket))
+    if not scorer.dry:
+        output.finish(bucket, results, scorer.keys, fingerprint)
+    return account
+
+
+def run(
+    source: Source,
+    output: Output,
+    scorer: Scorer,
+    *,
+    shards: int = 1,
+    progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
+) -> Account:
+    """The backfill in this process: spans are laid out by bucket, then bucket after bucket is scored.
+
+    Args:
+        source: where the spans are.
+        output: where results go.
+        scorer: makes them.
+        shards: of how many parts the source is one.
+        progress: told what is done, how many spans of it are, and of how many if that is known.
+    """
+    fingerprint = source.fingerprint()
+    wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]
+    total = Account()
+    if not wanted:
+        return total
+    layout = _Layout(output, fingerprint)
+    layout.fill(source, shards, progress)
+    spans = sum(layout.counts)
+    seen = sum(layout.counts[bucket] for bucket in range(output.buckets) if bucket not in wanted)
+    for bucket in wanted:
+        total.add(score_bucket(output, bucket, layout.tables(bucket), scorer, fingerprint))
+        seen += layout.counts[bucket]
+        progress("scored", seen, spans)
+    layout.remove()
+    return total
+
+
+class _Layout:
+    """Spans by bucket, in files of Arrow's stream format."""
+
+    def __init__(self, output: Output, fingerprint: str) -> None:
+        self._folder = output.folder / "spans" / fingerprint
+        self._count = output.buckets
+        self.counts: list[int] = [0] * output.buckets
+
+    def fill(self, source: Source, shards: int, progress: Callable[[str, int, int | None], None]) -> None:
+        """Lay the spans out, unless a former run did."""
+        note = self._folder / "complete.json"
+        if note.exists():
+            self.counts = json.loads(note.read_text())
+            return
+        shutil.rmtree(self._folder.parent, ignore_errors=True)
+        self._folder.mkdir(parents=True, mode=0o700)  # it holds what people and agents said
+        ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
+        pa = require("pyarrow", feature="backfill", extra="parquet")
+        rows, (expected, _) = 0, source.size()
+        with contextlib.ExitStack() as files:
+            writers: dict[tuple[int, str], Any] = {}
+            for table in source.batches():
+                kind = hashlib.sha256(str(table.schema).encode()).hexdigest()[:8]
+                buckets = bucket_of(table.column("trace_id"), self._count, shards)
+                for bucket in sorted(set(buckets.tolist())):
+                    part = table.filter(pa.array(buckets == bucket)) if self._count > 1 else table
+                    writer = writers.get((bucket, kind))
+                    if writer is None:
+                        path = str(self._folder / f"{_name(bucket)}-{kind}.arrow")
+                        writer = writers[bucket, kind] = files.enter_context(ipc.new_stream(path, table.schema))
+                    writer.write_table(part)
+                    self.counts[bucket] += part.num_rows
+                rows += table.num_rows
+                progress("read", rows, expected)
+        _write(note, json.dumps(self.counts))
+
+    def tables(self, bucket: int) -> Iterator[Any]:
+        """The spans of a bucket."""
+        ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
+        for file in sorted(self._folder.glob(f"{_name(bucket)}-*.arrow")):
+            with ipc.open_stream(str(file)) as stream:
+                yield stream.read_all()
+
+    def remove(self) -> None:
+        """The backfill is complete."""
+        shutil.rmtree(self._folder.parent, ignore_errors=True)
+
+
+def buckets_for(source: Source) -> int:
+    """How many buckets keep each one's spans well within memory."""
+    return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] / _BUCKET_BYTES)))
+
+
+class Bar:
+    """Says on standard error how far it is and how long it will take; on a terminal alone, unless it is told to."""
+
+    def __init__(self, shown: bool | None = None) -> None:
+        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._what = ""
+        self._since = 0.0
+        self._from = 0
+        self._told = 0.0
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        """Say it, at most a few times a second."""
+        now = time.monotonic()
+        if what != self._what:
+            self._what, self._since, self._from, self._told = what, now, 0 if what == "read" else done, 0.0
+        if not self._shown or (now - self._told < 0.2 and done != total):
+            return
+        self._told = now
+        sys.stderr.write(f"\r\033[K{line_of(what, done, total, done - self._from, now - self._since)}")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._shown and self._what:
+            sys.stderr.write("\n")
+
+
+def line_of(what: str, done: int, total: int | None, lately: int, seconds: float) -> str:
+    """One line of progress: ``scored [#####-----] 12,000 of 24,000 spans, 3,000/s, 4 s left``."""
+    rate = lately / seconds if seconds > 0 else 0.0
+    pace = f", {rate:,.0f}/s" if rate >= 1 else ""
+    if not total:
+        return f"{what} {done:,} spans{pace}"
+    filled = min(20, 20 * done // total)
+    left = f", {_duration((total - done) / rate)} left" if rate > 0 and done < total else ""
+    return f"{what} [{'#' * filled}{'-' * (20 - filled)}] {done:,} of {total:,} spans{pace}{left}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3600:.1f} h"
+
+
+def _name(bucket: int) -> str:
+    return f"bucket-{bucket:05d}"
+
+
+def _write(file: Path, text: str) -> None:
+    part = file.with_suffix(f".{os.getpid()}.tmp")
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)

@@ -1,0 +1,260 @@
+"""Where stored spans are read from: Parquet files, folders of OTLP/JSON, ClickHouse."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import numpy as np
+
+from ..errors import AgentEvalError, ConfigError
+from ..registry import require
+from ..replay import Reading, read_items, to_stderr
+from ..spans.columnar import known_columns, table_of
+
+_ROWS = 20_000
+_JSON_ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".json.zst", ".jsonl.zst", ".json.zstd", ".jsonl.zstd")
+_PACKED = 4
+"""How much larger spans are in memory than in a file."""
+_SPAN_BYTES = 3_000
+
+
+class Source(Protocol):
+    """Stored spans. Batches have our names of columns; traces may be spread over them."""
+
+    def fingerprint(self) -> str:
+        """What it is now: another text once it holds other spans."""
+
+    def size(self) -> tuple[int | None, int]:
+        """Number of spans, if that can be known without reading them; and bytes, roughly."""
+
+    def batches(self) -> Iterator[Any]:
+        """Everything, as ``pyarrow.Table``; some thousand rows at a time."""
+
+
+def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
+    """The source that a command line names.
+
+    Args:
+        text: a Parquet or OTLP/JSON file, a folder of either, or ``clickhouse://user:password@host:8123/database?table=otel_traces``.
+        shard: (k, n): only the k-th of n parts of the traces.
+
+    Raises:
+        AgentEvalError: there is no such thing.
+    """
+    if text.startswith(("clickhouse://", "clickhouses://")):
+        return ClickHouse(text, shard)
+    path = Path(text)
+    if not path.exists():
+        raise AgentEvalError(f"{text}: no such file or folder")
+    files = [path] if path.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
+    parquet = [file for file in files if file.name.endswith((".parquet", ".pq"))]
+    lines = [file for file in files if file.name.endswith(_JSON_ENDINGS)]
+    if parquet and lines:
+        raise AgentEvalError(f"{text}: Parquet and OTLP/JSON lie in it side by side; name a folder with one of them")
+    if parquet:
+        return Parquet(parquet, shard)
+    if lines:
+        return JsonLines(lines, shard)
+    raise AgentEvalError(f"{text}: neither a Parquet file (.parquet) nor OTLP/JSON lines (.jsonl, .json, also .gz and .zst)")
+
+
+def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
+    """For each id of a column the bucket, 0 to ``count`` - 1, that its trace belongs to: CRC-32 of the hex text, after shards."""
+    pc = require("pyarrow.compute", feature="backfill", extra="parquet")
+    pa = require("pyarrow", feature="backfill", extra="parquet")
+    if pa.types.is_dictionary(trace_ids.type):
+        trace_ids = trace_ids.cast(trace_ids.type.value_type)
+    unique = pc.unique(trace_ids)
+    hashes = np.array([zlib.crc32(_hex(one)) for one in unique.to_pylist()], dtype=np.uint32)
+    at = pc.index_in(trace_ids, unique).to_numpy(zero_copy_only=False)
+    found: np.ndarray = (hashes[at.astype(np.int64)] // shards) % count if len(hashes) else np.zeros(0, dtype=np.int64)
+    return found
+
+
+def _hex(trace_id: Any) -> bytes:
+    return trace_id.hex().encode() if isinstance(trace_id, bytes) else str(trace_id or "").lower().encode()
+
+
+def _of_shard(table: Any, shard: tuple[int, int]) -> Any:
+    pa = require("pyarrow", feature="backfill", extra="parquet")
+    k, n = shard
+    return table if n == 1 else table.filter(pa.array(bucket_of(table.column("trace_id"), n) == k))
+
+
+def _print_of(files: Sequence[Path]) -> str:
+    """Names, sizes and times of files in one word."""
+    facts = sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+class Parquet:
+    """Parquet files of spans in columns.
+
+    Raises:
+        MissingExtra: ``pyarrow`` is not installed.
+        AgentEvalError: a file is none, or lacks a column.
+    """
+
+    def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
+        self.files = list(files)
+        self._shard = shard
+        self._parquet = require("pyarrow.parquet", feature="backfill from Parquet", extra="parquet")
+        self._columns: list[tuple[Path, dict[str, str]]] = []
+        self._rows = 0
+        for file in self.files:
+            try:
+                opened = self._parquet.ParquetFile(file)
+                self._columns.append((file, known_columns(opened.schema_arrow.names)))
+                self._rows += opened.metadata.num_rows
+            except (OSError, ValueError) as problem:
+                raise AgentEvalError(f"{file}: cannot be read: {problem}") from None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Our names of the first file's columns → its own."""
+        return self._columns[0][1]
+
+    def fingerprint(self) -> str:
+        """See :class:`Source`."""
+        return _print_of(self.files)
+
+    def size(self) -> tuple[int | None, int]:
+        """See :class:`Source`."""
+        n = self._shard[1]
+        return (self._rows if n == 1 else None), sum(file.stat().st_size for file in self.files) * _PACKED // n
+
+    def batches(self) -> Iterator[Any]:
+        """See :class:`Source`."""
+        pa = require("pyarrow", feature="backfill", extra="parquet")
+        for file, columns in self._columns:
+            for batch in self._parquet.ParquetFile(file).iter_batches(_ROWS, columns=list(columns.values())):
+                table = pa.Table.from_batches([batch])
+                ours = {theirs: name for name, theirs in columns.items()}
+                yield _of_shard(table.rename_columns([ours[name] for name in table.schema.names]), self._shard)
+
+
+class JsonLines:
+    """OTLP/JSON lines as the Collector's file exporter writes them: traces and logs. What cannot be read is told and skipped."""
+
+    def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
+        self.files = list(files)
+        self._shard = shard
+        self.reading = Reading()
+
+    def fingerprint(self) -> str:
+        """See :class:`Source`."""
+        return _print_of(self.files)
+
+    def size(self) -> tuple[int | None, int]:
+        """See :class:`Source`."""
+        packed = [file.stat().st_size * (1 if file.suffix in (".json", ".jsonl") else _PACKED) for file in self.files]
+        return None, sum(packed) // self._shard[1]
+
+    def batches(self) -> Iterator[Any]:
+        """See :class:`Source`."""
+        held: list[Any] = []
+        for item in read_items(self.files, self.reading, to_stderr):
+            held.append(item)
+            if len(held) == _ROWS:
+                yield _of_shard(table_of(held), self._shard)
+                held = []
+        if held:
+            yield _of_shard(table_of(held), self._shard)
+
+
+_CLICKHOUSE_COLUMNS = (
+    "TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS parent_span_id, SpanName AS name, "
+    "toUnixTimestamp64Nano(Timestamp) AS start_time_unix_nano, toInt64(Duration) AS duration, toString(StatusCode) AS status_code, "
+    "StatusMessage AS status_message, ScopeName AS scope_name, ServiceName AS service_name, "
+    "SpanAttributes AS attributes, ResourceAttributes AS resource_attributes, "
+    "`Events.Name` AS events_name, arrayMap(at -> toUnixTimestamp64Nano(at), `Events.Timestamp`) AS events_time, "
+    "`Events.Attributes` AS events_attributes"
+)
+
+
+class ClickHouse:
+    """The table of the Collector's ClickHouse exporter, over HTTP.
+
+    Args:
+        url: ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``; ``clickhouses`` is
+            with TLS. ``where`` is one more condition in SQL.
+        shard: (k, n), as part of the query.
+
+    Raises:
+        ConfigError: no such URL.
+        MissingExtra: ``clickhouse-connect`` is not installed.
+    """
+
+    def __init__(self, url: str, shard: tuple[int, int] = (0, 1)) -> None:
+        parts = urlsplit(url)
+        options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        table = options.pop("table", "otel_traces")
+        conditions = []
+        for name, sign in (("since", ">="), ("until", "<")):
+            if name in options:
+                conditions.append(f"Timestamp {sign} parseDateTime64BestEffort({_quoted(options.pop(name))}, 9)")
+        if "where" in options:
+            conditions.append(f"({options.pop('where')})")
+        if shard[1] > 1:
+            conditions.append(f"cityHash64(TraceId) % {shard[1]} = {shard[0]}")
+        if options:
+            raise ConfigError(f"{', '.join(options)}: not known in a clickhouse URL; table, since, until and where are")
+        if not parts.hostname:
+            raise ConfigError("clickhouse://HOST:8123/DATABASE is wanted: no host in the URL")
+        secure = parts.scheme == "clickhouses"
+        self._address: dict[str, Any] = {
+            "host": parts.hostname, "port": parts.port or (8443 if secure else 8123), "secure": secure,
+            "username": unquote(parts.username or "default"), "password": unquote(parts.password or ""),
+            "database": parts.path.strip("/") or "default",
+        }  # fmt: skip
+        self._from = f"{'.'.join('`' + part.replace('`', '') + '`' for part in table.split('.'))}"
+        self._from += f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        self._module = require("clickhouse_connect", feature="backfill from ClickHouse", extra="backfill")
+        self._count: int | None = None
+
+    def _client(self) -> Any:
+        try:
+            return self._module.get_client(**self._address, apply_server_timezone=False)
+        except Exception as problem:
+            where = f"{self._address['host']}:{self._address['port']}"
+            raise AgentEvalError(f"clickhouse://{where}: cannot be asked: {str(problem)[:200]}") from None
+
+    def fingerprint(self) -> str:
+        """See :class:`Source`: the query, and how much it finds."""
+        client = self._client()
+        try:
+            found = client.command(f"SELECT concat(toString(count()), ' ', toString(max(Timestamp))) FROM {self._from}")  # noqa: S608 - the user's own query
+        finally:
+            client.close()
+        self._count = int(str(found).split(" ", maxsplit=1)[0])
+        facts = [self._address["host"], self._address["port"], self._address["database"], self._from, str(found)]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+    def size(self) -> tuple[int | None, int]:
+        """See :class:`Source`."""
+        if self._count is None:
+            self.fingerprint()
+        return self._count, (self._count or 0) * _SPAN_BYTES
+
+    def batches(self) -> Iterator[Any]:
+        """See :class:`Source`."""
+        pa = require("pyarrow", feature="backfill", extra="parquet")
+        client = self._client()
+        try:
+            query = f"SELECT {_CLICKHOUSE_COLUMNS} FROM {self._from}"  # noqa: S608 - as above
+            with client.query_arrow_stream(query, settings={"max_block_size": _ROWS}, use_strings=True) as stream:
+                for batch in stream:
+                    yield pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        finally:
+            client.close()
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

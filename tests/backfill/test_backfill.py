@@ -1,0 +1,345 @@
+"""Stored traces get the scores that ``eval`` gives them, whatever they are stored in and whoever brings them together."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from otel_agenteval.backfill import RESULT_COLUMNS, score_batch
+from otel_agenteval.backfill.run import line_of
+from otel_agenteval.cli import main
+from otel_agenteval.replay import Reading, read_items
+from otel_agenteval.spans.columnar import spans_of, table_of
+from otel_agenteval.spans.otlp import NotASpan
+from otel_agenteval.spans.record import SpanRecord
+from tests.support.judges import ScriptedModels
+from tests.support.process import environment
+from tests.support.recordings import CORPUS
+
+GOOD = {"score": 90, "reason": "It answers."}
+METRIC = "llm_relevance"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: Any) -> Path:
+    """A folder of recordings of several frameworks, traces and logs: OTLP/JSON lines."""
+    folder = tmp_path_factory.mktemp("recorded")
+    with tarfile.open(CORPUS) as corpus:
+        for member in corpus:
+            file = corpus.extractfile(member) if re.search(r"/s(1|2|5|6|9)(\.logs)?\.jsonl$", member.name) else None
+            if file is not None:
+                (folder / member.name.replace("/", "-")).write_bytes(file.read())
+    assert len(list(folder.iterdir())) > 50
+    return folder
+
+
+@pytest.fixture(scope="module")
+def parquet(recorded: Path, tmp_path_factory: Any) -> Path:
+    """The same spans in three Parquet files, every trace spread over them."""
+    folder = tmp_path_factory.mktemp("parquet")
+    items = list(read_items(sorted(recorded.iterdir()), Reading(), print))
+    for i in range(3):
+        pq.write_table(table_of(items[i::3]), folder / f"part-{i}.parquet", row_group_size=100)
+    return folder
+
+
+def evaluated(recorded: Path, capsys: Any) -> dict[str, tuple[Any, ...]]:
+    """What ``eval`` says, by result id."""
+    assert main(["eval", *map(str, sorted(recorded.iterdir()))]) == 0
+    found = {}
+    for line in capsys.readouterr().out.splitlines():
+        row = json.loads(line)
+        if row["status"] != "skipped":
+            found[row["result_id"]] = (row["turn_id"], row["metric"], row["status"], row["value"], row["passed"])
+    assert len(found) > 500
+    return found
+
+
+def results(folder: Path) -> dict[str, tuple[Any, ...]]:
+    """What a backfill left, by result id; each is there once."""
+    rows = [row for file in sorted(folder.rglob("parts/*.parquet")) for row in pq.read_table(file).to_pylist()]
+    found = {row["result_id"]: tuple(row[name] for name in ("turn_id", "metric", "status", "value", "passed")) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def backfill(*args: Any) -> int:
+    return main(["backfill", *map(str, args)])
+
+
+@pytest.mark.parametrize("more", [(), ("--buckets", "5")], ids=["one bucket", "five buckets"])
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_a_backfill_gives_the_scores_that_eval_gives(
+    kind: str, more: tuple[str, ...], recorded: Path, parquet: Path, tmp_path: Path, capsys: Any
+) -> None:
+    wanted = evaluated(recorded, capsys)
+    assert backfill(recorded if kind == "json" else parquet, "--out", tmp_path / "out", *more) == 0
+    assert results(tmp_path / "out") == wanted
+    assert f"{len(wanted):,} scores" in capsys.readouterr().out
+    assert not (tmp_path / "out" / "spans").exists()
+
+
+def test_results_join_the_spans_by_trace_and_span_id(parquet: Path, tmp_path: Path) -> None:
+    assert backfill(parquet, "--out", tmp_path / "out") == 0
+    spans = pa.concat_tables([pq.read_table(file) for file in sorted(parquet.iterdir())])
+    spans = spans.filter(pa.compute.is_null(spans.column("log_body")))
+    found = pa.concat_tables([pq.read_table(file) for file in sorted((tmp_path / "out" / "parts").iterdir())])
+    joined = found.join(spans.select(["trace_id", "span_id", "name"]), ["trace_id", "span_id"], join_type="inner")
+    assert joined.num_rows == found.num_rows
+    assert found.schema.names == list(RESULT_COLUMNS)
+
+
+def test_what_is_there_is_not_made_again_and_a_new_metric_is_added(parquet: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "out"
+    assert backfill(parquet, "--out", out, "--metrics", "code_latency", "--buckets", "4") == 0
+    first = {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()}
+    assert backfill(parquet, "--out", out, "--metrics", "code_latency") == 0
+    assert "0 spans" in capsys.readouterr().out.splitlines()[-2]
+    assert {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()} == first
+    assert backfill(parquet, "--out", out, "--metrics", "code_latency,code_output_tokens") == 0
+    said = capsys.readouterr().out
+    known = int(re.search(r"([\d,]+) were there already", said)[1].replace(",", ""))  # type: ignore[index]
+    found = results(out)
+    assert known == sum(row[1] == "code_latency" for row in found.values()) > 50
+    assert {row[1] for row in found.values()} == {"code_latency", "code_output_tokens"}
+    assert first.items() <= {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()}.items()
+
+
+def test_spans_that_came_since_are_scored_too(parquet: Path, tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    whole = pa.concat_tables([pq.read_table(file) for file in sorted(parquet.iterdir())])
+    ids = sorted(set(whole.column("trace_id").to_pylist()))
+    for i, some in enumerate((ids[::2], ids[1::2])):
+        pq.write_table(whole.filter(pa.compute.is_in(whole.column("trace_id"), pa.array(some))), folder / f"{i}.parquet")
+        assert backfill(folder, "--out", out, "--buckets", "3") == 0
+    assert backfill(parquet, "--out", tmp_path / "whole", "--buckets", "3") == 0
+    assert results(out) == results(tmp_path / "whole")
+
+
+def test_a_backfill_that_is_killed_goes_on_where_it_was(parquet: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    script = """
+        import os, signal, sys
+        from otel_agenteval.backfill import run
+        from otel_agenteval.cli import main
+        whole = run.score_bucket
+        def score_bucket(output, bucket, *rest):
+            if bucket == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return whole(output, bucket, *rest)
+        run.score_bucket = score_bucket
+        main(["backfill", *sys.argv[1:]])
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(parquet), "--out", str(out), "--buckets", "6"]
+    done = subprocess.run(command, env=environment(), capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    former = {file.name: file.stat().st_mtime_ns for file in (out / "parts").iterdir()}
+    assert len(former) == 3
+    os.utime(next((out / "spans").rglob("bucket-00000-*.arrow")), ns=(0, 0))
+    assert backfill(parquet, "--out", out) == 0
+    assert former.items() <= {file.name: file.stat().st_mtime_ns for file in (out / "parts").iterdir()}.items()
+    assert backfill(parquet, "--out", tmp_path / "whole") == 0
+    assert results(out) == results(tmp_path / "whole")
+
+
+def test_shards_are_the_parts_of_a_whole(parquet: Path, recorded: Path, tmp_path: Path, capsys: Any) -> None:
+    for k in range(3):
+        assert backfill(parquet, "--out", tmp_path / "out", "--shard", f"{k}/3", "--buckets", "2") == 0
+    assert len(list((tmp_path / "out").iterdir())) == 3
+    capsys.readouterr()
+    assert results(tmp_path / "out") == evaluated(recorded, capsys)
+
+
+def test_a_dry_run_says_what_it_would_take_and_asks_nobody(
+    models: ScriptedModels, parquet: Path, tmp_path: Path, capsys: Any
+) -> None:
+    models.play()
+    config = tmp_path / "agenteval.yaml"
+    judge = {"base_url": models.url, "model": "scripted", "prices": {"scripted": {"input": 1.0, "output": 2.0}}}
+    config.write_text(json.dumps({"judge": judge, "metrics": [METRIC]}))
+    assert backfill(parquet, "--out", tmp_path / "out", "--config", config, "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert models.requests == []
+    assert not (tmp_path / "out").exists()
+    questions = int(re.search(r"at least ([\d,]+) questions", said)[1].replace(",", ""))  # type: ignore[index]
+    cost = float(re.search(r"tokens, ([\d.e-]+) USD", said)[1])  # type: ignore[index]
+    models.play(*[GOOD] * questions)
+    assert backfill(parquet, "--out", tmp_path / "out", "--config", config) == 0
+    assert len(models.requests) == questions > 50
+    assert models.unused == []
+    tokens = sum(len(json.dumps(body["messages"])) for body in models.requests) / 4
+    assert tokens * 1e-6 * 0.5 < cost < tokens * 1e-6 * 2 + questions * 300 * 2e-6
+    assert [row[3] for row in results(tmp_path / "out").values() if row[1] == METRIC] == [0.9] * questions
+
+
+def test_a_judge_s_errors_are_tried_again_and_answers_are_not(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(clickhouse_like(), folder / "spans.parquet")
+    config = tmp_path / "agenteval.yaml"
+    judge = {"base_url": models.url, "model": "scripted", "max_concurrency": 1}
+    config.write_text(json.dumps({"judge": judge, "metrics": [METRIC], "inline": {"metrics": []}}))
+    models.play(GOOD, 401)
+    assert backfill(folder, "--out", tmp_path / "out", "--config", config) == 0
+    assert "1 errors" in capsys.readouterr().out
+    models.play(GOOD)
+    assert backfill(folder, "--out", tmp_path / "out", "--config", config, "--buckets", "1") == 0
+    assert models.unused == [GOOD]  # the same spans and metric: nothing is missing but what failed, which a new source brings up
+    pq.write_table(clickhouse_like(), folder / "again.parquet")
+    assert backfill(folder, "--out", tmp_path / "out", "--config", config) == 0
+    assert models.unused == []
+
+
+# --- columns
+
+
+def clickhouse_like() -> pa.Table:
+    """Two turns as the Collector's ClickHouse exporter stores them: every attribute is a text."""
+    texts = pa.map_(pa.string(), pa.string())
+    rows = []
+    for i in (1, 2):
+        common = {"TraceId": f"{i:032x}", "TraceState": "", "SpanKind": "Internal", "ServiceName": "shop", "ScopeVersion": ""}
+        rows += [
+            {
+                **common, "Timestamp": 1_700_000_000_000_000_000 + i, "SpanId": f"{1:016x}", "ParentSpanId": "", "SpanName": "invoke_agent bot",
+                "ResourceAttributes": [("service.name", "shop")], "ScopeName": "acme", "Duration": 3_000_000_000, "StatusCode": "Error",
+                "SpanAttributes": [("gen_ai.operation.name", "invoke_agent"), ("gen_ai.agent.name", "bot")], "StatusMessage": "late",
+                "Events.Timestamp": [5], "Events.Name": ["exception"], "Events.Attributes": [[("exception.type", "Late")]],
+            },
+            {
+                **common, "Timestamp": 1_700_000_000_500_000_000 + i, "SpanId": f"{2:016x}", "ParentSpanId": f"{1:016x}",
+                "SpanName": "chat m-1", "ResourceAttributes": [("service.name", "shop")], "ScopeName": "acme", "Duration": 1_000_000_000,
+                "SpanAttributes": [
+                    ("gen_ai.operation.name", "chat"), ("gen_ai.usage.input_tokens", "12"), ("gen_ai.usage.output_tokens", "7"),
+                    ("gen_ai.request.model", "m-1"), ("gen_ai.response.finish_reasons", '["stop"]'),
+                    ("gen_ai.input.messages", '[{"role": "user", "parts": [{"type": "text", "content": "17"}]}]'),
+                    ("gen_ai.output.messages", '[{"role": "assistant", "parts": [{"type": "text", "content": "18"}]}]'),
+                ],
+                "StatusCode": "Unset", "StatusMessage": "", "Events.Timestamp": [], "Events.Name": [], "Events.Attributes": [],
+            },
+        ]  # fmt: skip
+    fields = {
+        "Timestamp": pa.timestamp("ns", "UTC"), "Duration": pa.uint64(), "SpanAttributes": texts, "ResourceAttributes": texts,
+        "Events.Timestamp": pa.list_(pa.timestamp("ns")), "Events.Name": pa.list_(pa.string()), "Events.Attributes": pa.list_(texts),
+        "ServiceName": pa.dictionary(pa.int8(), pa.string()),
+    }  # fmt: skip
+    schema = pa.schema([(name, fields.get(name, pa.string())) for name in rows[0]])
+    return pa.Table.from_pylist(rows, schema)
+
+
+def test_a_table_as_clickhouse_stores_it_gives_turns_with_numbers_times_and_events() -> None:
+    spans = [span for span in spans_of(clickhouse_like()) if isinstance(span, SpanRecord)]
+    root, chat = spans[:2]
+    assert (root.start_ns, root.end_ns - root.start_ns) == (1_700_000_000_000_000_001, 3_000_000_000)
+    assert (root.status, root.status_message, root.resource) == (2, "late", {"service.name": "shop"})
+    assert [(event.name, event.attributes, event.time_ns) for event in root.events] == [
+        ("exception", {"exception.type": "Late"}, 5)
+    ]
+    assert chat.attributes["gen_ai.usage.input_tokens"] == 12
+    assert chat.attributes["gen_ai.response.finish_reasons"] == ["stop"]
+    found = score_batch(clickhouse_like(), {}, metrics=["code_input_tokens", "code_latency"]).to_pylist()
+    assert [(row["metric"], row["value"], row["service"], row["agent"]) for row in found] == [
+        ("code_input_tokens", 12.0, "shop", "bot"),
+        ("code_latency", 3.0, "shop", "bot"),
+    ] * 2
+
+
+def test_our_own_columns_lose_nothing(recorded: Path) -> None:
+    items = list(read_items(sorted(recorded.iterdir()), Reading(), print))
+    again = list(spans_of(table_of(items)))
+    assert len(again) == len(items)
+    for one, other in zip(items, again, strict=True):
+        if isinstance(one, SpanRecord) and isinstance(other, SpanRecord):
+            for name in (
+                "name",
+                "trace_id",
+                "span_id",
+                "parent_id",
+                "start_ns",
+                "end_ns",
+                "attributes",
+                "events",
+                "resource",
+                "scope",
+            ):
+                assert getattr(one, name) == getattr(other, name), name
+        else:
+            assert vars_of(one) == vars_of(other)
+
+
+def vars_of(log: Any) -> Any:
+    return log.trace_id, log.span_id, log.part
+
+
+def test_rows_without_ids_are_counted_and_the_rest_is_scored(tmp_path: Path, capsys: Any) -> None:
+    table = clickhouse_like()
+    ids = ["nonsense", *table.column("TraceId").to_pylist()[1:]]
+    table = table.set_column(table.schema.names.index("TraceId"), "TraceId", pa.array(ids))
+    assert [isinstance(item, NotASpan) for item in spans_of(table)] == [True, False, False, False]
+    pq.write_table(table, tmp_path / "spans.parquet")
+    assert backfill(tmp_path / "spans.parquet", "--out", tmp_path / "out") == 0
+    assert "1 rows held no span" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["{missing}"], "no such file or folder"),
+        (["{empty}"], "neither a Parquet file"),
+        (["{wrong}"], "no column trace_id"),
+        (["{right}", "--shard", "3/3"], "--shard: '3/3' is not allowed"),
+        (["{right}", "--buckets", "0"], "--buckets"),
+        (["{right}", "--ray", "auto"], "--ray needs --engine daft"),
+        (["{right}", "--metrics", "code_latencie"], "code_latency"),
+        (["clickhouse://host/db?tabel=x"], "tabel"),
+    ],
+)
+def test_wrong_use_is_told(args: list[str], says: str, tmp_path: Path, capsys: Any) -> None:
+    places = {name: tmp_path / name for name in ("missing", "empty", "wrong.parquet", "right.parquet")}
+    places["empty"].mkdir()
+    pq.write_table(pa.table({"a": [1]}), places["wrong.parquet"])
+    pq.write_table(clickhouse_like(), places["right.parquet"])
+    named = {path.stem: str(path) for path in places.values()}
+    assert backfill(*(arg.format(**named) for arg in args), "--out", tmp_path / "out") == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_folder_of_somebody_else_is_left_alone(parquet: Path, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "precious").write_text("x")
+    assert backfill(parquet, "--out", tmp_path) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["precious"]
+
+
+def test_progress_says_what_is_left(parquet: Path, tmp_path: Path, capsys: Any) -> None:
+    assert (
+        line_of("scored", 12_000, 24_000, 6_000, 2.0) == "scored [##########----------] 12,000 of 24,000 spans, 3,000/s, 4 s left"
+    )
+    assert backfill(parquet, "--out", tmp_path / "out", "--progress") == 0
+    assert re.search(r"scored \[#{20}\] ([\d,]+) of \1 spans", capsys.readouterr().err)
+
+
+# --- Daft
+
+
+def test_daft_gives_the_scores_that_eval_gives(parquet: Path, recorded: Path, tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("daft")
+    wanted = evaluated(recorded, capsys)
+    assert backfill(parquet, "--out", tmp_path / "out", "--engine", "daft", "--buckets", "5") == 0
+    assert results(tmp_path / "out") == wanted
+    assert f"{len(wanted):,} scores" in capsys.readouterr().out
+    assert backfill(parquet, "--out", tmp_path / "out", "--engine", "daft") == 0
+    assert "0 spans" in capsys.readouterr().out
