@@ -55,8 +55,8 @@ def run(source: Parquet, output: Output, scorer: Scorer, metrics: Sequence[str] 
     def score(bucket: Any, *columns: Any) -> Any:
         return [task(bucket.to_pylist()[0], [column.to_arrow() for column in columns])]
 
-    number_of = daft.func.batch(bucket_number, return_dtype=daft.DataType.int64())
-    scored = daft.udf(return_dtype=daft.DataType.string())(score)
+    number_of = daft.func.batch(return_dtype=daft.DataType.int64())(bucket_number)
+    scored = daft.func.batch(return_dtype=daft.DataType.string())(score)
     spans = daft.read_parquet([str(file) for file in source.files])
     spans = spans.select(*(daft.col(theirs).alias(ours) for ours, theirs in source.columns.items()))
     spans = spans.with_column("bucket", number_of(daft.col("trace_id")))

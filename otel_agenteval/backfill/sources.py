@@ -220,7 +220,7 @@ class ClickHouse:
 
     def _client(self) -> Any:
         try:
-            return self._module.get_client(**self._address, apply_server_timezone=False)
+            return self._module.get_client(**self._address)
         except Exception as problem:
             where = f"{self._address['host']}:{self._address['port']}"
             raise AgentEvalError(f"clickhouse://{where}: cannot be asked: {str(problem)[:200]}") from None

@@ -108,12 +108,12 @@ def test_what_is_there_is_not_made_again_and_a_new_metric_is_added(parquet: Path
     assert backfill(parquet, "--out", out, "--metrics", "code_latency") == 0
     assert "0 spans" in capsys.readouterr().out.splitlines()[-2]
     assert {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()} == first
-    assert backfill(parquet, "--out", out, "--metrics", "code_latency,code_output_tokens") == 0
+    assert backfill(parquet, "--out", out, "--metrics", "code_latency,code_token_usage") == 0
     said = capsys.readouterr().out
     known = int(re.search(r"([\d,]+) were there already", said)[1].replace(",", ""))  # type: ignore[index]
     found = results(out)
     assert known == sum(row[1] == "code_latency" for row in found.values()) > 50
-    assert {row[1] for row in found.values()} == {"code_latency", "code_output_tokens"}
+    assert {row[1] for row in found.values()} == {"code_latency", "code_token_usage"}
     assert first.items() <= {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()}.items()
 
 
@@ -250,9 +250,9 @@ def test_a_table_as_clickhouse_stores_it_gives_turns_with_numbers_times_and_even
     ]
     assert chat.attributes["gen_ai.usage.input_tokens"] == 12
     assert chat.attributes["gen_ai.response.finish_reasons"] == ["stop"]
-    found = score_batch(clickhouse_like(), {}, metrics=["code_input_tokens", "code_latency"]).to_pylist()
+    found = score_batch(clickhouse_like(), {}, metrics=["code_token_usage", "code_latency"]).to_pylist()
     assert [(row["metric"], row["value"], row["service"], row["agent"]) for row in found] == [
-        ("code_input_tokens", 12.0, "shop", "bot"),
+        ("code_token_usage", 19.0, "shop", "bot"),
         ("code_latency", 3.0, "shop", "bot"),
     ] * 2
 
@@ -343,3 +343,26 @@ def test_daft_gives_the_scores_that_eval_gives(parquet: Path, recorded: Path, tm
     assert f"{len(wanted):,} scores" in capsys.readouterr().out
     assert backfill(parquet, "--out", tmp_path / "out", "--engine", "daft") == 0
     assert "0 spans" in capsys.readouterr().out
+
+
+def test_daft_on_a_ray_cluster_of_two_nodes_gives_them_too(parquet: Path, recorded: Path, tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("daft")
+    pytest.importorskip("ray")
+    script = """
+        import sys
+        import ray
+        from ray.cluster_utils import Cluster
+        from otel_agenteval.cli import main
+        cluster = Cluster()
+        for _ in range(2):
+            cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20)
+        status = main(["backfill", *sys.argv[1:], "--engine", "daft", "--ray", cluster.address])
+        ray.shutdown()
+        cluster.shutdown()
+        sys.exit(status)
+    """
+    env = environment({"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"})
+    command = [sys.executable, "-c", textwrap.dedent(script), str(parquet), "--out", str(tmp_path / "out"), "--buckets", "4"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert results(tmp_path / "out") == evaluated(recorded, capsys)
