@@ -105,7 +105,9 @@ def rows(copies: int) -> pa.Table:
     return whole.set_column(whole.schema.names.index("ServiceName"), "ServiceName", whole.column("ServiceName").cast(pa.string()))
 
 
-def test_clickhouse_gives_the_results_that_the_same_rows_in_parquet_give(clickhouse: ClickHouse, tmp_path: Path, capsys: Any) -> None:
+def test_clickhouse_gives_the_results_that_the_same_rows_in_parquet_give(
+    clickhouse: ClickHouse, tmp_path: Path, capsys: Any
+) -> None:
     url = f"clickhouse://127.0.0.1:{clickhouse.port}/default?table=otel_traces"
     assert main(["backfill", url, "--out", str(tmp_path / "out"), "--buckets", "3"]) == 0
     assert "80 spans, 40 turns" in capsys.readouterr().out
