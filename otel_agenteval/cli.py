@@ -121,6 +121,17 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--port", type=int, default=19464, help="loopback port of /metrics (default %(default)s)")
     demo.set_defaults(run=_demo)
 
+    judge = commands.add_parser("judge", help="check the configured judge").add_subparsers(required=True, metavar="COMMAND")
+    probe = judge.add_parser("probe", help="try to talk it into a verdict, in more than forty ways, and report how many succeed")
+    probe.add_argument(
+        "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
+    )
+    probe.add_argument(
+        "--max-rate", type=_share, default=0.0, metavar="SHARE", help="exit with status 1 when more succeed (default %(default)g)"
+    )
+    probe.add_argument("--json", action="store_true", help="as one JSON object, with each attempt")
+    probe.set_defaults(run=_probe)
+
     serve = commands.add_parser("serve", help="the sidecar: take OTLP from Collectors and SDKs, score its turns, serve /metrics")
     serve.add_argument(
         "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
@@ -464,6 +475,19 @@ def _demo(args: argparse.Namespace) -> int:
     from .demo import run
 
     return run(once=args.once, port=args.port)
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not allowed; a share from 0 to 1 is")
+    return value
+
+
+def _probe(args: argparse.Namespace) -> int:
+    from .judge_command import run_probe
+
+    return run_probe(args)
 
 
 def _serve(args: argparse.Namespace) -> int:

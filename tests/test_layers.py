@@ -25,7 +25,7 @@ LAYERS: dict[str, int] = {
         "judge queues budget encryption",
         "emit judging",
         "pipeline worker engine",
-        "processor logs exporter expect instrument replay backfill table report cli demo auto sampler completion_hook pytest_plugin serve __init__ __main__",
+        "processor logs exporter expect instrument replay backfill table report judge_command cli demo auto sampler completion_hook pytest_plugin serve __init__ __main__",
     ))
     for name in names.split()
 }  # fmt: skip
