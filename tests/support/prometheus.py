@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ class Prometheus(Process):
         targets: addresses (``host:port``) whose ``/metrics`` are scraped, by job.
         rules: files with rules.
         alertmanager: address that alerts are sent to.
+        every: milliseconds between scrapes, and between evaluations of the rules.
     """
 
     def __init__(
@@ -32,12 +34,13 @@ class Prometheus(Process):
         targets: Mapping[str, str] | None = None,
         rules: Sequence[Path] = (),
         alertmanager: str | None = None,
+        every: int = 250,
     ) -> None:
         port = free_port()
         self.address, self.url = f"127.0.0.1:{port}", f"http://127.0.0.1:{port}"
         folder.mkdir(parents=True, exist_ok=True)
         config = {
-            "global": {"scrape_interval": "250ms", "scrape_timeout": "250ms", "evaluation_interval": "250ms"},
+            "global": dict.fromkeys(("scrape_interval", "scrape_timeout", "evaluation_interval"), f"{every}ms"),
             "scrape_configs": [
                 {"job_name": job, "static_configs": [{"targets": [address]}]} for job, address in (targets or {}).items()
             ],
@@ -67,6 +70,23 @@ class Prometheus(Process):
         found = list(self.query(expression).values())
         assert len(found) <= 1, found
         return found[0] if found else None
+
+    def over_time(self, expression: str, seconds: float, step: float = 1) -> dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]:
+        """Series and their points (time, value) of the last seconds, without those that are no number."""
+        now = time.time()
+        found = self._get("query_range", query=expression, start=str(now - seconds), end=str(now), step=str(step))["result"]
+        series = {
+            tuple(sorted(one["metric"].items())): [(at, float(text)) for at, text in one["values"] if text != "NaN"] for one in found
+        }
+        return {labels: points for labels, points in series.items() if points}
+
+    def label_values(self, label: str, selector: str) -> set[str]:
+        """What values a label has in the series of a selector."""
+        return set(self._get(f"label/{label}/values", **{"match[]": selector}))
+
+    def rules(self) -> list[dict[str, Any]]:
+        """Rules of both kinds: name, health, and an alert's state."""
+        return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
     def exemplars(self, expression: str) -> list[dict[str, Any]]:
         """Exemplars of the last hour: labels, value and timestamp."""

@@ -1,0 +1,166 @@
+"""Two services with three scripted agents, to which everything happens that dashboards and alerts are made for.
+
+Spans, engine, judge's client and ``/metrics`` are real; what agents and judge say is thrown by seeded dice. Turns take as
+long as they say, not as long as they run: their spans carry scripted times.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from typing_extensions import Self
+
+import otel_agenteval as oa
+from otel_agenteval.emit.prometheus import PrometheusOutlet
+from tests.support.judges import ScriptedModels
+
+AGENTS = {"shop": ("trip-planner", "concierge"), "desk": ("helpdesk",)}
+"""Service → its agents."""
+
+_MODELS = {"trip-planner": "large-1", "concierge": "small-1", "helpdesk": "small-1"}
+_USD = {"large-1": (3e-6, 15e-6), "small-1": (3e-7, 12e-7)}
+
+
+class _Judge(ScriptedModels):
+    """Finds most answers relevant, and does not always answer."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__()
+        self._dice = dice
+        self._lock = threading.Lock()
+        self.outage = False
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who is shut down hangs up
+
+    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        with self._lock:
+            if self.outage or self._dice.random() < 0.04:
+                return 400, {"error": {"message": "as scripted"}}
+            score = round(100 * self._dice.betavariate(7, 1.6))
+        text = json.dumps({"score": score, "reason": "As thrown."})
+        return 200, {
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+            "usage": {"prompt_tokens": 700, "completion_tokens": 40},
+        }
+
+
+class _Service:
+    """One service: a provider with our processor, and a page of metrics."""
+
+    def __init__(self, name: str, config: dict[str, Any]) -> None:
+        self.provider = TracerProvider(resource=Resource({"service.name": name}), shutdown_on_exit=False)
+        self.handle = oa.instrument(tracer_provider=self.provider, config=config, prometheus_port=0)
+        self.tracer = self.provider.get_tracer("acme.app")
+        assert self.handle.processor is not None
+        outlets = self.handle.processor.engine.pipeline.outlets
+        self.port = next(outlet.port for outlet in outlets if isinstance(outlet, PrometheusOutlet))
+
+
+class Fleet:
+    """The services; :meth:`play` sends turns through them, until the end of the ``with`` block.
+
+    Args:
+        trouble: whether judge, queue, budget and outlets are short of something too.
+        seed: of the dice.
+    """
+
+    def __init__(self, *, trouble: bool = True, seed: int = 1) -> None:
+        self._dice = random.Random(seed)
+        self.judge = _Judge(random.Random(seed + 1))
+        self.trace_ids: set[str] = set()
+        """Of every turn that was played."""
+        self.failing = 0.05
+        """Share of turns that end in an error."""
+        judge = {
+            "base_url": self.judge.url, "model": "judge-1", "prices": {"judge-1": {"input": 0.4, "output": 1.6}}, "attempts": 1,
+            "max_concurrency": 2,
+        }  # fmt: skip
+        config: dict[str, Any] = {
+            "judge": {**judge, "budget": {"usd_per_hour": 2.0}},
+            "metrics": [{"llm_relevance": {}, "sample": {"rate": 0.5, "always_if": "error"}}, "llm_coherence"],
+            "outlets": {"log_events": False},
+        }
+        short = {
+            **config,
+            "judge": {**judge, "budget": {"usd_per_hour": 0.02}, "queue": {"max_bytes": "16KiB"}},
+            "queue": {"max_bytes": "256KiB"},
+            "outlets": {"log_events": False, "jsonl": "/dev/full"},
+        }
+        self.services = {name: _Service(name, short if trouble and name == "desk" else config) for name in AGENTS}
+        self.targets = [f"127.0.0.1:{service.port}" for service in self.services.values()]
+        """``host:port`` of each service's ``/metrics``."""
+
+    def play(self, turns: int = 1) -> None:
+        """Some turns of each agent, and what goes on around them."""
+        for name, agents in AGENTS.items():
+            service = self.services[name]
+            for agent in agents:
+                for _ in range(turns):
+                    self._turn(service, agent)
+            service.tracer.start_span("GET /health").end()  # belongs to no turn
+            service.handle.flush(10)
+
+    def _turn(self, service: _Service, agent: str) -> None:
+        dice, model = self._dice, _MODELS[agent]
+        now = time.time_ns()
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent}
+        root = service.tracer.start_span(f"invoke_agent {agent}", attributes=attributes, start_time=now)
+        context = trace.set_span_in_context(root)
+        self.trace_ids.add(f"{root.get_span_context().trace_id:032x}")
+        for _ in range(dice.choice((0, 1, 1, 2, 5))):
+            now = self._tool(service, context, now)
+        now += round(dice.lognormvariate(0.2 if model == "small-1" else 1.2, 0.6) * 1e9)
+        given, made = dice.randint(300, 4000), dice.randint(20, 600)
+        says = "" if dice.random() < 0.02 else "Your train leaves at 06:28."
+        asks = "When does my train leave?" * (1 if dice.random() > 0.05 else 15_000)  # a pasted timetable, more than the desk's queue takes
+        usd_in, usd_out = _USD[model]
+        service.tracer.start_span(f"chat {model}", context, attributes={
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": model,
+            "gen_ai.input.messages": _message("user", asks),
+            "gen_ai.output.messages": _message("assistant", says),
+            "gen_ai.response.finish_reasons": ["length" if dice.random() < 0.03 else "stop"],
+            "gen_ai.usage.input_tokens": given, "gen_ai.usage.output_tokens": made,
+            "operation.cost": given * usd_in + made * usd_out,
+        }, start_time=now - 1).end(now)  # fmt: skip
+        if dice.random() < self.failing:
+            root.set_status(trace.StatusCode.ERROR, "as scripted")
+            root.set_attribute("error.type", "TimeoutError")
+        root.end(now)
+        if dice.random() < 0.1:  # a cache that is written when the answer has gone
+            service.handle.flush(10)
+            late = service.tracer.start_span("execute_tool remember", context, attributes={
+                "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "remember"}, start_time=now)  # fmt: skip
+            late.end(now + 10**9)
+
+    def _tool(self, service: _Service, context: Any, now: int) -> int:
+        dice = self._dice
+        attributes = {
+            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": dice.choice(("search_trains", "book_seat")),
+            "gen_ai.tool.call.arguments": json.dumps({"train": dice.randint(1, 99)}),
+        }  # fmt: skip
+        span = service.tracer.start_span("execute_tool", context, attributes=attributes, start_time=now)
+        if dice.random() < 0.1:
+            span.set_status(trace.StatusCode.ERROR, "no seat")
+            span.set_attribute("error.type", "SoldOut")
+        now += round(dice.lognormvariate(-1.5, 0.5) * 1e9)
+        span.end(now)
+        return now
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for service in self.services.values():
+            service.handle.shutdown()
+        self.judge.close()
+
+
+def _message(role: str, text: str) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
