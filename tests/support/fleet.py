@@ -10,7 +10,6 @@ import json
 import random
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from opentelemetry import trace
@@ -94,8 +93,8 @@ class Fleet:
             "outlets": {"log_events": False, "jsonl": "/dev/full"},
         }
         self.services = {name: _Service(name, short if trouble and name == "desk" else config) for name in AGENTS}
-        self.targets = [f"127.0.0.1:{service.port}" for service in self.services.values()]
-        """``host:port`` of each service's ``/metrics``."""
+        self.targets = {f"agenteval-{name}": f"127.0.0.1:{service.port}" for name, service in self.services.items()}
+        """``host:port`` of each service's ``/metrics``, by job."""
 
     def play(self, turns: int = 1) -> None:
         """Some turns of each agent, and what goes on around them."""
@@ -119,7 +118,9 @@ class Fleet:
         now += round(dice.lognormvariate(0.2 if model == "small-1" else 1.2, 0.6) * 1e9)
         given, made = dice.randint(300, 4000), dice.randint(20, 600)
         says = "" if dice.random() < 0.02 else "Your train leaves at 06:28."
-        asks = "When does my train leave?" * (1 if dice.random() > 0.05 else 15_000)  # a pasted timetable, more than the desk's queue takes
+        asks = "When does my train leave?" * (
+            1 if dice.random() > 0.05 else 15_000
+        )  # a pasted timetable, more than the desk's queue takes
         usd_in, usd_out = _USD[model]
         service.tracer.start_span(f"chat {model}", context, attributes={
             "gen_ai.operation.name": "chat", "gen_ai.request.model": model,
@@ -159,6 +160,10 @@ class Fleet:
     def __exit__(self, *_: object) -> None:
         for service in self.services.values():
             service.handle.shutdown()
+            judging = service.handle.processor.engine.judging
+            for thread in judging._threads:  # one that was asking may have connected anew after the shutdown
+                thread.join(10)
+            judging._models.judge.close()
         self.judge.close()
 
 

@@ -28,6 +28,7 @@ class Prometheus(Process):
         every: milliseconds between scrapes, and between evaluations of the rules.
     """
 
+<<<<<<< HEAD
     def __init__(
         self,
         folder: Path,
@@ -36,6 +37,9 @@ class Prometheus(Process):
         alertmanager: str | None = None,
         every: int = 250,
     ) -> None:
+=======
+    def __init__(self, folder: Path, targets: Sequence[str], rules: Sequence[Path] = (), every: float = 1.0) -> None:
+>>>>>>> 56901c4 (Rules are unit-tested, dashboards documented)
         port = free_port()
         self.address, self.url = f"127.0.0.1:{port}", f"http://127.0.0.1:{port}"
         folder.mkdir(parents=True, exist_ok=True)

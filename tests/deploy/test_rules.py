@@ -1,0 +1,86 @@
+"""Rules for Prometheus: well-formed, unit-tested by promtool, and every one of them is needed by a unit test."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from otel_agenteval.registry import catalog
+from tests.support.servers import program
+
+ROOT = Path(__file__).parent.parent.parent
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+RULES = sorted((PROMETHEUS / "rules").glob("*.yaml"))
+TESTS = PROMETHEUS / "tests" / "agenteval.test.yaml"
+
+
+def rules(file: Path) -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"] for rule in group["rules"]]
+
+
+def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program("promtool"), *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+def unit_tests(folder: Path, without: str = "") -> subprocess.CompletedProcess[str]:
+    """The unit tests on a copy of the rules, without those of one file."""
+    for file in RULES:
+        text = "groups: []" if file.name == without else file.read_text(encoding="utf-8")
+        (folder / file.name).write_text(text, encoding="utf-8")
+    (folder / "tests.yaml").write_text(TESTS.read_text(encoding="utf-8").replace("../rules/", ""), encoding="utf-8")
+    return promtool("test", "rules", folder / "tests.yaml")
+
+
+def test_the_rules_are_well_formed() -> None:
+    done = promtool("check", "rules", *RULES)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_unit_tests_pass_as_they_are_run_by_hand() -> None:
+    done = promtool("test", "rules", TESTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_is_seen_to_fire_by_a_unit_test(tmp_path: Path) -> None:
+    alerts = {rule["alert"] for rule in rules(PROMETHEUS / "rules" / "agenteval-alerts.yaml")}
+    done = unit_tests(tmp_path, without="agenteval-alerts.yaml")
+    assert set(re.findall(r"alertname: ?(\w+)", done.stdout + done.stderr)) == alerts
+
+
+def test_every_alert_is_seen_to_be_silent_or_to_end() -> None:
+    silent = {
+        alert["alertname"]
+        for test in yaml.safe_load(TESTS.read_text(encoding="utf-8"))["tests"]
+        for alert in test.get("alert_rule_test", ())
+        if not alert["exp_alerts"]
+    }
+    alerts = {rule["alert"] for rule in rules(PROMETHEUS / "rules" / "agenteval-alerts.yaml")}
+    assert alerts - silent == set()
+
+
+def test_every_recording_is_looked_at_by_a_unit_test() -> None:
+    tests = yaml.safe_load(TESTS.read_text(encoding="utf-8"))["tests"]
+    looked_at = " ".join(check["expr"] for test in tests for check in test.get("promql_expr_test", ()))
+    used = " ".join(rule["expr"] for file in RULES for rule in rules(file))
+    recorded = [rule for file in RULES for rule in rules(file) if "record" in rule]
+    assert len(recorded) > 20
+    assert {rule["record"] for rule in recorded if not re.search(rf"{rule['record']}\b", f"{looked_at} {used}")} == set()
+
+
+def test_floors_are_of_metrics_that_there_are_and_below_one() -> None:
+    known = {metric.name for metric in catalog()}
+    for rule in rules(PROMETHEUS / "rules" / "agenteval-floors.yaml"):
+        assert rule["labels"]["metric"] in known
+        assert 0 < float(rule["expr"].removeprefix("vector(").removesuffix(")")) < 1
+
+
+def test_every_alert_has_its_place_in_the_documentation_and_says_who_is_to_act() -> None:
+    text = (ROOT / "docs" / "dashboards.md").read_text(encoding="utf-8")
+    for rule in rules(PROMETHEUS / "rules" / "agenteval-alerts.yaml"):
+        assert f"`{rule['alert']}`" in text
+        assert rule["labels"].keys() == {"severity", "team"}
+        assert rule["annotations"].keys() == {"summary", "description"}
