@@ -28,7 +28,6 @@ class Prometheus(Process):
         every: milliseconds between scrapes, and between evaluations of the rules.
     """
 
-<<<<<<< HEAD
     def __init__(
         self,
         folder: Path,
@@ -37,9 +36,6 @@ class Prometheus(Process):
         alertmanager: str | None = None,
         every: int = 250,
     ) -> None:
-=======
-    def __init__(self, folder: Path, targets: Sequence[str], rules: Sequence[Path] = (), every: float = 1.0) -> None:
->>>>>>> 56901c4 (Rules are unit-tested, dashboards documented)
         port = free_port()
         self.address, self.url = f"127.0.0.1:{port}", f"http://127.0.0.1:{port}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,12 +71,15 @@ class Prometheus(Process):
         assert len(found) <= 1, found
         return found[0] if found else None
 
-    def over_time(self, expression: str, seconds: float, step: float = 1) -> dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]:
+    def over_time(
+        self, expression: str, seconds: float, step: float = 1
+    ) -> dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]:
         """Series and their points (time, value) of the last seconds, without those that are no number."""
         now = time.time()
         found = self._get("query_range", query=expression, start=str(now - seconds), end=str(now), step=str(step))["result"]
         series = {
-            tuple(sorted(one["metric"].items())): [(at, float(text)) for at, text in one["values"] if text != "NaN"] for one in found
+            tuple(sorted(one["metric"].items())): [(at, float(text)) for at, text in one["values"] if text != "NaN"]
+            for one in found
         }
         return {labels: points for labels, points in series.items() if points}
 
