@@ -105,15 +105,8 @@ class Engine:
         self.telemetry = Telemetry()
         self.lock = threading.Lock()
         """Guards the assembler. Held for microseconds, never during evaluation or I/O."""
-        limits = config.turn
-        self.assembler = Assembler(
-            Limits(
-                decision_delay if limits.decision_delay == "auto" else limits.decision_delay, limits.idle_timeout, limits.max_duration,
-                limits.max_open, limits.max_spans, limits.max_bytes, limits.total_bytes,
-            ),
-            role_of_span,
-            clock.monotonic,
-        )  # fmt: skip
+        self._decision_delay = decision_delay
+        self.assembler = Assembler(self._limits(config), role_of_span, clock.monotonic)
         self.references = ReferenceSources(config)
         self.span_events = SpanEventOutlet(config.outlets.span_events)
         self.failures: Counter[str] = Counter()
@@ -128,7 +121,7 @@ class Engine:
             config.inline.budget,
             self.references,
             self._conversations(whole, clock) if whole or judged_whole else None,
-            limits.stitch_timeout,
+            config.turn.stitch_timeout,
             clock.monotonic,
             self.judging,
         )
@@ -141,6 +134,40 @@ class Engine:
         self._exit_until: float | None = None
         this = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _in_child(this))
+
+    def _limits(self, config: Config) -> Limits:
+        wanted = config.turn
+        return Limits(
+            self._decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout,
+            wanted.max_duration, wanted.max_open, wanted.max_spans, wanted.max_bytes, wanted.total_bytes,
+        )  # fmt: skip
+
+    def reload(self, config: Config) -> list[str]:
+        """Go on with another configuration: metrics with their parameters, policies and samples, references, and bounds of turns.
+
+        Returns the sections that differ and are read at the start only.
+
+        Raises:
+            ConfigError: it is not valid. Nothing has changed then.
+        """
+        metrics, judged = _split(select_metrics(config))
+        whole, judged_whole = _split(select_conversation_metrics(config))
+        references = ReferenceSources(config)
+        fixed = [
+            name
+            for name in ("judge", "embedder", "privacy", "outlets", "queue", "conversation")
+            if getattr(config, name) != getattr(self.config, name)
+        ]
+        if self.judging is not None:
+            self.judging.reload(judged, judged_whole)
+        elif judged or judged_whole:
+            fixed.append("metrics that ask a judge or embedder")
+        with self.lock:
+            self.assembler.set_limits(self._limits(config))
+        self.references = references
+        self.pipeline.reload(metrics, whole, config.inline.budget, references)
+        self.config = config
+        return fixed
 
     def _judging(self, metrics: list[BoundMetric], of_conversations: list[BoundMetric], clock: Clock) -> Judging:
         from .judging import judging_from  # only who judges pays for queues, providers and budgets

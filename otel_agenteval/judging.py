@@ -235,6 +235,12 @@ class Judging:
         self._fates: OrderedDict[str, dict[str, str]] = OrderedDict()
         self._telling = threading.Lock()
 
+    def reload(self, metrics: Sequence[BoundMetric], conversation_metrics: Sequence[BoundMetric]) -> None:
+        """Judge by other metrics from the next turn on. Jobs that wait are done as they were meant."""
+        chosen = {False: list(metrics), True: list(conversation_metrics)}
+        self._by_key = {**self._by_key, **{_key(whole, metric): metric for whole, some in chosen.items() for metric in some}}
+        self._metrics = chosen
+
     # --- on the worker
 
     def offer(self, scored: ScoredTurn) -> list[ScoredTurn]:

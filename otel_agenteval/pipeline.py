@@ -154,10 +154,7 @@ class Pipeline:
         now: Callable[[], float] = time.monotonic,
         judging: Judging | None = None,
     ) -> None:
-        self.metrics = [metric for metric in metrics if not metric.metric.heavy]
-        """Evaluated when a turn closes, also where an exporter or the agent waits for it."""
-        self.heavy = [metric for metric in metrics if metric.metric.heavy]
-        """Evaluated after them, on the worker alone."""
+        self._choose(metrics)
         self.outlets = list(outlets)
         self.span_events = span_events
         self._telemetry = telemetry
@@ -180,6 +177,23 @@ class Pipeline:
     def conversations(self) -> Conversations | None:
         """The conversations that are held; None when no metric asks for whole ones."""
         return self._conversations.store if self._conversations is not None else None
+
+    def _choose(self, metrics: Sequence[BoundMetric]) -> None:
+        self.metrics = [metric for metric in metrics if not metric.metric.heavy]
+        """Evaluated when a turn closes, also where an exporter or the agent waits for it."""
+        self.heavy = [metric for metric in metrics if metric.metric.heavy]
+        """Evaluated after them, on the worker alone."""
+
+    def reload(
+        self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], budget: float, references: ReferenceSources
+    ) -> None:
+        """Evaluate other metrics, with other references, from the next turn (and the next end of a conversation) on."""
+        self._budget = budget
+        self._references = references
+        self._choose(metrics)
+        if self._conversations is not None:
+            self._conversations.metrics = whole
+        self.warm_up()
 
     def warm_up(self) -> None:
         """Evaluate a made-up turn, so that the first real one does not pay for imports and first compilations."""

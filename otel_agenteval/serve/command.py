@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from ..config import Config, load_config
+from ..errors import ConfigError
 from .memory import tune
 from .service import Service
 
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
         logging.getLogger("httpx").setLevel(logging.WARNING)
     config = configured(args)
     tune()
-    ledger = asyncio.run(_serve(config))
+    ledger = asyncio.run(_serve(config, args))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
     return 0 if ledger["handed_over"] else 1
 
@@ -39,7 +40,7 @@ def configured(args: argparse.Namespace) -> Config:
     return load_config(args.config, overrides={"serve": serve} if serve else None)
 
 
-async def _serve(config: Config) -> dict[str, Any]:
+async def _serve(config: Config, args: argparse.Namespace) -> dict[str, Any]:
     service = Service(config)
     await service.start()
     stop = asyncio.Event()
@@ -47,8 +48,20 @@ async def _serve(config: Config) -> dict[str, Any]:
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # not on this platform
             loop.add_signal_handler(number, stop.set)
+    with contextlib.suppress(NotImplementedError, AttributeError):
+        loop.add_signal_handler(signal.SIGHUP, _reload, service, args)
     where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
     print(f"listening: {where}", flush=True)
     await stop.wait()
     _log.info("stopping: open turns are evaluated, and scores handed over, within %g s", config.serve.drain_timeout)
     return await service.drain()
+
+
+def _reload(service: Service, args: argparse.Namespace) -> None:
+    """SIGHUP. A configuration with a fault changes nothing."""
+    try:
+        fixed = service.reload(configured(args))
+    except ConfigError as error:
+        _log.error("not reloaded, the configuration before stays in use: %s", error)
+        return
+    _log.info("reloaded%s", f"; changes that need a restart: {', '.join(fixed)}" if fixed else "")

@@ -49,6 +49,8 @@ class GrpcDoor:
         self._intake = intake
         self._threads = threads
         self._server: aio.Server | None = None
+        self._tls = TlsOptions()
+        self._renew = False
         self.address = ""
 
     async def start(self, address: str, tls: TlsOptions) -> None:
@@ -76,7 +78,7 @@ class GrpcDoor:
         server.add_generic_rpc_handlers((_Methods(self._export),))
         host, _ = split_address(address)
         try:
-            credentials = credentials_of(tls)
+            credentials = self._credentials(tls)
             port = server.add_secure_port(address, credentials) if credentials is not None else server.add_insecure_port(address)
         except RuntimeError:
             port = 0
@@ -84,6 +86,30 @@ class GrpcDoor:
             raise ConfigError(f"serve.grpc: {address} cannot be opened: in use, or no address of this machine")
         await server.start()
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def _credentials(self, tls: TlsOptions) -> Any:
+        self._tls = tls
+        first = certificate_of(tls)
+        if first is None:
+            return None
+        return grpc.dynamic_ssl_server_credentials(
+            first, self._renewed, require_client_authentication=tls.client_ca_file is not None
+        )
+
+    def _renewed(self) -> Any:
+        """The certificate for the next connections, if there is another one; gRPC asks at each."""
+        if not self._renew:
+            return None
+        self._renew = False
+        try:
+            return certificate_of(self._tls)
+        except ConfigError as error:
+            _log.warning("%s; the one before stays in use", error)
+            return None
+
+    def reload(self) -> None:
+        """Read the certificate again."""
+        self._renew = True
 
     async def stop(self, grace: float) -> None:
         """Take no new calls; let those that run end within ``grace`` seconds."""
@@ -186,7 +212,7 @@ def response_of(signal: Signal, accepted: Accepted) -> Any:
     return response
 
 
-def credentials_of(tls: TlsOptions) -> Any:
+def certificate_of(tls: TlsOptions) -> Any:
     """The certificate for gRPC; None when there is none.
 
     Raises:
@@ -199,4 +225,4 @@ def credentials_of(tls: TlsOptions) -> Any:
         client_ca = Path(tls.client_ca_file).read_bytes() if tls.client_ca_file is not None else None
     except OSError as error:
         raise ConfigError(f"serve.tls: {error.filename}: cannot be read: {error.strerror}") from None
-    return grpc.ssl_server_credentials([(key, cert)], client_ca, require_client_auth=client_ca is not None)
+    return grpc.ssl_server_certificate_configuration([(key, cert)], client_ca)

@@ -63,11 +63,12 @@ class Intake:
         self, engine: Engine, options: ServeOptions, journal: Journal | None = None, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self.engine = engine
-        self.options = options
         self.journal = journal
         self._clock = clock
         self.stopping = False
         """Whether senders are to go elsewhere."""
+        self.replaying = False
+        """Whether the journal is being handed over, and nothing else is taken."""
         self.running = 0
         """Requests that were admitted and not answered yet."""
         self._bytes = 0
@@ -78,7 +79,13 @@ class Intake:
         """Of bodies, as they came."""
         self._clients: OrderedDict[str, _Bucket] = OrderedDict()
         self._early = _EarlyLogs(_EARLY_BYTES, engine.config.turn.idle_timeout, clock.monotonic)
+        self.set_options(options)
+
+    def set_options(self, options: ServeOptions) -> None:
+        """Other limits from now on."""
+        self.options = options
         self._sampled_below = int(options.sample_rate * 2**64)
+        self._clients.clear()
 
     # --- admission: before a body is read
 
@@ -103,6 +110,8 @@ class Intake:
         """
         if self.stopping:
             raise Refusal("stopping", "shutting down")
+        if self.replaying:
+            raise Refusal("overloaded", "starting: the journal is being read")
         if self.running >= self.options.max_requests:
             raise Refusal("overloaded", "too many requests at once (serve.max_requests)")
         if self.overloaded():

@@ -35,6 +35,11 @@ _THREADS = 4
 _HOUSEKEEPING = 1.0
 """Seconds between two looks at what the journal may forget."""
 _HAND_OVER_WITHIN = 10.0
+_AT_START = (
+    "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_connections",
+    "client_connections", "journal", "journal_bytes",
+)  # fmt: skip
+"""Options that are read once."""
 _GRACE = 3.0
 """Seconds that running requests may take when we stop."""
 
@@ -54,7 +59,7 @@ class Service:
         self.options = config.serve
         check_exposure(self.options)
         self.registry = CollectorRegistry()
-        self.engine = engine_of(config, clock)
+        self.engine = Engine(as_sidecar(config), decision_delay=DECISION_DELAY, clock=clock)
         self.engine.pipeline.outlets.append(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
         ProcessCollector(registry=self.registry)
         self.journal = Journal(self.options.journal, self.options.journal_bytes) if self.options.journal is not None else None
@@ -98,23 +103,25 @@ class Service:
         self.engine.start()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fault)
-        if self.journal is not None:
-            await loop.run_in_executor(None, self.journal.replay, self.intake.replay)
-            self._housekeeping = loop.create_task(self._keep_house(self.journal))
-        if options.grpc is not None:
-            door = GrpcDoor(self.intake, self._threads)
-            await door.start(options.grpc, options.tls)
-            self._grpc = door
         self._tls_context = tls_context(options.tls)
-        if options.http is not None:
-            handler = HttpDoor(self.intake, self._threads, self._guard(options.http), self.unready)
-            await self._listen("http", options.http, handler, self._tls_context)
+        self.intake.replaying = self.journal is not None
         if options.metrics is not None:
             page = Page(self._guard(options.metrics), lambda: self.engine, metrics_page(self.registry))
             await self._listen("metrics", options.metrics, page, None)
         if options.web is not None:
             page = Page(self._guard(options.web), lambda: self.engine, api(self.intake, self.ledger))
             await self._listen("web", options.web, page, self._tls_context)
+        if options.grpc is not None:
+            door = GrpcDoor(self.intake, self._threads)
+            await door.start(options.grpc, options.tls)
+            self._grpc = door
+        if options.http is not None:  # the last: who is answered there finds everything open
+            handler = HttpDoor(self.intake, self._threads, self._guard(options.http), self.unready)
+            await self._listen("http", options.http, handler, self._tls_context)
+        if self.journal is not None:
+            await loop.run_in_executor(None, self.journal.replay, self.intake.replay)
+            self.intake.replaying = False
+            self._housekeeping = loop.create_task(self._keep_house(self.journal))
 
     async def _keep_house(self, journal: Journal) -> None:
         loop = asyncio.get_running_loop()
@@ -127,6 +134,25 @@ class Service:
 
     def _hand_over(self) -> bool:
         return self.engine.worker.flush(_HAND_OVER_WITHIN)
+
+    def reload(self, config: Config) -> list[str]:
+        """Go on with another configuration, and certificates read anew. What differs and needs a restart is returned.
+
+        Raises:
+            ConfigError: it is not valid. Nothing has changed then.
+        """
+        found, before = config.serve, self.options
+        fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
+        kept = found.model_copy(update={name: getattr(before, name) for name in _AT_START})
+        if self._tls_context is not None and found.tls == before.tls:
+            tls_context(found.tls)  # says what is wrong before the one in use is touched
+            self._tls_context.load_cert_chain(str(found.tls.cert_file), found.tls.key_file)
+        fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
+        self.options = kept
+        self.intake.set_options(kept)
+        if self._grpc is not None:
+            self._grpc.reload()
+        return fixed
 
     async def _listen(self, name: str, address: str, handler: Any, context: ssl.SSLContext | None) -> None:
         server = HttpServer(handler, self.options.max_connections, self.options.client_connections)
@@ -173,6 +199,8 @@ class Service:
         """Why no more should be sent at the moment; empty when all is well."""
         if self.intake.stopping:
             return "shutting down"
+        if self.intake.replaying:
+            return "starting: the journal is being read"
         if self.intake.overloaded():
             return "overloaded: evaluation is behind"
         return ""
@@ -209,13 +237,13 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def engine_of(config: Config, clock: Clock) -> Engine:
-    """The engine as a sidecar runs it: its own ``/metrics``, and judge jobs in a file unless the configuration says where."""
+def as_sidecar(config: Config) -> Config:
+    """The configuration as a sidecar runs it: its own ``/metrics``, and judge jobs in a file unless the configuration says where."""
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     judged = any(service.base_url is not None for service in (config.judge, config.embedder))
     if judged and "backend" not in config.judge.queue.model_fields_set:
         more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
-    return Engine(load_config(config, overrides=more), decision_delay=DECISION_DELAY, clock=clock)
+    return load_config(config, overrides=more)
 
 
 def state_folder() -> Path:

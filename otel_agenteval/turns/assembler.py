@@ -193,10 +193,7 @@ class Assembler:
     """
 
     def __init__(self, limits: Limits, role: Role, now: Callable[[], float]) -> None:
-        self._limits = limits
-        self._max_spans = limits.max_spans
-        self._max_bytes = limits.max_bytes
-        self._total_bytes = limits.total_bytes
+        self.set_limits(limits)
         self._role = role
         self._now = now
         self.traces: OrderedDict[int, Trace] = OrderedDict()
@@ -219,6 +216,13 @@ class Assembler:
         self.pruned_spans = 0
         self.duplicates = 0
         """Spans that were received again while their turn was open."""
+
+    def set_limits(self, limits: Limits) -> None:
+        """Other bounds from now on. Deadlines that were set stay."""
+        self._limits = limits
+        self._max_spans = limits.max_spans
+        self._max_bytes = limits.max_bytes
+        self._total_bytes = limits.total_bytes
 
     # --- spans of this process
 
