@@ -1,0 +1,122 @@
+"""Certificates: encryption, and clients that must have one."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from cryptography import x509
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+
+from otel_agenteval.config import load_config
+from otel_agenteval.errors import ConfigError
+from tests.support.certificates import Authority
+from tests.support.service import CHAT, Sidecar, Transport, turn_of
+
+TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # they win over what the exporter is told
+        monkeypatch.delenv(name, raising=False)
+    return Authority(tmp_path)
+
+
+def serve(cert: tuple[Path, Path], client_ca: Path | None = None) -> dict[str, Any]:
+    tls = {"cert_file": str(cert[0]), "key_file": str(cert[1])}
+    return {"serve": {"tls": tls if client_ca is None else {**tls, "client_ca_file": str(client_ca)}}}
+
+
+def exporter(sidecar: Sidecar, transport: Transport, ca: Path, client: tuple[Path, Path] | None = None) -> Any:
+    if transport == "grpc":
+        own = (client[1].read_bytes(), client[0].read_bytes()) if client is not None else (None, None)
+        credentials = grpc.ssl_channel_credentials(ca.read_bytes(), *own)
+        return GrpcExporter(endpoint=f"https://{sidecar.addresses['grpc']}", credentials=credentials, timeout=2)
+    own_files = {"client_certificate_file": str(client[0]), "client_key_file": str(client[1])} if client is not None else {}
+    url = f"https://{sidecar.addresses['http']}/v1/traces"
+    return HttpExporter(endpoint=url, certificate_file=str(ca), timeout=2, **own_files)
+
+
+def send(sidecar: Sidecar, sender: Any) -> None:
+    provider = sidecar.provider(sender)
+    provider.get_tracer("t").start_span("chat", attributes=CHAT).end()
+    sender.shutdown()
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_spans_come_encrypted(transport: Transport, authority: Authority) -> None:
+    with Sidecar(serve(authority.issue("server"))) as sidecar:
+        send(sidecar, exporter(sidecar, transport, authority.file))
+        assert len(sidecar.turns()) == 1
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_a_client_needs_a_certificate_of_the_authority(transport: Transport, authority: Authority, tmp_path: Path) -> None:
+    other = Authority(tmp_path, "other")
+    with Sidecar(serve(authority.issue("server"), authority.file)) as sidecar:
+        for client in (None, other.issue("stranger")):
+            send(sidecar, exporter(sidecar, transport, authority.file, client))
+        assert sidecar.engine.spans_received == 0
+        send(sidecar, exporter(sidecar, transport, authority.file, authority.issue("agent")))
+        assert sidecar.engine.spans_received == 1
+
+
+def test_certificates_of_clients_are_enough_for_other_machines(authority: Authority) -> None:
+    config = serve(authority.issue("server"), authority.file)
+    config["serve"]["http"] = "0.0.0.0:0"
+    with Sidecar(config) as sidecar:
+        assert sidecar.addresses["http"].startswith("0.0.0.0:")
+
+
+@pytest.mark.parametrize("broken", ["cert_file", "key_file", "client_ca_file"])
+def test_files_that_hold_no_certificate_are_named(broken: str, authority: Authority, tmp_path: Path) -> None:
+    config = serve(authority.issue("server"), authority.file)
+    (tmp_path / "empty").write_text("")
+    for file in (tmp_path / "none", tmp_path / "empty"):
+        config["serve"]["tls"][broken] = str(file)
+        with pytest.raises(ConfigError, match=r"serve\.tls: "):
+            Sidecar(config)
+
+
+def test_a_renewed_certificate_is_used_after_a_reload(authority: Authority, tmp_path: Path) -> None:
+    cert = authority.issue("server")
+    config = serve(cert)
+    with Sidecar(config) as sidecar:
+        before = names(sidecar)
+        renewed = authority.issue("renewed")
+        for old, new in zip(cert, renewed, strict=True):
+            old.write_bytes(new.read_bytes())
+        assert names(sidecar) == before == ["server", "server"]
+
+        async def reload() -> None:
+            sidecar.service.reload(load_config({"serve": {**config["serve"], "grpc": "127.0.0.1:0"}}))
+
+        sidecar.on_loop(reload)
+        credentials = grpc.ssl_channel_credentials(authority.file.read_bytes())
+        with grpc.secure_channel(sidecar.addresses["grpc"], credentials) as channel:
+            assert channel.unary_unary(TRACES)(turn_of(1), timeout=5) == b""
+        assert names(sidecar) == ["renewed", "renewed"]
+
+
+def names(sidecar: Sidecar) -> list[str]:
+    """Who the HTTP and the gRPC server say they are."""
+    found = []
+    for name in ("http", "grpc"):
+        host, _, port = sidecar.addresses[name].rpartition(":")
+        context = ssl.create_default_context(cafile=str(sidecar.service.options.tls.cert_file))
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        context.set_alpn_protocols(["h2"] if name == "grpc" else ["http/1.1"])
+        connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=10)
+        connection.connect()
+        raw = connection.sock.getpeercert(binary_form=True)
+        connection.close()
+        certificate = x509.load_der_x509_certificate(raw)
+        found.append(str(certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value))
+    return found
