@@ -1,97 +1,147 @@
-"""What judges may take within an hour: asked before each question, told after it."""
+"""What judges may take: asked before each question, told after it.
+
+A question takes what its kind took lately the moment it is admitted, and what it really took replaces that afterwards: questions
+that are under way count. Who is killed in between leaves its estimate behind, so a bound is met early rather than late.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .clock import Clock
-from .errors import JudgeError
+from .config import BudgetOptions, SpendingOptions
+from .queues import Counter, Demand, SpendBook
 
-WINDOW = 3600.0
-"""Seconds."""
+WINDOWS: Mapping[str, float] = {"minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
+"""Seconds, by name."""
+UNITS = ("usd", "tokens", "calls")
+_FADING = 0.9
+
+
+class Bound(NamedTuple):
+    """The most that may be spent within any time of a length."""
+
+    counter: Counter
+    limit: float
+
+    @property
+    def window(self) -> str:
+        """The name of its length."""
+        return next(name for name, length in WINDOWS.items() if length == self.counter.window)
+
+
+@dataclass(slots=True)
+class Admission:
+    """A question that was let through, or has to wait."""
+
+    wait: float
+    """Seconds until there may be room; 0 when it was let through."""
+    at: float
+    taken: Sequence[Demand] = field(default_factory=tuple)
+    """What it took so far."""
+    metric: str = ""
+
+
+def bounds_of(options: BudgetOptions) -> list[Bound]:
+    """The bounds that a configuration sets, for all metrics together and for single ones."""
+    found = _bounds("", options)
+    for metric, own in options.metrics.items():
+        found += _bounds(metric, own)
+    return found
+
+
+def _bounds(account: str, options: SpendingOptions) -> list[Bound]:
+    limits = (
+        (Counter(account, unit, length), getattr(options, f"{unit}_per_{name}"))
+        for unit in UNITS
+        for name, length in WINDOWS.items()
+    )
+    return [Bound(counter, float(limit)) for counter, limit in limits if limit is not None]
 
 
 class Budget:
-    """US dollars and questions within any hour. Thread-safe.
-
-    Questions are counted before they are asked, so their bound always holds. A cost is known only afterwards: what is under
-    way when the bound is met can go past it.
+    """Holds questions to bounds. Thread-safe.
 
     Args:
-        usd: bound of the cost; None is without.
-        calls: bound of the number of questions; None is without.
-        clock: moves the hour.
+        bounds: on dollars, tokens and questions.
+        book: keeps what was spent.
+        clock: its wall time moves the windows.
+        soft: share of each bound from which only jobs that matter more, and those that were begun, go on.
     """
 
-    def __init__(self, usd: float | None, calls: int | None, clock: Clock) -> None:
-        self._usd = usd
-        self._calls = calls
+    def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
+        self.bounds = tuple(bounds)
+        self._book = book
         self._clock = clock
+        self._soft = soft
+        self._reset()
+
+    def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._spent: deque[tuple[float, float]] = deque()
-        """(when, USD), oldest first."""
-        self._sum = 0.0
-        self._asked: deque[float] = deque()
-        self._unpriced: set[str] = set()
+        self._usual: dict[tuple[str, str], float] = {}
+        """By metric and unit: what its questions took lately, rather more than less."""
 
-    def admit(self, model: str) -> float:
-        """Take a question to a model; 0 if there is room for it, else the seconds until there may be.
+    def wants_prices(self, metric: str) -> bool:
+        """Whether dollars are bounded for a metric: then only models whose price is known may be asked."""
+        return any(bound.counter.unit == "usd" for bound in self._about(metric))
 
-        Raises:
-            JudgeError: dollars are bounded, and nobody knows the price of this model.
+    def admit(self, metric: str, *, urgent: bool = False) -> Admission:
+        """Take a question for a metric, if there is room.
+
+        Args:
+            metric: its name.
+            urgent: whether it may use what is kept for those that matter more, and for jobs that were begun.
         """
+        at = self._now()
         with self._lock:
-            if model in self._unpriced:
-                raise JudgeError(
-                    f"not asked: judge.budget.usd_per_hour is set and the price of {model} is not known (judge.prices)",
-                    "unpriced",
-                )
-            now = self._forget()
-            wait = 0.0
-            if self._usd is not None and self._sum >= self._usd:
-                wait = self._spent[0][0] + WINDOW - now if self._spent else WINDOW
-            if self._calls is not None and len(self._asked) >= self._calls:
-                wait = max(wait, self._asked[0] + WINDOW - now)
-            if wait == 0.0 and self._calls is not None:
-                self._asked.append(now)
-            return wait
+            demands = [self._demand(bound, metric, urgent) for bound in self._about(metric)]
+        wait = self._book.take(demands, at) if demands else 0.0
+        return Admission(wait, at, () if wait else demands, metric)
 
-    def spend(self, usd: float | None, model: str) -> None:
-        """What an answer cost; None when its price is not known, after which it is not asked where dollars are bounded."""
-        if self._usd is None:
-            return
+    def settle(self, admission: Admission, usd: float | None, tokens: int | None, calls: int) -> None:
+        """What a question took in the end. None: nobody knows, and it is taken to be as usual."""
+        spent = {"usd": usd, "tokens": tokens, "calls": calls}
         with self._lock:
-            if usd is None:
-                self._unpriced.add(model)
-            elif usd > 0:
-                self._spent.append((self._clock.monotonic(), usd))
-                self._sum += usd
+            for unit, amount in spent.items():
+                if amount is not None and calls:
+                    key = (admission.metric, unit)
+                    self._usual[key] = max(float(amount), self._usual.get(key, 0.0) * _FADING)
+        changes = []
+        for demand in admission.taken:
+            really = spent[demand.counter.unit]
+            if really is not None and really != demand.amount:
+                changes.append((demand.counter, really - demand.amount))
+        if changes:
+            self._book.add(changes, admission.at)
 
-    def remaining_usd(self) -> float | None:
-        """US dollars that are left of this hour, at least 0; None without a bound."""
-        with self._lock:
-            self._forget()
-            return None if self._usd is None else max(0.0, self._usd - self._sum)
+    def remaining(self, unit: str) -> list[tuple[Bound, float]]:
+        """What is left of each bound of a unit, at least 0."""
+        at = self._now()
+        return [
+            (bound, max(0.0, bound.limit - self._book.used(bound.counter, at)))
+            for bound in self.bounds
+            if bound.counter.unit == unit
+        ]
 
-    def remaining_calls(self) -> int | None:
-        """Questions that are left of this hour; None without a bound."""
-        with self._lock:
-            self._forget()
-            return None if self._calls is None else self._calls - len(self._asked)
+    def close(self) -> None:
+        """Release the book."""
+        self._book.close()
 
     def after_fork_in_child(self) -> None:
-        """A lock of its own; what the parent spent in this hour still counts."""
-        self._lock = threading.Lock()
+        """Locks of its own; what the parent spent still counts."""
+        self._reset()
+        self._book.after_fork_in_child()
 
-    def _forget(self) -> float:
-        """Drop what is older than an hour; the present time."""
-        now = self._clock.monotonic()
-        before = len(self._spent)
-        while self._spent and self._spent[0][0] <= now - WINDOW:
-            self._spent.popleft()
-        if len(self._spent) < before:  # summed anew: differences of fractions would add up
-            self._sum = sum(usd for _, usd in self._spent)
-        while self._asked and self._asked[0] <= now - WINDOW:
-            self._asked.popleft()
-        return now
+    def _about(self, metric: str) -> list[Bound]:
+        return [bound for bound in self.bounds if bound.counter.account in ("", metric)]
+
+    def _demand(self, bound: Bound, metric: str, urgent: bool) -> Demand:
+        unit = bound.counter.unit
+        amount = 1.0 if unit == "calls" else self._usual.get((metric, unit), 0.0)
+        return Demand(bound.counter, amount, bound.limit, bound.limit * (1.0 if urgent else self._soft))
+
+    def _now(self) -> float:
+        return self._clock.time_ns() / 1e9

@@ -301,6 +301,35 @@ class Selector(_Section):
     """Attributes of the turn's root span."""
 
 
+class SampleRate(_Section):
+    """A rate of its own for some turns: ``{when: {agent: travel}, rate: 0.5}``."""
+
+    when: Selector | None = None
+    """Turns that it is for; all, if left out."""
+    rate: Annotated[float, BeforeValidator(_rate)]
+    """Share of them, 0 to 1."""
+
+
+class CascadeOptions(_Section):
+    """A cheaper judged metric is asked first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
+
+    after: Text
+    """Name of that metric, which is configured too."""
+    judge_if: Text
+    """Condition on its score: the turn is judged then; else the rate decides."""
+
+
+def _strata(value: Any) -> Any:
+    items = [value] if isinstance(value, str) else value
+    if isinstance(items, (list, tuple)) and all(item in ("agent", "service", "model", "conversation") for item in items):
+        return tuple(items)
+    raise ValueError("a list of agent, service, model and conversation is")
+
+
+def _quota(value: Any) -> int | None:
+    return None if value is None else _whole(value, 1, 10**6, "a whole number from 1, or null, is")
+
+
 class SampleOptions(_Section):
     """Which turns a judged metric is evaluated on: ``{rate: 0.05, always_if: "error or duration_s > 30"}``."""
 
@@ -308,6 +337,14 @@ class SampleOptions(_Section):
     """Share of the turns, 0 to 1."""
     always_if: Text | None = None
     """Condition of turns that are judged whatever the rate."""
+    rates: tuple[SampleRate, ...] = ()
+    """Other rates for some turns; the first whose ``when`` fits wins."""
+    min_per_hour: Annotated[int | None, BeforeValidator(_quota)] = None
+    """Turns of each stratum that are judged in any hour at least, as far as there are so many."""
+    strata: Annotated[tuple[str, ...], BeforeValidator(_strata)] = ("agent",)
+    """What makes a stratum: ``agent``, ``service``, ``model``, ``conversation``, or several of them."""
+    cascade: CascadeOptions | None = None
+    """A cheaper judged metric that is asked first."""
 
     @model_validator(mode="before")
     @classmethod
@@ -592,13 +629,36 @@ class ServiceOptions(_Section):
     """USD per million tokens by model, ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``, where the extra ``[cost]`` knows none."""
 
 
-class BudgetOptions(_Section):
-    """What judges and embedders may take within any hour. Past it their jobs wait."""
+class SpendingOptions(_Section):
+    """The most that may be taken within any minute, hour or day; null is without limit."""
 
+    usd_per_minute: Annotated[float | None, BeforeValidator(_usd)] = None
+    """US dollars."""
     usd_per_hour: Annotated[float | None, BeforeValidator(_usd)] = None
-    """US dollars; null is without limit. A model whose price is not known is then not asked a second time."""
+    """US dollars. A model whose price is not known is not asked where dollars are bounded."""
+    usd_per_day: Annotated[float | None, BeforeValidator(_usd)] = None
+    """US dollars."""
+    tokens_per_minute: Count | None = None
+    """Input and output tokens."""
+    tokens_per_hour: Count | None = None
+    """Input and output tokens."""
+    tokens_per_day: Count | None = None
+    """Input and output tokens."""
+    calls_per_minute: Count | None = None
+    """Questions."""
     calls_per_hour: Count | None = None
-    """Questions; null is without limit."""
+    """Questions."""
+    calls_per_day: Count | None = None
+    """Questions."""
+
+
+class BudgetOptions(SpendingOptions):
+    """What judges and embedders may take together. Past it their jobs wait. It is kept with the queue."""
+
+    soft: Annotated[float, BeforeValidator(_rate)] = 0.8
+    """Share of each bound from which only gates, turns of ``always_if`` and jobs that were begun go on."""
+    metrics: dict[str, SpendingOptions] = Field(default_factory=dict)
+    """Bounds of single metrics, by name, beside those of all: ``{llm_faithfulness: {usd_per_day: 1}}``."""
 
 
 class JobQueueOptions(_Section):
@@ -621,6 +681,8 @@ class JobQueueOptions(_Section):
     """Bytes that may wait; what does not fit is dropped and counted, the least important first."""
     lease: Duration = 600.0
     """Seconds that one metric may take on one turn; after that it is tried again."""
+    max_age: Duration = 86_400.0
+    """Seconds after which a job that is still waiting is dropped and counted: nobody wants to know any more."""
 
     @model_validator(mode="after")
     def _what_the_backend_needs(self) -> JobQueueOptions:
@@ -944,6 +1006,8 @@ def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
     value, found = fault["input"], _at(path)
     if fault["type"] in ("model_type", "dict_type") and found is not None:
         allowed = f"a mapping of {', '.join(found.model_fields)} is"
+    elif fault["type"] == "dict_type":
+        allowed = "a mapping by names is"
     elif fault["type"] == "literal_error":
         allowed = f"{fault['ctx']['expected'].replace(chr(39), '')} is"
     elif fault["type"] in ("tuple_type", "list_type"):
@@ -955,7 +1019,7 @@ def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
 
 _ENTRIES: dict[tuple[type[_Section], str | int], type[_Section]] = {
     (Config, "metrics"): MetricEntry, (Config, "groups"): GroupOptions, (GroupOptions, "metrics"): MetricEntry,
-    (ConversationOptions, "metrics"): MetricEntry, (ReferenceOptions, "given"): GivenReferences,
+    (BudgetOptions, "metrics"): SpendingOptions, (ConversationOptions, "metrics"): MetricEntry, (ReferenceOptions, "given"): GivenReferences, (SampleOptions, "rates"): SampleRate,
 }  # fmt: skip
 """Lists, and mappings by names that the user chooses, of sections."""
 
@@ -1043,8 +1107,15 @@ def _written(section: _Section) -> Any:
             for name in type(section).model_fields
             if (value := getattr(section, name))
         }
-    if isinstance(section, SampleOptions):
-        return {"rate": section.rate, **({} if section.always_if is None else {"always_if": section.always_if})}
+    if isinstance(section, (SampleOptions, SampleRate, CascadeOptions)):
+        found = {name: getattr(section, name) for name in type(section).model_fields if name in section.model_fields_set}
+        found = {name: _written(value) if isinstance(value, _Section) else value for name, value in found.items()}
+        return {
+            name: [_written(item) if isinstance(item, _Section) else item for item in value]
+            if isinstance(value, tuple)
+            else value
+            for name, value in found.items()
+        }
     if isinstance(section, PrometheusOptions):
         return {"registry": section.registry} if section.port is None else {"port": section.port}
     out: dict[str, Any] = {}

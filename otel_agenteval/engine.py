@@ -33,6 +33,7 @@ from .pipeline import ConversationMetrics, Pipeline
 from .references import ReferenceSources
 from .registry import BoundMetric
 from .selection import select_conversation_metrics, select_metrics
+from .shedding import Shedding
 from .spans.record import SpanRecord
 from .spans.sdk import attributes_of, scope_of
 from .spans.wire import WireSpan
@@ -112,6 +113,7 @@ class Engine:
         self.failures: Counter[str] = Counter()
         metrics, judged = _split(select_metrics(config))
         whole, judged_whole = _split(select_conversation_metrics(config))
+        self.shedding = Shedding(clock.monotonic)
         self.judging = self._judging(judged, judged_whole, clock) if judged or judged_whole else None
         self.pipeline = Pipeline(
             metrics,
@@ -124,6 +126,8 @@ class Engine:
             config.turn.stitch_timeout,
             clock.monotonic,
             self.judging,
+            self.shedding,
+            lambda: self.worker.bytes / self.worker.max_bytes,
         )
         self.pipeline.warm_up()
         self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes)
@@ -175,7 +179,7 @@ class Engine:
         def put(verdict: Verdict, size: int) -> bool:
             return self.worker.put(verdict, size)
 
-        return judging_from(self.config, metrics, of_conversations, self.telemetry, put, self.failed, clock)
+        return judging_from(self.config, metrics, of_conversations, self.telemetry, put, self.failed, clock, self.shedding)
 
     def _conversations(self, metrics: list[BoundMetric], clock: Clock) -> ConversationMetrics:
         wanted = self.config.conversation
@@ -225,6 +229,7 @@ class Engine:
         for item in closed:
             if (item.spans or item.sole or item.late) and not self.worker.put(item, item.size):
                 self.pipeline.spans_left_out["queue_full"] += len(item.spans)
+                self.pipeline.lose(item, "queue_full")
 
     def tick(self) -> bool:
         """Close what has waited long enough; whether anything still waits."""
@@ -268,11 +273,13 @@ class Engine:
         for one in ended:
             if not self.worker.put(one, 0):
                 self.pipeline.spans_left_out["queue_full"] += 1
+                self.pipeline.lose(one, "queue_full")
 
     def _take_groups(self, groups: Iterable[Group]) -> None:
         for group in groups:
             if not self.worker.put(group, group.size):
                 self.pipeline.spans_left_out["queue_full"] += len(group.members)
+                self.pipeline.lose(group, "queue_full")
 
     def failed(self, where: str, error: BaseException) -> None:
         """A fault of ours, kept away from the agent: counted, and logged the first time, without content."""
@@ -324,6 +331,8 @@ class Engine:
         done = self.worker.stop(left, outlets=not at_exit)
         if not done and not at_exit:
             _log.warning("not all scores were handed over within %g s", self.config.exit_timeout)
+        for item in self.worker.abandon():
+            self.pipeline.lose(item, "shutdown")
         self.pipeline.close()
         return done
 
@@ -382,6 +391,7 @@ class Engine:
         watch(names.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
         watch(names.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])
         watch(names.QUEUE_CAPACITY, lambda: [({"queue": "worker"}, worker.max_bytes)])
+        watch(names.LOAD_LEVEL, lambda: [({}, self.shedding.level)])
         watch(names.SPAN_EVENTS, lambda: [({"outcome": outcome}, n) for outcome, n in self.span_events.outcomes.copy().items()])
         watch(names.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in pipeline.emit_errors.copy().items()])
 

@@ -3,162 +3,96 @@
 The worker offers each turn with its inline scores. What is to be judged becomes a job that holds the turn in form ``turn.v1``;
 threads of our own claim jobs, ask, and hand each score back to the worker, which renders it. A job is settled once its score
 was rendered, so that what is lost in between comes back from a queue that survives.
+
+Every metric of every turn ends in one way that is counted, whatever fails: see :meth:`Judging.fates`.
 """
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any
 
 from opentelemetry.trace import TraceState
 
 from . import jsonio
-from .budget import Budget
+from .asking import Asking, GivenUp, Models, Outage, is_transient
+from .budget import WINDOWS, Budget, bounds_of
 from .clock import Clock
+from .conditions import EVENT_PREFIX, Known
 from .config import Config
 from .emit.base import Judged, Root, ScoredTurn, Verdict
 from .encryption import SealedQueue
-from .errors import JudgeError
-from .judge import Account, Judge, asking_anew, embedder_from, is_asking_anew, judge_from, recording, seal_from
+from .errors import ConfigError, nearest
+from .estimates import Estimates
+from .history import History
+from .judge import asking_anew, embedder_from, judge_from, seal_from
 from .model import Turn
-from .names import BUDGET_CALLS, BUDGET_REMAINING, JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT, QUEUE_CAPACITY, QUEUE_SIZE, RESULTS
+from .names import (
+    BUDGET_CALLS,
+    BUDGET_REMAINING,
+    BUDGET_TOKENS,
+    DROPPED,
+    QUEUE_CAPACITY,
+    QUEUE_SIZE,
+    RESULTS,
+)
 from .privacy import redacted
-from .queues import Job, JobQueue, queue_from
-from .references import applies, tell_sources
-from .registry import Asks, BoundMetric, Embeds
-from .sampling import EVERY_TURN, position
-from .score import Score
+from .queues import Job, JobQueue, queue_from, spend_book_from
+from .references import excluded_by, tell_sources
+from .registry import BoundMetric
+from .sampling import EVERY_TURN, Chance, position, upstream_probability
+from .score import GATED, SHED, Score
+from .shedding import Shedding
 from .telemetry import Telemetry
 
-T = TypeVar("T")
 _AUDIT_SEED = "audit"
 _POLL = 0.5
 """Seconds between two looks at jobs that are not due yet."""
 _IDLE = 30.0
 _QUIET_LOOKS = 4
 _RING = 1_000
+_RENDERED = 10_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 _PAUSE_UNASKED = 15.0
-"""Seconds until a job is looked at again that could not even be asked."""
+"""Seconds until a job is looked at again that the rate left no room for."""
 _PAUSE_FULL = 1.0
-_NOT_ASKED = frozenset(("circuit_open", "rate_limited"))
-_TRANSIENT = frozenset(("timeout", "unreachable", "server_error", "invalid_answer", "http_408", "http_409", "http_429"))
 _ABSENT = frozenset(("no_judge", "no_embedder"))
+_COMPARED = frozenset(("new_tool", "slow", "dear"))
 SCORE_BYTES = 8 * 1024
 """What a judged score is taken to hold in the worker's queue."""
 
 
+@dataclass(slots=True)
+class _Offer:
+    """One turn, while its judged metrics are decided on."""
+
+    scored: ScoredTurn
+    place: float
+    chances: dict[str, Chance] = field(default_factory=dict)
+    """By key of the metric: its own, whatever is asked before it."""
+    after: dict[str, list[BoundMetric]] = field(default_factory=dict)
+    """By key of the metric that is asked first: those that wait for it."""
+    body: bytes = b""
+    said: list[ScoredTurn] = field(default_factory=list)
+    """Scores that could be made without asking."""
+    jobs: list[Job] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
-class Models:
-    """Who can be asked."""
+class _Next:
+    """What becomes of a metric that waited for a score: a job, or an outcome."""
 
-    judge: Asks | None = None
-    embedder: Embeds | None = None
-
-    def can_ask(self, metric: BoundMetric) -> bool:
-        """Whether there is somebody for this metric."""
-        return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
-
-
-class OverBudget(Exception):
-    """Raised where a question would go past the budget."""
-
-
-class _Asking:
-    """Stands before judge and embedder while one job is done: holds them to the budget, and keeps account."""
-
-    def __init__(self, models: Models, budget: Budget, telemetry: Telemetry) -> None:
-        self._models = models
-        self._budget = budget
-        self._telemetry = telemetry
-        self.wait = 0.0
-        """Seconds until the budget has room again, once it had none."""
-        self.fault: str | None = None
-        """Error type of the last question that failed."""
-        self.accounts: list[Account] = []
-
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
-        judge = self._models.judge
-        assert judge is not None
-        known = self._known(judge, task, data, reply, more)
-        if known is not None:
-            return known
-        return self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        embedder = self._models.embedder
-        assert embedder is not None
-        return self._through(embedder, lambda: embedder.embed(texts))
-
-    def _known(
-        self, judge: Asks, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
-        """What was asked before, if the judge keeps that: it takes nothing of the budget."""
-        if not getattr(judge, "keeps", False):
-            return None
-        found: dict[str, Any] | None = cast("Judge", judge).known(task, data, reply, **more)
-        outcome = "hit" if found is not None else "audit" if is_asking_anew() else "miss"
-        self._telemetry.add(JUDGE_CACHE, outcome=outcome)
-        return found
-
-    def _through(self, asked: Asks | Embeds, question: Callable[[], T]) -> T:
-        try:
-            self.wait = self.wait or self._budget.admit(_model_of(asked))
-        except JudgeError as error:
-            self.fault = error.error_type
-            raise
-        if self.wait:
-            self._telemetry.add(JUDGE_REQUESTS, outcome="gated")
-            raise OverBudget
-        outcome = "ok"
-        with recording() as accounts:
-            try:
-                return question()
-            except JudgeError as error:
-                self.fault, outcome = error.error_type, "error"
-                raise
-            finally:
-                self._telemetry.add(JUDGE_REQUESTS, outcome=outcome)
-                self._settle(accounts)
-
-    def _settle(self, accounts: Sequence[Account]) -> None:
-        self.accounts += accounts
-        for account in accounts:
-            if account.cost_usd is not None:
-                self._telemetry.add(JUDGE_SPENT, account.cost_usd)
-            if account.charge_usd or account.error_type is None:
-                self._budget.spend(account.charge_usd, account.model)
-
-    def judged(self, metric: BoundMetric, probability: float) -> Judged:
-        """How the score came to be."""
-        asked = self.accounts
-        costs = [account.cost_usd for account in asked if account.error_type is None]
-        known = [cost for cost in costs if cost is not None]
-        cost = sum(known) if known and len(known) == len(costs) else None
-        kind = metric.metric.kind
-        model = (
-            asked[-1].model if asked else getattr(self._models.judge if kind == "llm" else self._models.embedder, "model", None)
-        )
-        return Judged(kind, probability, model, cost)
-
-
-def _model_of(asked: object) -> str:
-    return str(getattr(asked, "model", ""))
-
-
-class _GivenUp:
-    """Answers no question of a job that never came to an end."""
-
-    def ask(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        raise JudgeError("tried as often as is allowed, and never came to an end", "attempts_exhausted")
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        raise JudgeError("tried as often as is allowed, and never came to an end", "attempts_exhausted")
+    metric: str
+    outcome: str = ""
+    fate: str = ""
+    reason: str | None = None
+    job: Job | None = None
 
 
 class Judging:
@@ -176,11 +110,14 @@ class Judging:
         attempts: tries per job while the models fail.
         threads: jobs at once.
         lease: seconds that a job may take.
+        max_age: seconds that a job may wait.
         seed: of the sampling.
         redact: what is taken out of a turn before it becomes a job.
         audit: share of jobs whose questions are asked although the judge knows the answer.
-        clock: dates retries.
+        clock: dates jobs and retries.
         works: whether jobs are done here; else others take them from the queue.
+        shedding: what is left out for the moment.
+        estimates: gets every judged score.
     """
 
     def __init__(
@@ -197,11 +134,14 @@ class Judging:
         attempts: int,
         threads: int,
         lease: float,
+        max_age: float,
         seed: str,
         redact: Collection[str],
         audit: float = 0.0,
         clock: Clock,
         works: bool = True,
+        shedding: Shedding,
+        estimates: Estimates,
     ) -> None:
         self._audit = audit
         self._redact = redact
@@ -211,14 +151,22 @@ class Judging:
         self._models = models()
         self.queue = queue
         self.budget = budget
+        self.estimates = estimates
         self._telemetry = telemetry
         self._deliver = deliver
         self._failed = failed
         self._attempts = attempts
         self._max_threads = threads
         self._lease = lease
+        self._max_age = max_age
         self._seed = seed
         self._clock = clock
+        self._shedding = shedding
+        named = [metric.sample.always_if.names for metric in self._by_key.values() if metric.sample and metric.sample.always_if]
+        self._compares = any(not _COMPARED.isdisjoint(names) for names in named)
+        self.wants_events = any(name.startswith(EVENT_PREFIX) for names in named for name in names)
+        """Whether a condition asks for events on the turn's spans."""
+        self._history = History()
         self.may_start = works
         """False too at interpreter exit, when no thread can be started any more."""
         self._stopping = False
@@ -232,8 +180,19 @@ class Judging:
         self._threads: list[threading.Thread] = []
         self._busy: set[int] = set()
         """Threads that are doing a job."""
+        self._outages = {kind: Outage(self._clock) for kind in ("llm", "embed")}
         self._fates: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
+        """Of recent turns: what is judged once is judged again when it is revised."""
         self._telling = threading.Lock()
+        self._settling = threading.Lock()
+        self._rendered: OrderedDict[str, None] = OrderedDict()
+        """Jobs whose score was sent out, so that a lease that ended too early makes no second one."""
+        self._given_up = False
+
+    def names(self, *, conversation: bool) -> list[str]:
+        """Names of the judged metrics of turns, or of conversations."""
+        return [metric.name for metric in self._metrics[conversation]]
 
     def reload(self, metrics: Sequence[BoundMetric], conversation_metrics: Sequence[BoundMetric]) -> None:
         """Judge by other metrics from the next turn on. Jobs that wait are done as they were meant."""
@@ -249,51 +208,138 @@ class Judging:
         What can be said without asking is said at once: it is returned if it is a score, and stands with the turn's own scores if
         it is a reason why there is none. Never raises.
         """
-        said: list[ScoredTurn] = []
+        offer = _Offer(scored, position(_subject(scored), self._seed))
+        first: list[BoundMetric] = []
+        for metric in self._draw(offer):
+            before = self._before(metric, scored.conversation)
+            if (
+                before is None
+                or offer.chances[_key(scored.conversation, metric)].by == "rule"
+                or not self._models.can_ask(metric)
+            ):
+                first.append(metric)
+            else:
+                offer.after.setdefault(_key(scored.conversation, before), []).append(metric)
+        for metric in first:
+            self._consider(metric, offer)
+        for key in offer.after.keys() - offer.chances.keys():  # what they wait for is not for this turn
+            for metric in offer.after.pop(key):
+                self._consider(metric, offer)
+        self._put(offer.jobs)
+        return offer.said
+
+    def _draw(self, offer: _Offer) -> list[BoundMetric]:
+        """The metrics that the turn is for, once their chances are known; the others are gated."""
+        scored, turn = offer.scored, offer.scored.turn
+        drawn = []
         try:
-            jobs: list[Job] = []
-            body = b""
-            place = position(
-                scored.turn.conversation_id or "" if scored.conversation else f"{scored.root.trace_id:032x}", self._seed
-            )
-            for metric in self._metrics[scored.conversation]:
-                if metric.when is not None and not applies(metric.when, scored.turn):
-                    continue
-                probability = (metric.sample or EVERY_TURN).probability(scored.turn, scored.scores)
-                if self._models.can_ask(metric) and place >= probability:
-                    self._end(metric.name, scored, "sampled_out", f"sampled out (p={probability:g})")
-                    continue
-                score = _about(metric.evaluate(scored.turn), scored.turn)
-                if score.status != "skipped":
-                    tell_sources(metric, score, scored.sources)
-                    said.append(_rendered(scored, score, Judged(metric.metric.kind, probability)))
-                    self._tell(scored.turn.turn_id, metric.name, _fate(score))
-                elif score.detail.get("reason") in _ABSENT and self._models.can_ask(metric):
-                    body = body or self._written(scored.turn)
-                    jobs.append(self._job(metric, scored, score, probability, body))
-                else:
-                    scored.scores = [*scored.scores, score]
-            self._put(jobs)
+            compared = self._history.compare(turn, learn=scored.new) if self._compares and not scored.conversation else {}
         except Exception as error:
             self._failed("judging", error)
-        return said
+            compared = {}
+        known = Known(scored.scores, compared, scored.events)
+        earlier = self._chances.get(scored.supersedes or turn.turn_id, {}) if not scored.new else {}
+        now = self._now()
+        for metric in self._metrics[scored.conversation]:
+            key = _key(scored.conversation, metric)
+            try:
+                excluded = None if metric.when is None else excluded_by(metric.when, turn)
+                if excluded is not None:
+                    self._end(metric.name, scored, GATED, f"gated: when.{excluded}")
+                    continue
+                offer.chances[key] = earlier.get(key) or (metric.sample or EVERY_TURN).chance(turn, known, now)
+                drawn.append(metric)
+            except Exception as error:
+                self._failed("judging", error)
+                self._end(metric.name, scored, "error", f"error: {type(error).__name__}")
+        self._chances[turn.turn_id] = offer.chances
+        if len(self._chances) > _RING:
+            self._chances.popitem(last=False)
+        return drawn
+
+    def _before(self, metric: BoundMetric, conversation: bool) -> BoundMetric | None:
+        """The metric that is asked before this one."""
+        cascade = metric.sample.cascade if metric.sample is not None else None
+        if cascade is None:
+            return None
+        return next((other for other in self._metrics[conversation] if other.name == cascade.after), None)
+
+    def _consider(
+        self, metric: BoundMetric, offer: _Offer, chance: Chance | None = None, decided: dict[str, Any] | None = None
+    ) -> None:
+        """One metric: left out, said, or made a job, together with those that wait for it."""
+        scored = offer.scored
+        key = _key(scored.conversation, metric)
+        chance = chance or offer.chances[key]
+        can_ask = self._models.can_ask(metric)
+        try:
+            if can_ask and self._shedding.leaves_out(metric.metric.kind):
+                for name in (metric.name, *_names(self._waiting(key, offer))):
+                    self._end(name, scored, "dropped", f"dropped: {SHED}", SHED)
+                return
+            if can_ask and offer.place >= chance.probability:
+                said = f"sampled out (p={chance.probability:g})"
+                self._end(metric.name, scored, "sampled_out", said)
+                for name in _names(self._waiting(key, offer)):
+                    self._end(name, scored, "sampled_out", f"{said}, as {metric.name} was")
+                return
+            score = _about(metric.evaluate(scored.turn), scored.turn)
+            if score.status == "skipped" and score.detail.get("reason") in _ABSENT and can_ask:
+                offer.body = offer.body or self._written(scored.turn)
+                head = self._head(metric, scored, chance, offer.place, decided, self._waiting(key, offer))
+                offer.jobs.append(_job(score, head, metric, chance, offer.body))
+                return
+            if score.status == "skipped":
+                scored.scores = [*scored.scores, score]
+            else:
+                tell_sources(metric, score, scored.sources)
+                if decided is not None:
+                    score.detail["decided_by"] = decided
+                judged = Judged(metric.metric.kind, chance.probability, None, None, chance.by, _upstream(scored.root))
+                offer.said.append(_rendered(scored, score, judged))
+                self._tell(scored.turn.turn_id, metric.name, _fate(score))
+        except Exception as error:  # nothing leaves a turn that could not be redacted
+            self._failed("judging", error)
+            for name in (metric.name, *_names(self._waiting(key, offer))):
+                self._end(name, scored, "error", f"error: {type(error).__name__}")
+            return
+        asked = chance if can_ask else Chance(1.0, "")
+        for one in offer.after.pop(key, ()):
+            own = offer.chances[_key(scored.conversation, one)]
+            followed, why = _decision(one, own, asked, scored.turn, score)
+            self._consider(one, offer, followed, why)
+
+    def _waiting(self, key: str, offer: _Offer) -> list[dict[str, Any]]:
+        """The metrics that wait for one, with those that wait for them, as a job holds them."""
+        found = []
+        for metric in offer.after.pop(key, ()):
+            its = _key(offer.scored.conversation, metric)
+            found.append(
+                {"key": its, "metric": metric.name, "chance": list(offer.chances[its]), "then": self._waiting(its, offer)}
+            )
+        return found
 
     def _written(self, turn: Turn) -> bytes:
         """The turn as it leaves for a queue and a judge."""
         return jsonio.dumps(redacted(turn.to_dict(), self._redact) if self._redact else turn.to_dict()).encode()
 
-    def _job(self, metric: BoundMetric, scored: ScoredTurn, score: Score, probability: float, body: bytes) -> Job:
+    def _head(
+        self,
+        metric: BoundMetric,
+        scored: ScoredTurn,
+        chance: Chance,
+        place: float,
+        decided: dict[str, Any] | None,
+        then: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
         root, turn = scored.root, scored.turn
-        score.about = (turn.turn_id, b"%d" % turn.revision)  # the job is called as its result will be
-        head = {
-            "key": _key(scored.conversation, metric), "metric": metric.name, "turn_id": turn.turn_id, "agent": turn.agent or "",
-            "conversation": scored.conversation, "new": scored.new, "supersedes": scored.supersedes, "probability": probability,
-            "sources": dict(scored.sources), "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
-            "sampled": root.sampled, "trace_state": root.trace_state.to_header() if root.trace_state else "",
+        return {
+            "key": _key(scored.conversation, metric), "metric": metric.name, "turn_id": turn.turn_id, "revision": turn.revision, "agent": turn.agent or "",
+            "conversation": scored.conversation, "new": scored.new, "supersedes": scored.supersedes, "at": self._now(), "place": place,
+            "chance": list(chance), "decided": decided, "then": then, "sources": dict(scored.sources), "trace_id": f"{root.trace_id:032x}",
+            "span_id": f"{root.span_id:016x}", "sampled": root.sampled, "trace_state": root.trace_state.to_header() if root.trace_state else "",
             "resource": dict(root.resource),
         }  # fmt: skip
-        always = metric.sample is not None and probability > metric.sample.rate
-        return Job(score.result_id, jsonio.dumps(head).encode() + b"\n" + body, 2 * always + (metric.policy == "gate"))
 
     def _put(self, jobs: Sequence[Job]) -> None:
         if not jobs:
@@ -304,6 +350,8 @@ class Judging:
         for job in jobs:
             head = _head_of(job)
             self._tell(head["turn_id"], head["metric"], "waiting")
+            for name in _names(head["then"]):
+                self._tell(head["turn_id"], name, f"waiting for {head['metric']}")
         try:
             self._drop(self.queue.put_many(jobs), "queue_full")
         except Exception as error:  # its disk
@@ -375,61 +423,159 @@ class Judging:
         head = _head_of(job)
         metric = self._by_key.get(head["key"])
         if metric is None or not self._models.can_ask(metric):
-            self.queue.dead(job.id, "not_configured")
-            self._drop([job], "not_configured")
+            self._discard(job, "not_configured")
             return
+        if self._now() - head["at"] > self._max_age:
+            self._discard(job, "too_old")
+            return
+        outage = self._outages[metric.metric.kind]
+        wait, trying = outage.enter()
+        if wait is None:  # somebody tries; whoever has the oldest job goes next
+            self._again(job, 0.0, counted=False)
+            with self._changed:
+                self._changed.wait(_POLL)
+        elif wait:
+            self._tell(head["turn_id"], metric.name, "waiting: circuit_open")
+            self._again_at(job, outage.until, counted=False)
+        else:
+            asking = Asking(self._models, self.budget, self._telemetry, metric.name, job.priority > 0)
+            try:
+                self._judge(job, head, metric, asking, outage, trying)
+            finally:
+                outage.leave(trying, asking.answered, down=asking.fault == "circuit_open")
+                if trying:
+                    self._wake()
+
+    def _judge(self, job: Job, head: dict[str, Any], metric: BoundMetric, asking: Asking, outage: Outage, trying: bool) -> None:
         turn = Turn.from_dict(jsonio.loads(job.payload.partition(b"\n")[2]))
-        asking = _Asking(self._models, self.budget, self._telemetry)
-        asked: Any = _GivenUp() if job.attempts > self._attempts else asking
+        asked: Any = GivenUp() if job.attempts > self._attempts else asking
         start = time.perf_counter()
         with asking_anew(position(job.id, _AUDIT_SEED) < self._audit):
             score = _about(metric.evaluate(turn, judge=asked, embedder=asked), turn)
+        seconds = time.perf_counter() - start
         if asking.wait:
             self._tell(turn.turn_id, metric.name, "waiting: budget")
             self._again(job, asking.wait, counted=False)
-        elif score.status == "error" and asking.fault in _NOT_ASKED:
+        elif score.status == "error" and asking.fault == "circuit_open":
+            outage.leave(trying, None, down=True)
+            self._tell(turn.turn_id, metric.name, "waiting: circuit_open")
+            self._again_at(job, outage.until, counted=False)
+        elif score.status == "error" and asking.fault == "rate_limited":
             self._again(job, _PAUSE_UNASKED * random.uniform(0.5, 1.5), counted=False)  # noqa: S311 - jitter, no secret
-        elif score.status == "error" and _is_transient(asking.fault) and job.attempts < self._attempts:
+        elif score.status == "error" and is_transient(asking.fault) and (trying or job.attempts < self._attempts):
             self._tell(turn.turn_id, metric.name, f"waiting: {asking.fault}")
-            self._again(job, _pause(job.attempts))
+            if trying:  # it is not the job's fault
+                outage.leave(trying, False)
+                self._again_at(job, outage.until, counted=False)
+            else:
+                self._again(job, _pause(job.attempts))
         else:
             tell_sources(metric, score, head["sources"])
+            if head["decided"] is not None and score.status == "ok":
+                score.detail["decided_by"] = head["decided"]
             root = Root(
                 int(head["trace_id"], 16), int(head["span_id"], 16), head["sampled"],
                 TraceState.from_header([head["trace_state"]]) if head["trace_state"] else None, head["resource"],
             )  # fmt: skip
             origin = ScoredTurn(turn, root, (), head["supersedes"], head["new"], conversation=head["conversation"])
-            judged = asking.judged(metric, head["probability"])
-            self._hand_over(job, _rendered(origin, score, judged, time.perf_counter() - start))
+            judged = asking.judged(metric, Chance(*head["chance"]), _upstream(root))
+            self._hand_over(job, _rendered(origin, score, judged, seconds), self._following(job, head, turn, origin, score))
 
-    def _hand_over(self, job: Job, scored: ScoredTurn) -> None:
+    def _following(self, job: Job, head: Mapping[str, Any], turn: Turn, origin: ScoredTurn, score: Score) -> list[_Next]:
+        """What becomes of the metrics that wait for this score."""
+        found = []
+        for one in head["then"]:
+            metric = self._by_key.get(one["key"])
+            if metric is None or metric.sample is None or metric.sample.cascade is None:
+                found += [
+                    _Next(name, "dropped", "dropped: not_configured", "not_configured")
+                    for name in (one["metric"], *_names(one["then"]))
+                ]
+                continue
+            chance, why = _decision(metric, Chance(*one["chance"]), Chance(*head["chance"]), turn, score)
+            if head["place"] < chance.probability:
+                its = {
+                    **self._head(metric, origin, chance, head["place"], why, one["then"]),
+                    "sources": head["sources"],
+                    "at": head["at"],
+                }
+                found.append(
+                    _Next(metric.name, job=_job(metric.left_out(""), its, metric, chance, job.payload.partition(b"\n")[2]))
+                )
+                continue
+            value = "no value" if score.value is None else f"{score.value:g}"
+            said = f"sampled out (p={chance.probability:g}) after {score.metric}: {value}"
+            found.append(_Next(metric.name, "sampled_out", said))
+            found += [_Next(name, "sampled_out", f"{said}, as {metric.name} was") for name in _names(one["then"])]
+        return found
+
+    def _hand_over(self, job: Job, scored: ScoredTurn, following: Sequence[_Next]) -> None:
         score = scored.scores[0]
 
+        def begin() -> bool:
+            with self._settling:
+                if self._given_up:
+                    return False
+                again = job.id in self._rendered
+                self._rendered[job.id] = None
+                if len(self._rendered) > _RENDERED:
+                    self._rendered.popitem(last=False)
+            if again:
+                self._ack(job, None)
+            return not again
+
         def settle() -> None:
-            try:
-                if score.status == "error":
-                    self.queue.dead(job.id, score.error_type or "")
-                else:
-                    self.queue.ack(job.id)
-            except Exception as error:  # it comes back after its lease, and its score again under the same id
-                self._failed("judge_queue", error)
+            self._put([one.job for one in following if one.job is not None])
+            self._ack(job, score)
             self._tell(scored.turn.turn_id, score.metric, _fate(score))
+            for one in following:
+                if one.job is None:
+                    self._end(one.metric, scored, one.outcome, one.fate, one.reason)
             self._settled.set()
 
         if self._stopping:
             return  # it was counted as dropped, or comes back from the queue
-        if not self._deliver(Verdict(scored, settle)):
+        if not self._deliver(Verdict(scored, begin, settle)):
             self._again(job, _PAUSE_FULL, counted=False)
         self._settled.set()
 
+    def _ack(self, job: Job, score: Score | None) -> None:
+        try:
+            if score is not None and score.status == "error":
+                self.queue.dead(job.id, score.error_type or "")
+            else:
+                self.queue.ack(job.id)
+        except Exception as error:  # it comes back after its lease, and its score again under the same id
+            self._failed("judge_queue", error)
+
+    def _discard(self, job: Job, reason: str) -> None:
+        self.queue.dead(job.id, reason)
+        self._drop([job], reason)
+
     def _again(self, job: Job, pause: float, *, counted: bool = True) -> None:
-        self.queue.retry_at(job.id, self._clock.time_ns() / 1e9 + pause, counted=counted)
+        self._again_at(job, self._now() + pause, counted=counted)
+
+    def _again_at(self, job: Job, at: float, *, counted: bool = True) -> None:
+        self.queue.retry_at(job.id, at, counted=counted)
+
+    def _now(self) -> float:
+        return self._clock.time_ns() / 1e9
 
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
     # --- what became of it
+
+    def note(self, scored: ScoredTurn) -> None:
+        """A judged score was sent out: the estimates learn of it."""
+        judged, turn = scored.judged, scored.turn
+        if judged is None or scored.conversation:
+            return
+        for score in scored.scores:
+            if score.status == "ok" and score.value is not None and not score.vacuous:
+                trace = f"{scored.root.trace_id:032x}"
+                self.estimates.add(score.metric, turn.agent or "", trace, turn.turn_id, score.value, judged.probability)
 
     def fates(self, turn_id: str) -> dict[str, str]:
         """For each judged metric what became of it on a recent turn."""
@@ -442,25 +588,36 @@ class Judging:
             if len(self._fates) > _RING:
                 self._fates.popitem(last=False)
 
-    def _end(self, metric: str, scored: ScoredTurn, outcome: str, fate: str) -> None:
+    def _end(self, metric: str, scored: ScoredTurn, outcome: str, fate: str, reason: str | None = None) -> None:
         """No score comes of a metric: count that, once per turn, not again for its revisions."""
         if scored.new:
-            self._telemetry.add(RESULTS, metric=metric, agent=scored.turn.agent or "", outcome=outcome)
+            self._count(metric, scored.turn.agent or "", outcome, reason)
         self._tell(scored.turn.turn_id, metric, fate)
 
     def _drop(self, jobs: Sequence[Job], reason: str) -> None:
+        """Jobs that nobody will do, with what waits for their scores."""
         for job in jobs:
             head = _head_of(job)
-            if head["new"]:
-                self._telemetry.add(RESULTS, metric=head["metric"], agent=head["agent"], outcome="dropped")
-            self._tell(head["turn_id"], head["metric"], f"dropped: {reason}")
+            for metric in (head["metric"], *_names(head.get("then", ()))):
+                if head["new"]:
+                    self._count(metric, head["agent"], "dropped", reason)
+                self._tell(head["turn_id"], metric, f"dropped: {reason}")
+
+    def _count(self, metric: str, agent: str, outcome: str, reason: str | None) -> None:
+        self._telemetry.add(RESULTS, metric=metric, agent=agent, outcome=outcome)
+        if reason is not None:
+            self._telemetry.add(DROPPED, metric=metric, reason=reason)
 
     def _watch(self) -> None:
         watch = self._telemetry.watch
         watch(QUEUE_SIZE, lambda: [({"queue": "judge"}, self.queue.bytes)])
         watch(QUEUE_CAPACITY, lambda: [({"queue": "judge"}, self.queue.max_bytes)])
-        watch(BUDGET_REMAINING, lambda: [({}, left) for left in (self.budget.remaining_usd(),) if left is not None])
-        watch(BUDGET_CALLS, lambda: [({}, left) for left in (self.budget.remaining_calls(),) if left is not None])
+        for name, unit in ((BUDGET_REMAINING, "usd"), (BUDGET_TOKENS, "tokens"), (BUDGET_CALLS, "calls")):
+            watch(name, functools.partial(self._remaining, unit))
+        self.estimates.watch(self._telemetry)
+
+    def _remaining(self, unit: str) -> list[tuple[dict[str, str], float]]:
+        return [({"metric": bound.counter.account, "window": bound.window}, left) for bound, left in self.budget.remaining(unit)]
 
     # --- end of life
 
@@ -490,8 +647,11 @@ class Judging:
         self._stopping = True
         self._wake()
         render()
+        with self._settling:  # a score that was not sent out by now is not sent out any more
+            self._given_up = True
         try:
-            self._drop(self.queue.close(), "shutdown")
+            self._drop([job for job in self.queue.close() if job.id not in self._rendered], "shutdown")
+            self.budget.close()
         except Exception as error:
             self._failed("judge_queue", error)
         for model in (self._models.judge, self._models.embedder):
@@ -504,11 +664,39 @@ class Judging:
         self._reset()
         self._models = self._make_models()
         self.queue.after_fork_in_child()
+        self.estimates.after_fork_in_child()
         self.budget.after_fork_in_child()
 
 
 def _key(conversation: bool, metric: BoundMetric) -> str:
     return f"{'conversation' if conversation else 'turn'} {metric.name} {metric.signature_hash} {metric.metric.version}"
+
+
+def _subject(scored: ScoredTurn) -> str:
+    """What a turn's place follows from."""
+    return scored.turn.conversation_id or "" if scored.conversation else f"{scored.root.trace_id:032x}"
+
+
+def _upstream(root: Root) -> float | None:
+    return upstream_probability(root.trace_state)
+
+
+def _job(score: Score, head: Mapping[str, Any], metric: BoundMetric, chance: Chance, body: bytes) -> Job:
+    """The job that makes a score; it is called as its result will be."""
+    score.about = (head["turn_id"], b"%d" % head["revision"])
+    return Job(score.result_id, jsonio.dumps(head).encode() + b"\n" + body, 2 * (chance.by == "rule") + (metric.policy == "gate"))
+
+
+def _names(waiting: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of all metrics that wait, also for those that wait."""
+    return [name for one in waiting for name in (one["metric"], *_names(one["then"]))]
+
+
+def _decision(metric: BoundMetric, own: Chance, first: Chance, turn: Turn, score: Score) -> tuple[Chance, dict[str, Any]]:
+    """The chance of a metric after the score that it waits for, and what is said of that on its own score."""
+    scores = [score] if score.status == "ok" else []
+    chance = metric.sample.cascade.chance(own, first, turn, Known(scores))
+    return chance, {"metric": score.metric, "value": score.value}
 
 
 def _head_of(job: Job) -> dict[str, Any]:
@@ -534,10 +722,6 @@ def _fate(score: Score) -> str:
     return "scored" if score.status == "ok" else f"{score.status}: {score.error_type or score.detail.get('reason', '')}"
 
 
-def _is_transient(error_type: str | None) -> bool:
-    return error_type is not None and (error_type in _TRANSIENT or error_type.startswith("http_5"))
-
-
 def _pause(attempts: int) -> float:
     longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** max(0, attempts - 1))
     return longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
@@ -551,10 +735,16 @@ def judging_from(
     put: Callable[[Verdict, int], bool],
     failed: Callable[[str, BaseException], None],
     clock: Clock,
+    shedding: Shedding,
 ) -> Judging:
-    """What a configuration asks for. ``put`` hands a score of so many bytes to the worker."""
+    """What a configuration asks for. ``put`` hands a score of so many bytes to the worker.
+
+    Raises:
+        ConfigError: a bound for a metric that is not judged.
+    """
     wanted = config.judge
     queue = wanted.queue
+    _refuse_bounds(config, {metric.name for metric in (*metrics, *conversation_metrics)})
     jobs = queue_from(queue, clock)
     if queue.backend != "memory":
         seal = seal_from(config)
@@ -564,16 +754,29 @@ def judging_from(
         conversation_metrics,
         lambda: Models(judge_from(config), embedder_from(config)),
         jobs,
-        Budget(wanted.budget.usd_per_hour, wanted.budget.calls_per_hour, clock),
+        Budget(bounds_of(wanted.budget), spend_book_from(queue), clock, wanted.budget.soft),
         telemetry,
         lambda verdict: put(verdict, SCORE_BYTES),
         failed,
         attempts=wanted.attempts,
         threads=wanted.max_concurrency,
         lease=queue.lease,
+        max_age=queue.max_age,
         seed=wanted.seed or "",
         redact=config.privacy.redact,
         audit=wanted.cache.audit,
         clock=clock,
         works=queue.work,
+        shedding=shedding,
+        estimates=Estimates(WINDOWS["hour"], clock),
     )
+
+
+def _refuse_bounds(config: Config, judged: Collection[str]) -> None:
+    for name in config.judge.budget.metrics:
+        if name not in judged:
+            close = nearest(name, list(judged), 1)
+            hint = f"did you mean {close[0]}?" if close else "none is configured"
+            raise ConfigError(
+                f"{config.where(('judge', 'budget', 'metrics', name))}: not a judged metric of this configuration; {hint}"
+            )

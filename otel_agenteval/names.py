@@ -51,6 +51,10 @@ THRESHOLD = "agenteval.threshold"
 POLICY = "agenteval.policy"
 SAMPLE_PROBABILITY = "agenteval.sample.probability"
 """Of a judged score: P(judged | the turn was seen)."""
+UPSTREAM_PROBABILITY = "agenteval.sample.upstream_probability"
+"""Of a judged score: P(the trace was kept by head samplers), where its trace state tells."""
+DECIDED_BY = "agenteval.sample.decided_by"
+"""Of a judged score: ``rate``, ``rule``, ``quota``, or the metric that was asked before and decided."""
 JUDGE_MODEL = "agenteval.judge.model"
 JUDGE_COST = "agenteval.judge.cost_usd"
 """What asking for this score cost, where that is known."""
@@ -64,6 +68,7 @@ MEASURE_COST = "agenteval.measure.cost.usd"
 MEASURE_ITEMS = "agenteval.measure.items"
 MEASURE_SEVERITY = "agenteval.measure.severity"
 RESULTS = "agenteval.results"
+DROPPED = "agenteval.dropped"
 TURNS = "agenteval.turns"
 TURN_DURATION = "agenteval.turn.duration"
 TURN_COST = "agenteval.turn.cost.usd"
@@ -84,6 +89,12 @@ JUDGE_CACHE = "agenteval.judge.cache"
 JUDGE_SPENT = "agenteval.judge.cost.usd"
 BUDGET_REMAINING = "agenteval.budget.remaining.usd"
 BUDGET_CALLS = "agenteval.budget.remaining.calls"
+BUDGET_TOKENS = "agenteval.budget.remaining.tokens"
+ESTIMATE_MEAN = "agenteval.estimate.mean"
+ESTIMATE_LOW = "agenteval.estimate.ci_low"
+ESTIMATE_HIGH = "agenteval.estimate.ci_high"
+ESTIMATE_N = "agenteval.estimate.n_eff"
+LOAD_LEVEL = "agenteval.load_level"
 SERVE_REQUESTS = "agenteval.serve.requests"
 SERVE_BYTES = "agenteval.serve.received"
 
@@ -124,6 +135,9 @@ _LEVELS = tuple(float(level) for level in range(11))
 
 _OF_A_SCORE = ("metric", "kind", "agent", "model", "service_name")
 _OF_A_TURN = ("agent", "model", "service_name")
+_OF_A_BOUND = ("metric", "window")
+"""The metric that a bound is for, empty for all; ``minute``, ``hour`` or ``day``."""
+_OF_AN_ESTIMATE = ("metric", "agent", "window")
 
 INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SCORE, "histogram", "1", _OF_A_SCORE, "Scores from 0 to 1.", _FRACTIONS),
@@ -132,8 +146,13 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(MEASURE_COST, "histogram", "{USD}", _OF_A_SCORE, "Scores that are costs in US dollars.", _USD),
     Instrument(MEASURE_ITEMS, "histogram", "{item}", _OF_A_SCORE, "Scores that are numbers of things.", _ITEMS),
     Instrument(MEASURE_SEVERITY, "histogram", "{level}", _OF_A_SCORE, "Scores that are levels of severity or risk.", _LEVELS),
+    Instrument(ESTIMATE_MEAN, "gauge", "", _OF_AN_ESTIMATE, "Mean of a judged metric over all turns of the window, from those that were judged."),
+    Instrument(ESTIMATE_LOW, "gauge", "", _OF_AN_ESTIMATE, "Lower end of its 95 % interval."),
+    Instrument(ESTIMATE_HIGH, "gauge", "", _OF_AN_ESTIMATE, "Upper end of its 95 % interval."),
+    Instrument(ESTIMATE_N, "gauge", "{turn}", _OF_AN_ESTIMATE, "How many turns, drawn alike, would tell as much."),
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "What came of each metric on each turn."),
-    Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Turns that were evaluated."),
+    Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Results of the outcome dropped, by what was in the way."),
+    Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Turns that were closed."),
     Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Time from the start to the end of a turn's root.", _AGENT_SECONDS),
     Instrument(TURN_COST, "counter", "{USD}", _OF_A_TURN, "Cost of the turns' model calls in US dollars."),
     Instrument(
@@ -163,8 +182,13 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Questions to a judge that keeps replies: hit (not asked), miss, or audit (asked whatever is known).", about_us=True,
     ),
     Instrument(JUDGE_SPENT, "counter", "{USD}", (), "Cost of judge and embedder in US dollars, where it is known.", about_us=True),
-    Instrument(BUDGET_REMAINING, "gauge", "{USD}", (), "What is left of judge.budget.usd_per_hour.", about_us=True),
-    Instrument(BUDGET_CALLS, "gauge", "{request}", (), "What is left of judge.budget.calls_per_hour.", about_us=True),
+    Instrument(BUDGET_REMAINING, "gauge", "{USD}", _OF_A_BOUND, "US dollars that are left of judge.budget.", about_us=True),
+    Instrument(BUDGET_CALLS, "gauge", "{request}", _OF_A_BOUND, "Questions that are left of judge.budget.", about_us=True),
+    Instrument(BUDGET_TOKENS, "gauge", "{token}", _OF_A_BOUND, "Tokens that are left of judge.budget.", about_us=True),
+    Instrument(
+        LOAD_LEVEL, "gauge", "{level}", (),
+        "What is left out while the worker cannot follow: 0 nothing, 1 llm, 2 embed too, 3 heavy code metrics too.", about_us=True,
+    ),
     Instrument(
         SERVE_REQUESTS, "counter", "{request}", ("transport", "signal", "outcome"),
         "Requests to the sidecar: ok, partial (some records rejected), or why it was refused.", about_us=True,

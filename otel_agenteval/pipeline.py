@@ -20,14 +20,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from .dialects.reader import role_in
-from .emit.accounting import account
+from .emit.accounting import account, account_lost
 from .emit.base import Outlet, OwnDelivery, Root, ScoredTurn, Verdict
 from .emit.span_events import SpanEventOutlet
 from .model import Turn
-from .names import METRIC_DURATION, SCOPE
-from .references import ReferenceSources, applies, tell_sources
+from .names import AGENT_NAME, METRIC_DURATION, SCOPE
+from .references import ReferenceSources, excluded_by, tell_sources
 from .registry import BoundMetric
-from .score import Score
+from .score import GATED, SHED, Score
+from .shedding import Shedding
 from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
 from .spans.sdk import from_sdk, start_of
 from .spans.wire import LazyAttributes, WireSpan
@@ -75,11 +76,13 @@ class _Work:
 class PendingTurn:
     """What the end of a root closed, not evaluated yet: by the worker, or by who reads the root's events before it."""
 
-    __slots__ = ("_closed", "_done", "_evaluating_in", "_events", "_lock", "_pipeline", "_scored", "_span", "size")
+    __slots__ = ("_closed", "_done", "_evaluating_in", "_events", "_lock", "_lost", "_pipeline", "_scored", "_span", "size")
 
     def __init__(self, pipeline: Pipeline, closed: Closed, span: Any) -> None:
         self._pipeline = pipeline
         self._closed: Closed | None = closed
+        self._lost: Closed | None = closed
+        """What is counted when no scores come of it."""
         self._span = span
         self._events: Sequence[Any] = ()
         self._scored: list[ScoredTurn] = []
@@ -95,10 +98,18 @@ class PendingTurn:
         return self._events if self._done else None
 
     def take(self) -> list[ScoredTurn]:
-        """The scored turns, for the worker: once."""
+        """The scored turns, for the worker: once. None if another thread does not come to an end with them."""
         self._evaluate()
+        if not self._done:
+            self.lose("stuck")
         scored, self._scored = self._scored, []
         return scored
+
+    def lose(self, reason: str) -> None:
+        """Nobody will take them: count that, unless it was."""
+        closed, self._lost = self._lost, None
+        if closed is not None:
+            self._pipeline.lose(closed, reason)
 
     def _evaluate(self) -> None:
         # A forked child can inherit a lock that nobody will release: it goes on without these scores.
@@ -109,8 +120,12 @@ class PendingTurn:
                 self._evaluating_in = threading.get_ident()
                 closed, self._closed = self._closed, None
                 self._scored, self._events = self._pipeline.score_deferred(closed, self._span)
+                if self._lost is None:  # counted meanwhile
+                    self._scored = []
+                self._lost = None
         except Exception as error:
             self._pipeline.count_emit_error("span_events", type(error).__name__)
+            self.lose("fault")
         finally:
             self._span = self._evaluating_in = None
             self._done = True
@@ -139,6 +154,8 @@ class Pipeline:
         patience: seconds that a part of a turn waits for the trace in which it goes on.
         now: monotonic seconds.
         judging: takes the turns whose scores are made, for the metrics that ask somebody.
+        shedding: what is left out while the worker cannot follow.
+        fill: how full the worker's queue is, 0 to 1.
     """
 
     def __init__(
@@ -153,6 +170,8 @@ class Pipeline:
         patience: float = 0.0,
         now: Callable[[], float] = time.monotonic,
         judging: Judging | None = None,
+        shedding: Shedding | None = None,
+        fill: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._choose(metrics)
         self.outlets = list(outlets)
@@ -166,10 +185,14 @@ class Pipeline:
         self._conversations = conversations
         self._now = now
         self._judging = judging
+        self._fill = fill
+        self.shedding = shedding or Shedding(now)
         self._holding = threading.Lock()
         self._stitcher = Stitcher(patience, _HELD_BYTES)
         self._past = PastTurns(_PAST_BYTES, _PAST_SECONDS, now)
-        self._recent: OrderedDict[str, Sequence[Score]] = OrderedDict()
+        self._remembering = threading.Lock()
+        self._recent: OrderedDict[str, Sequence[Score] | str] = OrderedDict()
+        """The scores of recent turns; of one that was lost, why."""
         self.kept: deque[ScoredTurn] | None = None
         """For callers that want the turns themselves (the demo, tests): what was scored lately."""
 
@@ -269,6 +292,7 @@ class Pipeline:
     def after_fork_in_child(self) -> None:
         """The parent owns what waits and what may be revised; the child gets locks of its own."""
         self._holding = threading.Lock()
+        self._remembering = threading.Lock()
         self._stitcher.forget()
         self._past.forget()
         if self._judging is not None:
@@ -282,26 +306,18 @@ class Pipeline:
         """Evaluate what was closed elsewhere, finish what the budget cut, and render everything."""
         done: list[ScoredTurn] = []
         verdicts: list[Verdict] = []
+        self.shedding.look(self._fill())
         for item in batch:
-            if item.__class__ is PendingTurn:
-                done.extend(item.take())
-            elif item.__class__ is _Work:
-                if item.pending:
-                    more, _, seconds = self._evaluate(item.scored.turn, item.pending, None)
-                    item.scored.scores = [*item.scored.scores, *more]
-                    item.scored.seconds += seconds
-                done.append(item.scored)
-            elif item.__class__ is Verdict:
-                verdicts.append(item)
-            elif item.__class__ is Ended:
-                self.end_conversations([item])
-            else:
-                for group in [item] if item.__class__ is Group else self.groups(item):
-                    scored, _ = self._score(group, None)
-                    self.span_events.root_already_ended(scored.scores)
-                    done.append(scored)
+            try:
+                if item.__class__ is not Verdict:
+                    done.extend(self._scored(item))
+                elif item.begin():
+                    verdicts.append(item)
+            except Exception as error:  # one turn is lost, the others are not
+                self.count_emit_error("pipeline", type(error).__name__)
+                self.lose(item, "fault")
         for scored in done if self.heavy else ():
-            more, _, seconds = self._evaluate(scored.turn, self.heavy, None, scored.sources)
+            more, _, seconds = self._evaluate(scored.turn, self.heavy, None, scored.sources, self.shedding.leaves_out("heavy"))
             scored.scores = [*scored.scores, *more]
             scored.seconds += seconds
         self.emit([*done, *self._judge(done), *(verdict.scored for verdict in verdicts)])
@@ -310,6 +326,64 @@ class Pipeline:
         if self._conversations is not None:
             for scored in done:
                 self.end_conversations(self._conversations.store.add(scored.turn, scored.size, scored.root))
+
+    def _scored(self, item: Any) -> list[ScoredTurn]:
+        """What comes of one item of the worker's queue."""
+        if item.__class__ is PendingTurn:
+            taken: list[ScoredTurn] = item.take()
+            return taken
+        if item.__class__ is _Work:
+            if item.pending:
+                more, _, seconds = self._evaluate(item.scored.turn, item.pending, None)
+                item.scored.scores = [*item.scored.scores, *more]
+                item.scored.seconds += seconds
+            return [item.scored]
+        if item.__class__ is Ended:
+            self.end_conversations([item])
+            return []
+        found = []
+        for group in [item] if item.__class__ is Group else self.groups(item):
+            scored, _ = self._score(group, None)
+            self.span_events.root_already_ended(scored.scores)
+            found.append(scored)
+        return found
+
+    def lose(self, item: Any, reason: str) -> None:
+        """Account for what will not be evaluated: every metric of its turns is dropped. Safe from any thread, never raises."""
+        try:
+            if item.__class__ is PendingTurn:
+                item.lose(reason)
+            elif item.__class__ is Ended:
+                metrics = self._conversations.metrics if self._conversations is not None else ()
+                judged = self._judging.names(conversation=True) if self._judging is not None else ()
+                names = [*(metric.name for metric in metrics), *judged]
+                account_lost(self._telemetry, names if item.supersedes is None else (), item.turn.agent or "", reason)
+                self._remember(item.turn.turn_id or "", reason)
+            elif item.__class__ is _Work:
+                turn = item.scored.turn
+                if item.scored.new:
+                    self._account_lost(turn.agent, turn.service, turn.close_reason, reason)
+                self._remember(turn.turn_id, reason)
+            elif item.__class__ is Group or not item.late:
+                for root in [item.root] if item.__class__ is Group or item.sole else self._roots(item):
+                    record = _record_of(root)
+                    agent = record.attributes.get(AGENT_NAME)
+                    self._account_lost(agent, record.resource_attributes.get("service.name"), item.reason, reason)
+                    self._remember(f"{record.trace_id:032x}-{record.span_id:016x}", reason)
+        except Exception as error:
+            self.count_emit_error("pipeline", type(error).__name__)
+
+    def _account_lost(self, agent: Any, service: Any, close_reason: Any, reason: str) -> None:
+        judged = self._judging.names(conversation=False) if self._judging is not None else ()
+        names = [metric.name for metric in (*self.metrics, *self.heavy)]
+        account_lost(self._telemetry, [*names, *judged], str(agent or ""), reason, (str(service or ""), str(close_reason or "")))
+
+    def _roots(self, closed: Closed) -> list[SpanRecord]:
+        """The roots of the turns in what was closed."""
+        records = [_record_of(span) for span in closed.spans]
+        own = frozenset((closed.root.context.span_id,)) if closed.cut_off else frozenset()
+        groups = split([record for record in records if record.scope != SCOPE], own)
+        return [group.root for group in groups if not closed.leftover or role_in(group.root) is not None]
 
     def end_conversations(self, ended: Iterable[Ended]) -> None:
         """Evaluate conversations that are over, and send the scores out."""
@@ -334,7 +408,9 @@ class Pipeline:
             account(self._telemetry, scored)
             self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if scored.judged is None else scored.judged.kind)
             if scored.judged is None:
-                self._remember(scored)
+                self._remember(scored.turn.turn_id, scored.scores)
+            elif self._judging is not None:
+                self._judging.note(scored)
         for outlet in self.outlets:
             try:
                 outlet.emit(done)
@@ -388,6 +464,9 @@ class Pipeline:
         """For each metric what became of it on a recent turn; None when the turn is not remembered."""
         found = self._recent.get(turn_id)
         judged = self._judging.fates(turn_id) if self._judging is not None else {}
+        if isinstance(found, str):
+            asked = self._judging.names(conversation=False) if self._judging is not None else ()
+            return dict.fromkeys([*(metric.name for metric in (*self.metrics, *self.heavy)), *asked], f"dropped: {found}")
         return {**{score.metric: _outcome(score) for score in found or ()}, **judged} if found is not None or judged else None
 
     # --- the steps
@@ -459,10 +538,17 @@ class Pipeline:
         root = Root(record.trace_id, record.span_id, record.sampled, trace_state, record.resource_attributes)
         revises = earlier.turn_id is not None
         scored = ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources)
+        if self._judging is not None and self._judging.wants_events:
+            scored.events = {event.name for member in group.members for event in member.events}
         return scored, pending
 
     def _evaluate(
-        self, turn: Turn, metrics: Sequence[BoundMetric], budget: float | None, sources: Mapping[str, str] | None = None
+        self,
+        turn: Turn,
+        metrics: Sequence[BoundMetric],
+        budget: float | None,
+        sources: Mapping[str, str] | None = None,
+        shed: bool = False,
     ) -> tuple[list[Score], Sequence[BoundMetric], float]:
         """The scores, the metrics that the budget left over, and the seconds it took."""
         scores: list[Score] = []
@@ -471,7 +557,9 @@ class Pipeline:
         start, start_cpu = clock(), time.thread_time()
         deadline = start + budget if budget is not None else float("inf")
         for index, metric in enumerate(metrics):
-            if metric.when is not None and not applies(metric.when, turn):
+            excluded = None if metric.when is None else excluded_by(metric.when, turn)
+            if excluded is not None or shed:
+                scores.append(metric.left_out(GATED, f"when.{excluded}") if excluded is not None else metric.left_out(SHED))
                 continue
             score = metric.evaluate(turn)
             if sources:
@@ -486,10 +574,11 @@ class Pipeline:
                 deadline = clock() + budget - spent  # the thread was waiting for its turn, not working
         return scores, (), clock() - start
 
-    def _remember(self, scored: ScoredTurn) -> None:
-        self._recent[scored.turn.turn_id] = scored.scores
-        if len(self._recent) > _RING:
-            self._recent.popitem(last=False)
+    def _remember(self, turn_id: str, became: Sequence[Score] | str) -> None:
+        with self._remembering:
+            self._recent[turn_id] = became
+            if len(self._recent) > _RING:
+                self._recent.popitem(last=False)
 
 
 def _record_of(span: Any) -> SpanRecord:
@@ -516,5 +605,12 @@ def _outcome(score: Score) -> str:
     if score.status == "error":
         return f"error: {score.error_type}"
     if score.status == "skipped":
-        return f"skipped: {score.detail.get('reason', '')}"
+        reason = score.detail.get("reason", "")
+        return (
+            f"gated: {score.detail.get('by', '')}"
+            if reason == GATED
+            else f"dropped: {SHED}"
+            if reason == SHED
+            else f"skipped: {reason}"
+        )
     return "scored"

@@ -170,19 +170,29 @@ def _words_in(code: CodeType) -> set[str]:
 
 def applies(when: Selector | None, turn: Turn) -> bool:
     """Whether a selector means this turn. All of its conditions must hold; each takes one value or a list, with ``*``."""
-    if when is None:
-        return True
-    for wanted, known in ((when.agent, turn.agent), (when.service, turn.service), (when.conversation, turn.conversation_id)):
-        if wanted and not _matches(known, wanted):
-            return False
+    return when is None or excluded_by(when, turn) is None
+
+
+def excluded_by(when: Selector, turn: Turn) -> str | None:
+    """The first condition of a selector that does not hold on a turn, by its name; None where all do."""
+    known = (
+        ("agent", when.agent, turn.agent),
+        ("service", when.service, turn.service),
+        ("conversation", when.conversation, turn.conversation_id),
+    )
+    for name, wanted, value in known:
+        if wanted and not _matches(value, wanted):
+            return name
     if when.model and not any(_matches(call.model, when.model) for call in turn.llm_calls):
-        return False
+        return "model"
     if when.step and not all(_HAS_STEP[step](turn) for step in when.step):
-        return False
+        return "step"
     if when.attribute:
         attributes = root_attributes(turn)
-        return all(_matches(attributes.get(key), wanted) for key, wanted in when.attribute.items())
-    return True
+        return next(
+            (f"attribute.{key}" for key, wanted in when.attribute.items() if not _matches(attributes.get(key), wanted)), None
+        )
+    return None
 
 
 _HAS_STEP = {

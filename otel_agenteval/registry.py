@@ -536,6 +536,10 @@ class BoundMetric:
             label = words[0] if passed else words[1]
         return Score.of(facts, value, passed, "ok", label, explanation, detail, also, None)
 
+    def left_out(self, reason: str, by: str | None = None) -> Score:
+        """The score of a turn on which it is not evaluated, whatever the turn holds: ``skipped`` with this reason."""
+        return self._skipped({"reason": reason} if by is None else {"reason": reason, "by": by})
+
     def _skipped(self, detail: dict[str, Any]) -> Score:
         return Score.of(self._facts, None, None, "skipped", None, None, detail, None, None)
 

@@ -1,29 +1,33 @@
-"""Which turns are judged: a share of them that any process would choose alike, and those that a condition names.
+"""Which turns are judged, and with which probability each of them was.
 
 A turn's place between 0 and 1 follows from its trace id alone, and is one for all metrics: what is judged at a low rate is a
-subset of what is judged at a higher one. The hash keeps it apart from head samplers, which use the trace id's own bits.
+subset of what is judged at a higher one. The hash keeps it apart from head samplers, which use the trace id's own bits. A turn is
+judged when its place lies below a chance that is known before anybody looks at the place, so that chance is its probability:
 
-    error or score.code_tool_success < 1 or duration_s > 30
-
-Conditions know facts of the turn, and values of the scores that were made when it closed. What is not known meets no comparison.
+    a condition holds (``always_if``)          1
+    ``min_per_hour: m``, the k-th turn         at least m / k, so the first m of an hour for sure
+    else                                       the rate, of the first selector that fits or the metric's own
+    ``cascade``, asked after another metric    the chance of that one where its score is bad enough, else the lower of the two
 """
 
 from __future__ import annotations
 
 import hashlib
-import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .config import SampleOptions
+from .conditions import Condition, Known
+from .config import SampleOptions, Selector
 from .errors import ConfigError, nearest
 from .model import Turn
-from .score import Score
+from .references import applies
 
 _SALT = b"agenteval.sampling.v1"
-_DEEPEST = 50
-SCORE_PREFIX = "score."
+_HOUR = 3600.0
+_STRATA = 10_000
+_THRESHOLD = re.compile(r"(?:^|;)th:([0-9a-f]{1,14})(?:;|$)")
 
 
 def position(trace_id: str, seed: str = "") -> float:
@@ -37,242 +41,130 @@ def position(trace_id: str, seed: str = "") -> float:
     return int.from_bytes(digest[:7], "big") / 2**56
 
 
-class Fact(NamedTuple):
-    """Something that a condition may name."""
-
-    text: bool
-    """Whether it is text; else it is a number, true being 1."""
-    read: Callable[[Turn], Any]
-    """Its value, None while it is not known."""
+def upstream_probability(trace_state: Mapping[str, str] | None) -> float | None:
+    """With which probability a head sampler kept the trace: from ``ot=th:…`` of its trace state; None where that says nothing."""
+    found = _THRESHOLD.search((trace_state.get("ot") if trace_state else None) or "")
+    return None if found is None else 1 - int(found[1].ljust(14, "0"), 16) / 2**56
 
 
-def _tool_errors(turn: Turn) -> int | None:
-    return None if turn.tool_calls is None else sum(1 for call in turn.tool_calls if call.error is not None)
+class Chance(NamedTuple):
+    """With which probability a turn is judged, and what says so."""
+
+    probability: float
+    by: str
+    """``rule``, ``quota``, ``rate``, or the metric that was asked before."""
 
 
-FACTS: Mapping[str, Fact] = {
-    "error": Fact(False, lambda turn: turn.error is not None),
-    "complete": Fact(False, lambda turn: turn.complete),
-    "truncated": Fact(False, lambda turn: turn.truncated),
-    "duration_s": Fact(False, lambda turn: turn.duration_s),
-    "cost_usd": Fact(False, lambda turn: turn.cost_usd),
-    "input_tokens": Fact(False, lambda turn: turn.usage.input_tokens if turn.usage else None),
-    "output_tokens": Fact(False, lambda turn: turn.usage.output_tokens if turn.usage else None),
-    "output_chars": Fact(False, lambda turn: None if turn.output is None else len(turn.output)),
-    "tool_calls": Fact(False, lambda turn: None if turn.tool_calls is None else len(turn.tool_calls)),
-    "tool_errors": Fact(False, _tool_errors),
-    "llm_calls": Fact(False, lambda turn: turn.llm_call_count),
-    "revision": Fact(False, lambda turn: turn.revision),
-    "agent": Fact(True, lambda turn: turn.agent),
-    "service": Fact(True, lambda turn: turn.service),
-    "model": Fact(True, lambda turn: turn.llm_calls[-1].model if turn.llm_calls else None),
-    "conversation_id": Fact(True, lambda turn: turn.conversation_id),
-    "stop_kind": Fact(True, lambda turn: turn.stop_kind),
-    "close_reason": Fact(True, lambda turn: turn.close_reason),
-}
-"""Facts of a turn that conditions may name."""
+class Cascade(NamedTuple):
+    """Another metric is asked first."""
 
-Lookup = Callable[[str], Any]
-_Test = Callable[[Lookup], Any]
+    after: str
+    """Its name."""
+    judge_if: Condition
+    """Of its score: the turn is judged then; else the rate decides."""
+
+    def chance(self, own: Chance, first: Chance, turn: Turn, known: Known) -> Chance:
+        """The chance after the first metric was asked: with one place for all, both have to let it through."""
+        allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
+        return Chance(min(first.probability, allowed), self.after)
 
 
 class Rule:
-    """Which turns one metric is judged on.
+    """Which turns one metric is judged on. Counts turns for its quota: one thread uses it.
 
     Args:
         rate: share of all turns, 0 to 1.
         always_if: condition of turns that are judged in any case.
+        rates: rates of turns that selectors mean; the first that fits wins.
+        min_per_hour: turns of each stratum that are judged in an hour at least, as far as there are so many.
+        strata: what a stratum is: turns that are the same in these.
+        cascade: asks another metric first.
     """
 
-    __slots__ = ("_always", "rate")
+    __slots__ = ("_hours", "always_if", "cascade", "min_per_hour", "rate", "rates", "strata")
 
-    def __init__(self, rate: float = 1.0, always_if: Condition | None = None) -> None:
+    def __init__(
+        self,
+        rate: float = 1.0,
+        always_if: Condition | None = None,
+        rates: Sequence[tuple[Selector | None, float]] = (),
+        min_per_hour: int = 0,
+        strata: Sequence[str] = ("agent",),
+        cascade: Cascade | None = None,
+    ) -> None:
         self.rate = rate
-        self._always = always_if
+        self.always_if = always_if
+        self.rates = tuple(rates)
+        self.min_per_hour = min_per_hour
+        self.strata = tuple(strata)
+        self.cascade = cascade
+        self._hours: OrderedDict[tuple[Any, ...], tuple[int, int]] = OrderedDict()
+        """By stratum: the hour, and how many turns were seen in it."""
 
-    def probability(self, turn: Turn, scores: Sequence[Score]) -> float:
-        """P(judged | the turn was seen): 1 where the condition holds, else the rate."""
-        return 1.0 if self._always is not None and self._always.holds(turn, scores) else self.rate
+    def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
+        """P(judged | the turn was seen), and why. Counts the turn.
 
+        Args:
+            turn: the turn, or conversation.
+            known: what else its condition may name.
+            at: when it closed, in seconds since the Unix epoch: hours begin with those of UTC. Without, there is no quota.
+        """
+        quota = 0.0 if at is None else self._quota(turn, at)
+        if self.always_if is not None and self.always_if.holds(turn, known):
+            return Chance(1.0, "rule")
+        rate = next((rate for when, rate in self.rates if applies(when, turn)), self.rate)
+        return Chance(quota, "quota") if quota > rate else Chance(rate, "rate")
+
+    def _quota(self, turn: Turn, at: float) -> float:
+        """The chance that the quota leaves for the k-th turn of an hour, m / k: it is never 0, whatever the rate is.
+
+        In an hour of n turns that makes about m * (1 + log(n / m)) of them.
+        """
+        if not self.min_per_hour:
+            return 0.0
+        stratum = tuple(_STRATUM[name](turn) for name in self.strata)
+        hour, seen = self._hours.pop(stratum, (0, 0))
+        seen = seen + 1 if hour == at // _HOUR else 1
+        self._hours[stratum] = (int(at // _HOUR), seen)
+        if len(self._hours) > _STRATA:
+            self._hours.popitem(last=False)
+        return min(1.0, self.min_per_hour / seen)
+
+
+_STRATUM: Mapping[str, Any] = {
+    "agent": lambda turn: turn.agent,
+    "service": lambda turn: turn.service,
+    "model": lambda turn: turn.llm_calls[-1].model if turn.llm_calls else None,
+    "conversation": lambda turn: turn.conversation_id,
+}
 
 EVERY_TURN = Rule()
 """What holds where nothing is configured."""
 
 
-def rule_of(options: SampleOptions, metrics: Collection[str], where: str) -> Rule:
+def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> Rule:
     """The rule that a metric's ``sample`` says.
 
     Args:
         options: as configured.
         metrics: names of the metrics whose scores its condition may name.
         where: what errors begin with.
+        judged: names of the metrics that may be asked before it.
 
     Raises:
-        ConfigError: the condition cannot be read: its position, and what is known.
+        ConfigError: a condition cannot be read, or there is no such metric to ask first: its position, and what is known.
     """
-    return Rule(options.rate, None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if"))
-
-
-class Condition:
-    """A condition on a turn: ``and``, ``or``, ``not``, brackets, comparisons of names, numbers and texts.
-
-    Args:
-        text: what is written.
-        metrics: names of the metrics that ``score.NAME`` may stand for.
-        where: what errors begin with.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-
-    def __init__(self, text: str, metrics: Collection[str], where: str) -> None:
-        self._test = _Reader(text, metrics, where).read()
-
-    def holds(self, turn: Turn, scores: Sequence[Score]) -> bool:
-        """Whether it holds on a turn with these scores."""
-
-        def lookup(name: str) -> Any:
-            if name.startswith(SCORE_PREFIX):
-                metric = name.removeprefix(SCORE_PREFIX)
-                return next((score.value for score in scores if score.metric == metric), None)
-            return FACTS[name].read(turn)
-
-        return bool(self._test(lookup))
-
-
-# --- reading a condition -------------------------------------------------------------------------------------------
-
-_TOKEN = re.compile(
-    r"\s*(?:(?P<name>[A-Za-z_][\w.]*)|(?P<number>-?[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|(?P<sign><=|>=|==|!=|<|>|\(|\)))"
-)
-_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
-_CONSTANTS = {"true": 1, "false": 0}
-_WORDS = ("and", "or", "not")
-
-
-class _Token(NamedTuple):
-    kind: str
-    """``name``, ``number``, ``text``, ``sign`` or ``end``."""
-    text: str
-    at: int
-    """Position of its first character, from 1."""
-
-
-class _Operand(NamedTuple):
-    text: bool
-    value: _Test
-    token: _Token
-
-
-class _Reader:
-    """Recursive descent: or, and, not, comparison, operand."""
-
-    def __init__(self, text: str, metrics: Collection[str], where: str) -> None:
-        self._where = where
-        self._metrics = metrics
-        self._tokens = self._tokens_of(text)
-        self._next = 0
-        self._depth = 0
-
-    def read(self) -> _Test:
-        test = self._or()
-        if self._token.kind != "end":
-            raise self._fault("and, or, or the end is expected")
-        return test
-
-    def _tokens_of(self, text: str) -> list[_Token]:
-        found, end = [], 0
-        text = text.rstrip()
-        while end < len(text):
-            match = _TOKEN.match(text, end)
-            if match is None or match.lastgroup is None:
-                start = end + len(text[end:]) - len(text[end:].lstrip())
-                raise ConfigError(
-                    f"{self._where}: position {start + 1}: {text[start]!r} is not allowed; a name, number, text or sign is"
-                )
-            found.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup) + 1))
-            end = match.end()
-        return [*found, _Token("end", "the end", len(text) + 1)]
-
-    @property
-    def _token(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _fault(self, allowed: str, token: _Token | None = None) -> ConfigError:
-        token = token or self._token
-        return ConfigError(f"{self._where}: position {token.at}: {token.text!r}: {allowed}")
-
-    def _takes(self, text: str) -> bool:
-        if self._token.text != text or self._token.kind not in ("name", "sign"):
-            return False
-        self._next += 1
-        return True
-
-    def _or(self) -> _Test:
-        tests = [self._and()]
-        while self._takes("or"):
-            tests.append(self._and())
-        return tests[0] if len(tests) == 1 else lambda lookup: any(test(lookup) for test in tests)
-
-    def _and(self) -> _Test:
-        tests = [self._not()]
-        while self._takes("and"):
-            tests.append(self._not())
-        return tests[0] if len(tests) == 1 else lambda lookup: all(test(lookup) for test in tests)
-
-    def _not(self) -> _Test:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise self._fault(f"nested deeper than {_DEEPEST}")
-        try:
-            if self._takes("not"):
-                inner = self._not()
-                return lambda lookup: not inner(lookup)
-            if self._takes("("):
-                inner = self._or()
-                if not self._takes(")"):
-                    raise self._fault("and, or, or ) is expected")
-                return inner
-            return self._comparison()
-        finally:
-            self._depth -= 1
-
-    def _comparison(self) -> _Test:
-        left = self._operand()
-        compare = _COMPARISONS.get(self._token.text) if self._token.kind == "sign" else None
-        if compare is None:
-            return left.value
-        self._next += 1
-        right = self._operand()
-        if left.text != right.text:
-            raise self._fault(
-                f"a {'text' if left.text else 'number'} is expected, to compare with {left.token.text}", right.token
+    always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
+    cascade, wanted = None, options.cascade
+    if wanted is not None:
+        if wanted.after not in judged:
+            close = nearest(wanted.after, list(judged), 1) if judged else []
+            hint = (
+                f"did you mean {close[0]}? (judged metrics: {', '.join(judged)})"
+                if close
+                else "no other judged metric is configured"
             )
-
-        def test(lookup: Lookup) -> bool:
-            a, b = left.value(lookup), right.value(lookup)
-            return a is not None and b is not None and compare(a, b)
-
-        return test
-
-    def _operand(self) -> _Operand:
-        token = self._token
-        if token.kind in ("sign", "end") or token.text in _WORDS:
-            raise self._fault("a name, a number or a text is expected")
-        self._next += 1
-        if token.kind == "name" and token.text not in _CONSTANTS:
-            return self._named(token)
-        value: Any = token.text[1:-1] if token.kind == "text" else _CONSTANTS.get(token.text)
-        if token.kind == "number":
-            value = float(token.text)
-        return _Operand(token.kind == "text", lambda lookup: value, token)
-
-    def _named(self, token: _Token) -> _Operand:
-        name = token.text
-        known = [*FACTS, *(f"{SCORE_PREFIX}{metric}" for metric in self._metrics)]
-        if name not in known:
-            facts = f"{', '.join(FACTS)}, and score.NAME of a code_ metric that is evaluated"
-            raise self._fault(f"unknown name; did you mean {nearest(name, known, 1)[0]}? (known: {facts})", token)
-        return _Operand(name in FACTS and FACTS[name].text, lambda lookup: lookup(name), token)
+            raise ConfigError(f"{where}.cascade.after: {wanted.after!r} is not a judged metric of this configuration; {hint}")
+        cascade = Cascade(wanted.after, Condition(wanted.judge_if, [wanted.after], f"{where}.cascade.judge_if"))
+    rates = [(one.when, one.rate) for one in options.rates]
+    return Rule(options.rate, always_if, rates, options.min_per_hour or 0, options.strata, cascade)

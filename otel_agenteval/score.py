@@ -15,6 +15,9 @@ Direction = Literal["up", "down", "neutral"]
 ScoreType = Literal["numeric", "boolean"]
 Policy = Literal["gate", "trend"]
 
+GATED, SHED = "gated", "shed"
+"""``detail["reason"]`` of a skipped score that was not evaluated: a selector excluded the turn, or there was no time."""
+
 _CHOICES: dict[str, tuple[str, ...]] = {
     "status": ("ok", "skipped", "error"),
     "direction": ("up", "down", "neutral"),

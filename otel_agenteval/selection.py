@@ -71,7 +71,23 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric], eva
         where = config.where((*path, "sample"))
         if bound.metric.kind == "code":
             raise ConfigError(f"{where}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics are sampled")
-        bound.sample = rule_of(entry.sample, inline, where)
+        others = [other.name for other in evaluated if other.metric.kind != "code" and other.name != bound.name]
+        bound.sample = rule_of(entry.sample, inline, where, others)
+    _refuse_circles(config, entries, configured)
+
+
+def _refuse_circles(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
+    """Metrics that wait for each other would never be asked."""
+    first = {bound.name: bound.sample.cascade.after for bound in configured if bound.sample is not None and bound.sample.cascade}
+    for (path, _), bound in zip(entries, configured, strict=True):
+        chain = [bound.name]
+        while chain[-1] in first:
+            chain.append(first[chain[-1]])
+            if chain[-1] == bound.name:
+                where = config.where((*path, "sample", "cascade", "after"))
+                raise ConfigError(f"{where}: {' after '.join(chain)} is not allowed; a metric that does not wait for this one is")
+            if chain[-1] in chain[:-1]:
+                break
 
 
 def _configured(config: Config, entries: Entries) -> list[BoundMetric]:

@@ -7,6 +7,7 @@ then whoever flushes does the work.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -134,6 +135,14 @@ class Worker:
             thread.join(max(0.0, deadline - time.monotonic()))
         return ok and not self._queue
 
+    def abandon(self) -> list[Any]:
+        """After :meth:`stop`: what nobody handled in time, and nobody will."""
+        left = []
+        while self._queue:
+            with contextlib.suppress(IndexError):  # the thread is not stuck after all, and took it
+                left.append(self._queue.popleft()[0])
+        return left
+
     def after_fork_in_child(self) -> None:
         """The parent owns what was queued; the child starts anew, with locks of its own."""
         self._reset()
@@ -199,7 +208,10 @@ class Worker:
             batch: list[Any] = []
             size = 0
             while self._queue and len(batch) < (256 if hurry else _COURTEOUS_BATCH):
-                item, bytes_ = self._queue.popleft()
+                try:
+                    item, bytes_ = self._queue.popleft()
+                except IndexError:  # it was given up
+                    break
                 batch.append(item)
                 size += bytes_
             try:

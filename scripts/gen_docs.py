@@ -143,8 +143,7 @@ _KINDS = {
     config._count: "whole number from 1", config._switch: "`true` or `false`", config._port: "port",
     config._file: "path", config._names: "`default` or list of names",
     config.http_url: "http(s) address", config._text: "text", config._prices: "mapping of prices",
-    config._headers: "mapping of headers",
-    config._usd: "US dollars",
+    config._headers: "mapping of headers", config._usd: "US dollars", config._rate: "share from 0 to 1",
 }  # fmt: skip
 
 
@@ -159,6 +158,8 @@ def _allowed(path: tuple[str, ...]) -> str:
 
 
 _SHAPES = {
+    "judge.budget.metrics": "bounds by metric, see [judging](judging.md#budget-and-failures)",
+    "judge.queue.url": "address",
     "groups": "groups by their names, see [below](#groups)",
     "references.accept_from": "list, or mapping",
     "references.given": "list, see [references](references.md)",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval import yamlio
-from otel_agenteval.config import Config, JobQueueOptions, TlsOptions, effective_yaml, load_config, option_paths
+from otel_agenteval.config import Config, JobQueueOptions, SpendingOptions, TlsOptions, effective_yaml, load_config, option_paths
 from otel_agenteval.errors import ConfigError
 from otel_agenteval.registry import default_pack
 from otel_agenteval.selection import select_metrics
@@ -163,7 +163,15 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("judge.budget.usd_per_hour", 2, 2.0),
         ("judge.budget.usd_per_hour", "0.5", 0.5),
         ("judge.budget.usd_per_hour", None, None),
-        ("judge.budget.calls_per_hour", 100, 100),
+        *[(f"judge.budget.usd_per_{window}", 2.5, 2.5) for window in ("minute", "day")],
+        *[
+            (f"judge.budget.{unit}_per_{window}", 100, 100)
+            for unit in ("tokens", "calls")
+            for window in ("minute", "hour", "day")
+        ],
+        ("judge.budget.soft", 0.9, 0.9),
+        ("judge.budget.metrics", {"llm_relevance": {"usd_per_day": 1}}, {"llm_relevance": SpendingOptions(usd_per_day=1)}),
+        ("judge.queue.max_age", "6h", 21_600.0),
         ("judge.queue.max_bytes", "1MiB", 2**20),
         ("judge.queue.lease", "1m", 60.0),
         ("judge.queue.backend", "memory", "memory"),
@@ -317,7 +325,16 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("judge.provider", "openia", "openai, responses, anthropic, gemini or bedrock"),
         ("judge.attempts", 0, COUNT),
         ("judge.seed", "", "a text"),
-        ("judge.budget", 5, "a mapping of usd_per_hour, calls_per_hour"),
+        ("judge.budget", 5, "a mapping of usd_per_minute, usd_per_hour, usd_per_day, tokens_per_minute"),
+        *[(f"judge.budget.usd_per_{window}", "much", "an amount of US dollars") for window in ("minute", "day")],
+        *[
+            (f"judge.budget.{unit}_per_{window}", 0, COUNT)
+            for unit in ("tokens", "calls")
+            for window in ("minute", "hour", "day")
+        ],
+        ("judge.budget.soft", 2, "a share from 0 to 1"),
+        ("judge.budget.metrics", 5, "a mapping by names"),
+        ("judge.queue.max_age", 0, "above 0"),
         ("judge.budget.usd_per_hour", -1, "an amount of US dollars"),
         ("judge.budget.calls_per_hour", 0, COUNT),
         ("judge.queue.max_bytes", "many", SIZE),

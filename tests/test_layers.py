@@ -16,14 +16,14 @@ PACKAGE = Path(__file__).parent.parent / "otel_agenteval"
 LAYERS: dict[str, int] = {
     name: layer
     for layer, names in enumerate((
-        "names errors clock jsonio keypath yamlio",
+        "names errors clock jsonio keypath yamlio shedding",
         "config telemetry",
         "model score",
         "registry",
-        "metrics sampling selection references privacy",
+        "metrics conditions history sampling selection references privacy estimates",
         "spans dialects turns",
         "judge queues budget encryption",
-        "emit judging",
+        "emit asking judging",
         "pipeline worker engine",
         "processor logs exporter expect instrument replay backfill table report judge_command cli demo auto sampler completion_hook pytest_plugin serve __init__ __main__",
     ))

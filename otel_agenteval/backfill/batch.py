@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import jsonio
+from ..conditions import Known
 from ..config import Config, load_config
 from ..errors import JudgeError
 from ..judge import Embedder, Judge, embedder_from, judge_from, recording
@@ -164,7 +165,7 @@ class Scorer:
                 continue
             probability, seen = 1.0, turn
             if judged:
-                probability = (metric.sample or EVERY_TURN).probability(turn, scores)
+                probability = (metric.sample or EVERY_TURN).chance(turn, Known(scores)).probability
                 if position(turn.conversation_id or "" if turn.trace_id is None else turn.trace_id, self._seed) >= probability:
                     continue
                 seen = redacted_turn(turn, self.config.privacy.redact)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from ..model import LlmCall, Turn
 from ..names import (
+    DROPPED,
     MEASURE_COST,
     MEASURE_DURATION,
     MEASURE_ITEMS,
@@ -20,7 +21,7 @@ from ..names import (
     TURN_TOKENS,
     TURNS,
 )
-from ..score import Score
+from ..score import GATED, SHED, Score
 from ..telemetry import Observation, Telemetry
 from .base import Root, ScoredTurn
 
@@ -40,6 +41,24 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
     telemetry.record(observations(scored), exemplar_of(scored.root))
 
 
+def account_lost(
+    telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str] | None = None
+) -> None:
+    """Count a turn that nothing is evaluated on any more.
+
+    Args:
+        telemetry: counts.
+        metrics: names of all metrics that it would have had.
+        agent: who answered, as far as that is known.
+        reason: what was in the way.
+        turn: service and close reason of a turn that is counted here; None of what is no turn, or was counted.
+    """
+    found: list[Observation] = [] if turn is None else [(TURNS, (agent, *turn, "false"), 1)]
+    for name in metrics:
+        found += [(RESULTS, (name, agent, "dropped"), 1), (DROPPED, (name, reason), 1)]
+    telemetry.record(found)
+
+
 def observations(scored: ScoredTurn) -> list[Observation]:
     """Everything that one scored turn adds to counters and histograms.
 
@@ -57,6 +76,8 @@ def observations(scored: ScoredTurn) -> list[Observation]:
     for score in scored.scores:
         result = outcome(score)
         found.append((RESULTS, (score.metric, agent, result), 1))
+        if result == "dropped":
+            found.append((DROPPED, (score.metric, SHED), 1))
         if result in _VALUED and score.value is not None and math.isfinite(score.value):
             histogram = HISTOGRAM_OF_UNIT.get(score.unit)
             if histogram is not None:
@@ -65,10 +86,15 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 
 
 _VALUED = ("pass", "fail", "ok")
+_NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
 
 
 def outcome(score: Score) -> str:
-    """``pass``, ``fail``, ``ok`` (a value without a verdict, or of a detector), ``vacuous``, ``error`` or ``skipped``."""
+    """``pass``, ``fail``, ``ok`` (a value without a verdict, or of a detector), ``vacuous``, ``error``, ``skipped``; ``gated``
+    where a selector excluded the turn, ``dropped`` where there was no time.
+    """
+    if score.status == "skipped":
+        return _NOT_EVALUATED.get(score.detail.get("reason", ""), "skipped")
     if score.status != "ok":
         return score.status
     if score.detail.get("vacuous"):

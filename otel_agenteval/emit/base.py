@@ -7,7 +7,7 @@ be written while the root is ending (see ``span_events.py``).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -43,6 +43,10 @@ class Judged:
     """Who was asked last."""
     cost_usd: float | None = None
     """Of all questions; None while any of them has no known price."""
+    decided_by: str = "rate"
+    """What made the probability: ``rate``, ``rule``, ``quota``, or the metric that was asked before."""
+    upstream: float | None = None
+    """P(the trace was kept by head samplers); None where nobody knows."""
 
 
 @dataclass(slots=True)
@@ -64,6 +68,8 @@ class ScoredTurn:
     """Time that its metrics took."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each of the turn's references came from."""
+    events: Collection[str] = ()
+    """Names of the events on its spans, where a condition asks for some."""
     judged: Judged | None = None
     """Of a score that a judge made after the turn was counted: how."""
 
@@ -73,6 +79,8 @@ class Verdict:
     """A judged score on its way to the worker."""
 
     scored: ScoredTurn
+    begin: Callable[[], bool]
+    """To be called before it is sent out; False when it must not be any more."""
     settle: Callable[[], None]
     """To be called once it was sent out."""
 

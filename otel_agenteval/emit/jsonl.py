@@ -81,7 +81,10 @@ def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
     }
     judged = scored.judged
     if judged is not None:
-        place |= {"sample_probability": judged.probability, "judge_model": judged.model, "judge_cost_usd": judged.cost_usd}
+        place |= {
+            "sample_probability": judged.probability, "sample_upstream_probability": judged.upstream, "sample_decided_by": judged.decided_by,
+            "judge_model": judged.model, "judge_cost_usd": judged.cost_usd,
+        }  # fmt: skip
     known = {key: value for key, value in place.items() if value is not None}
     for score in scored.scores:
         if score.status != "skipped":

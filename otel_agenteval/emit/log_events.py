@@ -53,6 +53,8 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
     if scored.judged is not None:
         shared |= {
             names.SAMPLE_PROBABILITY: scored.judged.probability,
+            names.UPSTREAM_PROBABILITY: scored.judged.upstream,
+            names.DECIDED_BY: scored.judged.decided_by,
             names.JUDGE_MODEL: scored.judged.model,
             names.JUDGE_COST: scored.judged.cost_usd,
         }

@@ -77,6 +77,11 @@ class Embedder:
     def __repr__(self) -> str:
         return f"Embedder({self._service.transport.base_url!r}, {self.model!r})"
 
+    @property
+    def priced(self) -> bool:
+        """Whether the price of the model is known: from ``prices``, or for public servers from the extra ``[cost]``."""
+        return self._service.priced(self.model)
+
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector per text, in their order; all that are new in one call, each text once.
 

@@ -101,6 +101,11 @@ class Judge:
     def __repr__(self) -> str:
         return f"Judge({self._service.transport.base_url!r}, {self.model!r}, provider={self.provider!r})"
 
+    @property
+    def priced(self) -> bool:
+        """Whether the price of the model is known: from ``prices``, or for public servers from the extra ``[cost]``."""
+        return self._service.priced(self.model)
+
     def with_model(self, model: str) -> Judge:
         """A judge of another model at the same server: connections, limits and accounts are shared.
 

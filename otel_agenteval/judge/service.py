@@ -31,6 +31,10 @@ class Service:
         """The deadline of a question that begins now, in seconds of the monotonic clock."""
         return self.transport.clock.monotonic() + self._deadline
 
+    def priced(self, model: str) -> bool:
+        """Whether the price of a model is known."""
+        return cost_of(model, self.transport.base_url, Usage(1_000, 1_000), self._prices)[0] is not None
+
     def call(
         self,
         stage: str,

@@ -1,12 +1,15 @@
-"""Where judge jobs wait."""
+"""Where judge jobs wait, and what judges spent is kept."""
 
 from ..clock import Clock
 from ..config import JobQueueOptions
-from .base import Job, JobQueue
-from .memory import MemoryQueue
-from .sqlite import SqliteQueue
+from .base import Counter, Demand, Job, JobQueue, SpendBook
+from .memory import MemoryQueue, MemorySpendBook
+from .sqlite import SqliteQueue, SqliteSpendBook
 
-__all__ = ["Job", "JobQueue", "MemoryQueue", "SqliteQueue", "queue_from"]
+__all__ = [
+    "Counter", "Demand", "Job", "JobQueue", "MemoryQueue", "MemorySpendBook", "SpendBook", "SqliteQueue", "SqliteSpendBook", "queue_from",
+    "spend_book_from",
+]  # fmt: skip
 
 
 def queue_from(wanted: JobQueueOptions, clock: Clock) -> JobQueue:
@@ -22,3 +25,8 @@ def queue_from(wanted: JobQueueOptions, clock: Clock) -> JobQueue:
     if wanted.path is not None:
         return SqliteQueue(wanted.path, wanted.max_bytes, clock)
     return MemoryQueue(wanted.max_bytes, clock)
+
+
+def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
+    """Where what judges spend is kept: beside the queue, if that is a file."""
+    return MemorySpendBook() if wanted.path is None else SqliteSpendBook(wanted.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 _OVERHEAD = 256
 
@@ -67,3 +67,60 @@ class JobQueue(Protocol):
 
     def after_fork_in_child(self) -> None:
         """What the parent holds is the parent's."""
+
+
+SLOTS = 60
+"""Parts of a window in which what was spent is counted; a part is forgotten once all of it is older than the window."""
+
+
+class Counter(NamedTuple):
+    """What is added up within any time of a length."""
+
+    account: str
+    """The metric that it is for; empty for all together."""
+    unit: str
+    """``usd``, ``tokens`` or ``calls``."""
+    window: float
+    """Seconds."""
+
+    def slot(self, at: float) -> int:
+        """The part of the window that a time falls into."""
+        return int(at // (self.window / SLOTS))
+
+    def leaves(self, slot: int) -> float:
+        """When a part no longer counts."""
+        return (slot + SLOTS + 1) * (self.window / SLOTS)
+
+
+class Demand(NamedTuple):
+    """What somebody wants to spend, and how much room there must be."""
+
+    counter: Counter
+    amount: float
+    limit: float
+    """With the amount no more may be spent than this; an amount that could never fit is let through once nothing is spent."""
+    below: float
+    """Less than this must be spent so far."""
+
+    def fits(self, used: float) -> bool:
+        """Whether there is room, when so much was spent."""
+        return used < self.below and (used <= 0 or used + self.amount <= self.limit)
+
+
+class SpendBook(Protocol):
+    """Keeps what judges spent. Safe to use from any thread, and by all who share it. Times are seconds since the Unix epoch."""
+
+    def take(self, demands: Sequence[Demand], at: float) -> float:
+        """Add all amounts at once if there is room for each, and 0; else nothing, and the seconds until there may be."""
+
+    def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
+        """Correct what was taken at a time; amounts below 0 give back."""
+
+    def used(self, counter: Counter, at: float) -> float:
+        """What was spent within the window that ends at a time."""
+
+    def close(self) -> None:
+        """Release what it holds. Safe to call twice."""
+
+    def after_fork_in_child(self) -> None:
+        """The child goes on with what the parent spent, with locks of its own."""

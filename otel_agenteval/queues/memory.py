@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..clock import SYSTEM_CLOCK, Clock
-from .base import Job
+from .base import SLOTS, Demand, Job
+from .base import Counter as Spending
 
 _REMEMBERED = 10_000
 _DEAD_LETTERS = 1_000
@@ -194,3 +195,57 @@ class MemoryQueue:
             short -= entry.job.size
             left_out.append(entry.job)
         return True
+
+
+class MemorySpendBook:
+    """A :class:`~otel_agenteval.queues.SpendBook` in memory: it starts anew with the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spent: dict[Spending, dict[int, float]] = {}
+        """By part of the window, oldest first."""
+
+    def take(self, demands: Sequence[Demand], at: float) -> float:
+        """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
+        with self._lock:
+            wait = 0.0
+            for demand in demands:
+                if not demand.fits(self._used(demand.counter, at)):
+                    oldest = next(iter(self._spent.get(demand.counter, ())), demand.counter.slot(at))
+                    wait = max(wait, demand.counter.leaves(oldest) - at)
+            if wait == 0.0:
+                for demand in demands:
+                    self._add(demand.counter, demand.amount, at)
+            return wait
+
+    def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
+        """Correct what was taken at a time."""
+        with self._lock:
+            for counter, amount in amounts:
+                self._add(counter, amount, at)
+
+    def used(self, counter: Spending, at: float) -> float:
+        """What was spent within the window that ends at a time."""
+        with self._lock:
+            return self._used(counter, at)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def after_fork_in_child(self) -> None:
+        """A lock of its own; what the parent spent still counts."""
+        self._lock = threading.Lock()
+
+    def _add(self, counter: Spending, amount: float, at: float) -> None:
+        slots = self._spent.setdefault(counter, {})
+        slot = counter.slot(at)
+        slots[slot] = slots.get(slot, 0.0) + amount
+
+    def _used(self, counter: Spending, at: float) -> float:
+        slots = self._spent.get(counter)
+        if not slots:
+            return 0.0
+        oldest = counter.slot(at) - SLOTS
+        for slot in [slot for slot in slots if slot < oldest]:
+            del slots[slot]
+        return sum(slots.values())

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..clock import SYSTEM_CLOCK, Clock
-from .base import Job
+from .base import SLOTS, Counter, Demand, Job
 
 _BUSY_SECONDS = 5.0
 _REMEMBERED_SECONDS = 86_400.0
+_REMEMBERED = 200_000
 _DEAD_LETTERS = 1_000
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -35,7 +36,57 @@ _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
 """Connections that a forked child inherited: it must neither use nor close them."""
 
 
-class SqliteQueue:
+class _File:
+    """A connection to an SQLite file, opened at first use."""
+
+    _schema = ""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+
+    def after_fork_in_child(self) -> None:
+        """The child opens the file for itself."""
+        if self._connection is not None:
+            _LEFT_TO_THE_PARENT.append(self._connection)
+        self._connection = None
+        self._lock = threading.Lock()
+
+    def _release(self) -> None:
+        with self._lock:
+            self._closed = True
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            db = self._open()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            if self._closed:
+                raise sqlite3.ProgrammingError("the file is closed")
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+            db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.executescript(f"BEGIN IMMEDIATE; {self._schema} COMMIT;")
+            self._connection = db
+        return self._connection
+
+
+class SqliteQueue(_File):
     """A :class:`~otel_agenteval.queues.JobQueue` in an SQLite file, opened at first use.
 
     Args:
@@ -46,13 +97,12 @@ class SqliteQueue:
     Every method raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used.
     """
 
+    _schema = _SCHEMA
+
     def __init__(self, path: str, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
+        super().__init__(path)
         self.max_bytes = max_bytes
-        self._path = path
         self._clock = clock
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._closed = False
 
     @property
     def depth(self) -> int:
@@ -70,6 +120,7 @@ class SqliteQueue:
         left_out: list[Job] = []
         with self._transaction() as db:
             db.execute("DELETE FROM done WHERE at < ?", (now - _REMEMBERED_SECONDS,))
+            db.execute("DELETE FROM done WHERE rowid <= (SELECT max(rowid) FROM done) - ?", (_REMEMBERED,))
             for job in jobs:
                 if db.execute(
                     "SELECT 1 FROM jobs WHERE id = :id UNION SELECT 1 FROM done WHERE id = :id", {"id": job.id}
@@ -122,19 +173,8 @@ class SqliteQueue:
 
     def close(self) -> list[Job]:
         """Close the file; nothing is lost."""
-        with self._lock:
-            self._closed = True
-            connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        self._release()
         return []
-
-    def after_fork_in_child(self) -> None:
-        """The child opens the file for itself."""
-        if self._connection is not None:
-            _LEFT_TO_THE_PARENT.append(self._connection)
-        self._connection = None
-        self._lock = threading.Lock()
 
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9
@@ -169,26 +209,64 @@ class SqliteQueue:
             left_out.append(Job(job_id, payload, priority, attempts))
         return True
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            db = self._open()
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
 
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            if self._closed:
-                raise sqlite3.ProgrammingError("the queue is closed")
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-            db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
-            self._connection = db
-        return self._connection
+class SqliteSpendBook(_File):
+    """A :class:`~otel_agenteval.queues.SpendBook` in an SQLite file: it outlives the process, and processes of one machine share it.
+
+    Args:
+        path: of the file, which may be a queue's; its folder must exist.
+
+    Every method raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used.
+    """
+
+    _schema = """
+    CREATE TABLE IF NOT EXISTS spent (
+        account TEXT NOT NULL, unit TEXT NOT NULL, length REAL NOT NULL, slot INTEGER NOT NULL, amount REAL NOT NULL,
+        PRIMARY KEY (account, unit, length, slot)
+    ) WITHOUT ROWID;
+    """
+
+    def take(self, demands: Sequence[Demand], at: float) -> float:
+        """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
+        with self._transaction() as db:
+            wait = 0.0
+            for demand in demands:
+                used, oldest = self._within(db, demand.counter, at)
+                if not demand.fits(used):
+                    wait = max(wait, demand.counter.leaves(oldest) - at)
+            if wait == 0.0:
+                self._write(db, [(demand.counter, demand.amount) for demand in demands], at)
+            return wait
+
+    def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
+        """Correct what was taken at a time."""
+        with self._transaction() as db:
+            self._write(db, amounts, at)
+
+    def used(self, counter: Counter, at: float) -> float:
+        """What was spent within the window that ends at a time."""
+        if self._closed:
+            return 0.0
+        with self._lock:
+            return self._within(self._open(), counter, at)[0]
+
+    def close(self) -> None:
+        """Close the file; what was spent stays in it."""
+        self._release()
+
+    def _within(self, db: sqlite3.Connection, counter: Counter, at: float) -> tuple[float, int]:
+        now = counter.slot(at)
+        used, oldest = db.execute(
+            "SELECT sum(amount), min(slot) FROM spent WHERE account = ? AND unit = ? AND length = ? AND slot >= ?",
+            (*counter, now - SLOTS),
+        ).fetchone()
+        return used or 0.0, now if oldest is None else oldest
+
+    def _write(self, db: sqlite3.Connection, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
+        for counter, amount in amounts:
+            slot = counter.slot(at)
+            db.execute(
+                "INSERT INTO spent VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET amount = amount + excluded.amount",
+                (*counter, slot, amount),
+            )
+            db.execute("DELETE FROM spent WHERE account = ? AND unit = ? AND length = ? AND slot < ?", (*counter, slot - SLOTS))

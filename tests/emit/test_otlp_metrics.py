@@ -57,13 +57,14 @@ def busy() -> list[ScoredTurn]:
     units = ("1", "s", "{token}", "USD", "{item}", "{level}")
     scores = [Score(f"code_{i}", 0.1 * i, i % 2 == 0, unit=unit) for i, unit in enumerate(units)]
     others = [Score("code_b", status="error"), Score("code_c", status="skipped"), Score("code_d", 1.0, detail={"vacuous": True})]
+    others.append(Score("code_e", status="skipped", detail={"reason": "shed"}))
     turns = [scored_turn(*scores, *others, turn={"agent": agent, "duration_s": 7.0}) for agent in ("a", "b", "c", "a")]
     return [*turns, scored_turn(*scores, new=False)]
 
 
 def watch_everything(telemetry: Telemetry) -> None:
     for instrument in INSTRUMENTS:
-        if instrument.about_us and instrument.kind != "histogram":
+        if instrument.kind == "gauge" or (instrument.about_us and instrument.kind == "counter"):
             telemetry.watch(instrument.name, lambda keys=instrument.attributes: [(dict.fromkeys(keys, "x"), 3)])
     telemetry.observe(names.METRIC_DURATION, 0.002, kind="code")
     telemetry.observe(names.LATE_SPAN_AGE, 2.0)

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval.conditions import Condition, Known
 from otel_agenteval.config import load_config
 from otel_agenteval.errors import ConfigError
-from otel_agenteval.sampling import Condition, Rule, position
+from otel_agenteval.sampling import Rule, position
 from otel_agenteval.score import Score
 from otel_agenteval.selection import select_conversation_metrics, select_metrics
 
@@ -56,7 +57,7 @@ def test_weighting_by_the_probability_recovers_the_mean_of_all_turns() -> None:
         failed = drawn.random() < 0.02
         value = drawn.betavariate(2, 6) if failed else drawn.betavariate(8, 2)
         total += value
-        probability = rule.probability(bad if failed else good, [])
+        probability = rule.chance(bad if failed else good).probability
         if position(trace_id) < probability:
             weights += 1 / probability
             weighted += value / probability
@@ -100,7 +101,7 @@ def test_what_is_judged_at_a_lower_rate_is_judged_at_a_higher_one(a: float, b: f
     ],
 )
 def test_a_condition_says_what_it_says(text: str, holds: bool) -> None:
-    assert Condition(text, METRICS, "sample").holds(TURN, SCORES) is holds
+    assert Condition(text, METRICS, "sample").holds(TURN, Known(SCORES)) is holds
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_any_text_is_a_condition_or_an_error_of_configuration(text: str) -> None
         condition = Condition(text, METRICS, "sample")
     except ConfigError:
         return
-    assert condition.holds(TURN, SCORES) in (True, False)
+    assert condition.holds(TURN, Known(SCORES)) in (True, False)
 
 
 def entry(name: str, **sample: Any) -> dict[str, Any]:
@@ -149,8 +150,8 @@ def test_the_configuration_gives_metrics_their_rules() -> None:
     }
     _, sampled, every = select_metrics(load_config(given, {}))
     assert sampled.sample.rate == 0.05
-    assert sampled.sample.probability(TURN, SCORES) == 1.0
-    assert sampled.sample.probability(TURN, []) == 0.05
+    assert sampled.sample.chance(TURN, Known(SCORES)) == (1.0, "rule")
+    assert sampled.sample.chance(TURN) == (0.05, "rate")
     assert every.sample is None
 
 

@@ -1,0 +1,221 @@
+"""Between a job and the models: the budget, the account of what was asked, and what is known of a server that is down."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from .budget import Budget
+from .clock import Clock
+from .emit.base import Judged
+from .errors import JudgeError
+from .judge import Account, Judge, is_asking_anew, recording
+from .names import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
+from .registry import Asks, BoundMetric, Embeds
+from .sampling import Chance
+from .telemetry import Telemetry
+
+T = TypeVar("T")
+_FIRST_HOLD, _LONGEST_HOLD = 30.0, 300.0
+_SHARE_OF_OUTAGE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Who can be asked."""
+
+    judge: Asks | None = None
+    embedder: Embeds | None = None
+
+    def can_ask(self, metric: BoundMetric) -> bool:
+        """Whether there is somebody for this metric."""
+        return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
+
+
+class OverBudget(Exception):
+    """Raised where a question would go past the budget."""
+
+
+class Asking:
+    """Stands before judge and embedder while one job is done: holds them to the budget, and keeps account.
+
+    Args:
+        models: who is asked.
+        budget: what may be asked.
+        telemetry: counts questions and their cost.
+        metric: for which.
+        urgent: whether the job may use what the budget keeps for those that matter more.
+    """
+
+    def __init__(self, models: Models, budget: Budget, telemetry: Telemetry, metric: str, urgent: bool) -> None:
+        self._models = models
+        self._budget = budget
+        self._telemetry = telemetry
+        self._metric = metric
+        self._urgent = urgent
+        self.wait = 0.0
+        """Seconds until the budget has room again, once it had none."""
+        self.fault: str | None = None
+        """Error type of the last question that failed."""
+        self.accounts: list[Account] = []
+
+    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
+        """As :meth:`otel_agenteval.Judge.ask`."""
+        judge = self._models.judge
+        assert judge is not None
+        known = self._known(judge, task, data, reply, more)
+        if known is not None:
+            return known
+        return self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """As :meth:`otel_agenteval.Embedder.embed`."""
+        embedder = self._models.embedder
+        assert embedder is not None
+        return self._through(embedder, lambda: embedder.embed(texts))
+
+    def _known(
+        self, judge: Asks, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """What was asked before, if the judge keeps that: it takes nothing of the budget."""
+        if not getattr(judge, "keeps", False):
+            return None
+        found: dict[str, Any] | None = cast("Judge", judge).known(task, data, reply, **more)
+        outcome = "hit" if found is not None else "audit" if is_asking_anew() else "miss"
+        self._telemetry.add(JUDGE_CACHE, outcome=outcome)
+        return found
+
+    @property
+    def answered(self) -> bool | None:
+        """Whether the server answered at all, be it with a refusal; None when it was not asked."""
+        if not any(account.attempts for account in self.accounts):
+            return None
+        return not is_transient(self.fault)
+
+    def _through(self, asked: Asks | Embeds, question: Callable[[], T]) -> T:
+        if self._budget.wants_prices(self._metric) and not getattr(asked, "priced", True):
+            self.fault = "unpriced"
+            raise JudgeError(
+                f"not asked: dollars are bounded (judge.budget) and the price of {model_of(asked)} is not known (judge.prices)",
+                "unpriced",
+            )
+        admission = self._budget.admit(self._metric, urgent=self._urgent)
+        if admission.wait:
+            self.wait = admission.wait
+            self._telemetry.add(JUDGE_REQUESTS, outcome="gated")
+            raise OverBudget
+        self._urgent = True  # what was begun is brought to its end
+        outcome = "ok"
+        with recording() as accounts:
+            try:
+                return question()
+            except JudgeError as error:
+                self.fault, outcome = error.error_type, "error"
+                raise
+            finally:
+                self._telemetry.add(JUDGE_REQUESTS, outcome=outcome)
+                self.accounts += accounts
+                for account in accounts:
+                    if account.cost_usd is not None:
+                        self._telemetry.add(JUDGE_SPENT, account.cost_usd)
+                self._budget.settle(admission, *_spent(accounts))
+
+    def judged(self, metric: BoundMetric, chance: Chance, upstream: float | None) -> Judged:
+        """How the score came to be."""
+        asked = self.accounts
+        costs = [account.cost_usd for account in asked if account.error_type is None]
+        known = [cost for cost in costs if cost is not None]
+        cost = sum(known) if known and len(known) == len(costs) else None
+        kind = metric.metric.kind
+        model = (
+            asked[-1].model if asked else getattr(self._models.judge if kind == "llm" else self._models.embedder, "model", None)
+        )
+        return Judged(kind, chance.probability, model, cost, chance.by, upstream)
+
+
+def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:
+    """Dollars (None when a price is not known), tokens and questions."""
+    charges = [account.charge_usd for account in accounts if account.attempts]
+    known = [charge for charge in charges if charge is not None]
+    usd = sum(known) if len(known) == len(charges) else None
+    return usd, sum(account.charge_tokens for account in accounts), int(bool(charges))
+
+
+def model_of(asked: object) -> str:
+    """The name of who is asked."""
+    return str(getattr(asked, "model", ""))
+
+
+class GivenUp:
+    """Answers no question of a job that never came to an end."""
+
+    def ask(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Refuse."""
+        raise JudgeError("tried as often as is allowed, and never came to an end", "attempts_exhausted")
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Refuse."""
+        raise JudgeError("tried as often as is allowed, and never came to an end", "attempts_exhausted")
+
+
+_TRANSIENT = frozenset(("timeout", "unreachable", "server_error", "invalid_answer", "http_408", "http_409", "http_429"))
+
+
+def is_transient(error_type: str | None) -> bool:
+    """Whether a fault may be gone at the next attempt."""
+    return error_type is not None and (error_type in _TRANSIENT or error_type.startswith("http_5"))
+
+
+class Outage:
+    """A server that does not answer: all its jobs wait for the same moment, so that they keep their order, and then one tries.
+
+    Thread-safe.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._since: float | None = None
+        self._until = 0.0
+        self._trying = False
+
+    def enter(self) -> tuple[float | None, bool]:
+        """Whether a job may go on: (0, whether it is the one that tries), or the seconds to wait; None until that one is back."""
+        with self._lock:
+            if self._since is None:
+                return 0.0, False
+            left = self._until - self._now()
+            if left > 0:
+                return left, False
+            if self._trying:
+                return None, False
+            self._trying = True
+            return 0.0, True
+
+    def leave(self, trying: bool, answered: bool | None, *, down: bool = False) -> None:
+        """How it went.
+
+        Args:
+            trying: as :meth:`enter` said.
+            answered: whether the server answered; None when it was not asked.
+            down: whether it was not asked because it is known to be down.
+        """
+        with self._lock:
+            if trying:
+                self._trying = False
+            if down or (trying and answered is False):
+                now = self._now()
+                self._since = now if self._since is None else self._since
+                self._until = max(self._until, now + min(_LONGEST_HOLD, max(_FIRST_HOLD, (now - self._since) / _SHARE_OF_OUTAGE)))
+            elif answered:
+                self._since = None
+
+    @property
+    def until(self) -> float:
+        """When somebody tries next, in seconds since the Unix epoch."""
+        return self._until
+
+    def _now(self) -> float:
+        return self._clock.time_ns() / 1e9

@@ -1,0 +1,313 @@
+"""Every metric of every closed turn ends in exactly one way that is counted, and ``why`` tells which."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval import names
+from otel_agenteval.pipeline import Pipeline
+from otel_agenteval.shedding import Shedding
+from tests.support.clock import FakeClock
+from tests.support.judges import ScriptedModels
+from tests.support.rig import Rig
+
+GOOD = {"score": 90, "reason": "It answers."}
+CODE = "code_latency"
+
+
+@pytest.fixture(autouse=True)
+def _heavy_metric() -> None:
+    @oa.metric(heavy=True)
+    def code_takes_long(turn: oa.Turn) -> float:
+        """Stands for a metric that takes milliseconds."""
+        return 1.0
+
+
+def config(models: ScriptedModels, **more: Any) -> dict[str, Any]:
+    judge = {"base_url": models.url, "model": "scripted", "max_concurrency": 2, **more.pop("judge", {})}
+    metrics = [
+        "code_takes_long", {"llm_relevance": {}, "sample": {"rate": 0.5}}, {"llm_coherence": {}, "when": {"agent": "vip"}},
+        {"code_empty_answer": {}, "when": {"agent": "vip", "step": "retrieval"}},
+    ]  # fmt: skip
+    return {"judge": judge, "inline": {"metrics": [CODE]}, "metrics": metrics, **more}
+
+
+def outcomes(rig: Rig) -> dict[str, dict[str, float]]:
+    """By metric: how many results there are of each outcome."""
+    found: dict[str, dict[str, float]] = {}
+    for (metric, _, outcome), count in rig.count(names.RESULTS).items():
+        if outcome != "superseded":
+            its = found.setdefault(metric, {})
+            its[outcome] = its.get(outcome, 0) + count
+    return found
+
+
+def assert_accounted(rig: Rig, turns: int, waiting: int = 0) -> None:
+    """Turns × metrics is the sum of all outcomes, beside the jobs that still wait."""
+    found = outcomes(rig)
+    assert sum(rig.count(names.TURNS).values()) == turns
+    expected = {CODE, "code_takes_long", "llm_relevance", "llm_coherence", "code_empty_answer"}
+    assert set(found) <= expected
+    missing = {metric: turns - sum(found.get(metric, {}).values()) for metric in expected}
+    assert sum(missing.values()) == waiting, found
+    assert all(count == 0 for metric, count in missing.items() if metric.startswith("code_")), found
+    dropped = sum(its.get("dropped", 0) for its in found.values())
+    assert sum(rig.count(names.DROPPED).values()) == dropped
+
+
+def test_each_outcome_is_counted_once_and_told(models: ScriptedModels) -> None:
+    models.play(*[GOOD] * 100)
+    with Rig(config(models)) as rig:
+        for number in range(40):
+            rig.run("vip" if number % 2 else "bot")
+        assert rig.engine.drain(20, judges=True)
+        assert_accounted(rig, 40)
+        found = outcomes(rig)
+        assert found["llm_coherence"] == {"gated": 20, "pass": 20}
+        assert found["code_empty_answer"] == {"gated": 40}
+        assert set(found["llm_relevance"]) == {"pass", "sampled_out"}
+        why = rig.engine.pipeline.why(rig.turns()[0].turn_id)
+        assert why is not None
+        assert (why["code_empty_answer"], why["llm_coherence"]) == ("gated: when.agent", "gated: when.agent")
+        assert (why[CODE], why["llm_relevance"] in ("scored", "sampled out (p=0.5)")) == ("scored", True)
+        vip = rig.engine.pipeline.why(next(turn.turn_id for turn in rig.turns() if turn.agent == "vip"))
+        assert vip is not None
+        assert (vip["code_empty_answer"], vip["llm_coherence"]) == ("gated: when.step", "scored")
+
+
+def test_the_equation_holds_when_the_worker_cannot_follow(models: ScriptedModels) -> None:
+    """A worker that stands still, and a queue for a few turns only: what does not fit is dropped, metric by metric."""
+    models.play(*[GOOD] * 200)
+    with Rig(config(models, queue={"max_bytes": "40kB"})) as rig:
+        stands, goes_on = threading.Event(), threading.Event()
+
+        class Slow:
+            name = "slow"
+
+            def emit(self, batch: Any) -> None:
+                stands.set()
+                assert goes_on.wait(20)
+
+            def flush(self, timeout: float) -> bool:
+                return True
+
+            def close(self) -> None:
+                pass
+
+        rig.engine.pipeline.outlets.append(Slow())
+        rig.run()
+        assert stands.wait(10)
+        for _ in range(59):
+            rig.run("vip")
+        goes_on.set()
+        assert rig.engine.drain(20, judges=True)
+        assert_accounted(rig, 60)
+        found = outcomes(rig)
+        assert found[CODE]["dropped"] > 5
+        assert found[CODE]["ok"] > 2
+        lost = rig.exported_names().count("invoke_agent vip")
+        assert lost == 59  # the agent noticed nothing
+
+
+def test_a_lost_turn_says_why(models: ScriptedModels) -> None:
+    models.play()
+    with Rig(config(models, queue={"max_bytes": 1})) as rig:
+        rig.run()
+        rig.processor.force_flush()
+        context = rig.exported("invoke_agent bot").context
+        why = rig.engine.pipeline.why(f"{context.trace_id:032x}-{context.span_id:016x}")
+        assert why is not None
+        assert set(why.values()) == {"dropped: queue_full"}
+        assert set(why) == {CODE, "code_takes_long", "llm_relevance", "llm_coherence", "code_empty_answer"}
+        assert_accounted(rig, 1)
+
+
+def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
+    models.play(*[GOOD, 400, "prose", GOOD] * 50)
+    with Rig(config(models)) as rig:
+        real, seen = Pipeline._score, []
+
+        def failing(self: Pipeline, *args: Any) -> Any:
+            seen.append(1)
+            if len(seen) % 5 == 0:
+                raise RuntimeError("of ours")
+            return real(self, *args)
+
+        monkeypatch.setattr(Pipeline, "_score", failing)
+        judging = rig.engine.judging
+        assert judging is not None
+        written, calls = judging._written, []
+
+        def unredacted(turn: Any) -> bytes:
+            calls.append(1)
+            if len(calls) % 3 == 0:
+                raise ValueError("redaction failed")
+            return written(turn)
+
+        monkeypatch.setattr(judging, "_written", unredacted)
+        for _ in range(40):
+            rig.run("vip")
+        assert rig.engine.drain(30, judges=True)
+        assert_accounted(rig, 40)
+        found = outcomes(rig)
+        assert found[CODE]["dropped"] == 8
+        assert found["llm_coherence"]["error"] >= 5
+        assert rig.count(names.DROPPED)[("llm_coherence", "fault")] == 8
+
+
+def test_the_equation_holds_at_shutdown(models: ScriptedModels) -> None:
+    models.play(*[GOOD] * 100)
+    limited = config(models, judge={"budget": {"calls_per_hour": 4}}, exit_timeout="1s")
+    with Rig(limited, clock=FakeClock()) as rig:
+        for _ in range(30):
+            rig.run("vip")
+        rig.engine.shutdown()
+        assert_accounted(rig, 30)
+        assert outcomes(rig)["llm_coherence"]["dropped"] >= 20
+        assert rig.count(names.DROPPED)[("llm_coherence", "shutdown")] >= 20
+
+
+def test_the_equation_holds_at_a_shutdown_in_which_an_outlet_hangs(models: ScriptedModels) -> None:
+    models.play(*[GOOD] * 100)
+    with Rig(config(models, exit_timeout="300ms")) as rig:
+        hangs, released = threading.Event(), threading.Event()
+
+        class Hanging:
+            name = "hanging"
+
+            def emit(self, batch: Any) -> None:
+                hangs.set()
+                released.wait(20)
+
+            def flush(self, timeout: float) -> bool:
+                return True
+
+            def close(self) -> None:
+                pass
+
+        rig.engine.pipeline.outlets.append(Hanging())
+        rig.run("vip")
+        assert hangs.wait(10)
+        for _ in range(9):
+            rig.run("vip")
+        rig.engine.shutdown()
+        released.set()
+        thread = rig.engine.worker._thread
+        assert thread is not None
+        thread.join(10)
+        found = outcomes(rig)
+        assert {metric: sum(its.values()) for metric, its in found.items() if metric.startswith("code_")} == dict.fromkeys(
+            (CODE, "code_takes_long", "code_empty_answer"), 10
+        )
+        assert found[CODE]["dropped"] == 9
+
+
+def test_what_waits_in_a_file_is_what_is_missing(models: ScriptedModels, tmp_path: Path) -> None:
+    models.play(*[GOOD] * 100)
+    stored = {"queue": {"backend": "sqlite", "path": str(tmp_path / "queue.db")}}
+    with Rig(config(models, judge=stored, exit_timeout="1ms")) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        judging.may_start = False
+        for _ in range(10):
+            rig.run("vip")
+        rig.turns()
+        waiting = judging.queue.depth
+        assert waiting >= 10
+        assert_accounted(rig, 10, waiting)
+    with Rig(config(models, judge=stored)) as rig:
+        assert rig.engine.drain(20, judges=True)
+        assert sum(sum(its.values()) for its in outcomes(rig).values()) == waiting
+
+
+def test_conversations_are_accounted_for_too(models: ScriptedModels) -> None:
+    models.play(*[GOOD] * 10)
+    given = {
+        **config(models), "metrics": [], "conversation": {"metrics": [{"code_contains": {"value": "x"}}, {"llm_relevance": {}, "when": {"agent": "vip"}}]},
+    }  # fmt: skip
+    with Rig(given) as rig:
+        for number in range(6):
+            rig.run("vip" if number % 2 else "bot", attributes={"gen_ai.conversation.id": f"c{number}"})
+        rig.turns()
+        for number in range(6):
+            assert rig.engine.end_conversation(f"c{number}")
+        assert rig.engine.drain(10, judges=True)
+        assert outcomes(rig)["llm_relevance"] == {"gated": 3, "pass": 3}
+        assert sum(outcomes(rig)["code_contains"].values()) == 6
+        assert (rig.engine.pipeline.why("conversation-c0") or {})["llm_relevance"] == "gated: when.agent"
+
+
+def test_a_lease_that_ends_too_early_makes_no_second_score(models: ScriptedModels) -> None:
+    models.play(GOOD, GOOD)
+    clock = FakeClock()
+    metrics = {"metrics": ["llm_relevance"], "inline": {"metrics": []}}
+    with Rig({**config(models, judge={"queue": {"lease": "1s"}}), **metrics}, clock=clock) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        judging.may_start = False
+        rig.run()
+        rig.turns()
+        [slow] = judging.queue.claim(1, 1.0)
+        clock.advance(2)
+        [again] = judging.queue.claim(1, 60.0)
+        judging._try(slow)
+        judging._try(again)
+        assert outcomes(rig) == {}  # neither was rendered yet
+        assert len([scored for scored in rig.scored() if scored.judged is not None]) == 1
+        assert outcomes(rig) == {"llm_relevance": {"pass": 1}}
+        assert judging.queue.depth == 0
+
+
+# --- load shedding
+
+
+def test_levels_go_up_at_once_and_down_one_by_one() -> None:
+    clock = FakeClock()
+    shedding = Shedding(clock.monotonic)
+    assert [shedding.look(fill) for fill in (0.0, 0.49, 0.5, 0.9)] == [0, 0, 1, 3]
+    assert shedding.look(0.7) == 3  # not low enough
+    assert shedding.look(0.1) == 3  # too early
+    clock.advance(5)
+    assert shedding.look(0.1) == 2
+    assert shedding.look(0.1) == 2
+    clock.advance(5)
+    assert shedding.look(0.44) == 1
+    clock.advance(5)
+    assert (shedding.look(0.3), shedding.look(0.2)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("fill", "left_out"), [(0.0, set()), (0.6, {"llm"}), (0.75, {"llm", "embed"}), (0.9, {"llm", "embed", "heavy"})]
+)
+def test_a_full_worker_leaves_out_judges_first_and_heavy_metrics_last(
+    models: ScriptedModels, fill: float, left_out: set[str]
+) -> None:
+    models.play(*[GOOD] * 5, vectors={"Paris.": [1.0, 0.0], "What is the capital of France?": [1.0, 0.0]})
+    kinds = {"llm": "llm_coherence", "embed": "embed_coherence", "heavy": "code_takes_long"}
+    given = {**config(models), "metrics": list(kinds.values()), "embedder": {"base_url": models.url, "model": "scripted"}}
+    with Rig(given) as rig:
+        rig.engine.pipeline._fill = lambda: fill
+        rig.run()
+        assert rig.engine.drain(10, judges=True)
+        found = outcomes(rig)
+        assert {kind for kind, metric in kinds.items() if found[metric] == {"dropped": 1}} == left_out
+        assert sum(found[CODE].values()) == 1
+        why = rig.engine.pipeline.why(rig.turns()[0].turn_id) or {}
+        assert {kind for kind, metric in kinds.items() if why[metric] == "dropped: shed"} == left_out
+        assert rig.engine.telemetry.read(names.LOAD_LEVEL).values == {(): len(left_out)}
+
+
+def test_a_dead_judge_s_full_queue_switches_nothing_else_off(models: ScriptedModels) -> None:
+    models.play()
+    with Rig(config(models, judge={"queue": {"max_bytes": 100}})) as rig:
+        for _ in range(20):
+            rig.run("vip")
+        rig.turns()
+        assert rig.engine.telemetry.read(names.LOAD_LEVEL).values == {(): 0}
+        assert outcomes(rig)["code_takes_long"] == {"ok": 20}
+        assert outcomes(rig)["llm_coherence"] == {"dropped": 20}
