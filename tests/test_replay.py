@@ -45,6 +45,7 @@ def test_a_turn_from_a_file_says_so(tmp_path):
         ("[" * 100_000, r"t.jsonl:1: not JSON"),
         ("[]", r"t.jsonl:1: not OTLP: an OTLP/JSON object is required, not list"),
         ('{"a": 1}', r"t.jsonl:1: not OTLP: neither resourceSpans nor resourceLogs"),
+        ('{"resourceSpans": 3}', r"t.jsonl:1: not OTLP: resourceSpans is a list, not int"),
         (line(traceId=""), r"t.jsonl:1: skipped: no valid trace id"),
         (line(spanId="zz"), r"t.jsonl:1: skipped: no valid span id"),
     ],

@@ -61,6 +61,8 @@ def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
     if not groups:
         raise NotASpan("neither resourceSpans nor resourceLogs in this object")
     for key in groups:
+        if not isinstance(message[key], (list, type(None))):
+            raise NotASpan(f"{key} is a list, not {type(message[key]).__name__}")
         spans = "pans" in key
         for group in _objects(message[key]):
             resource = _attributes(_object(group.get("resource")).get("attributes"))
