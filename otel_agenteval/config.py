@@ -505,7 +505,7 @@ class PrivacyOptions(_Section):
         "card",
         "secret",
     )
-    """Kinds of personal data and secrets that are replaced by their names in brackets; scores that are computed here see everything."""
+    """Kinds of personal data and secrets that are replaced by their kind and a number (``[EMAIL_1]``); scores that are computed here see everything."""
 
 
 def _headers(value: Any) -> Any:

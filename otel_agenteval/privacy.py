@@ -1,12 +1,13 @@
 """What is taken out of a turn before its content leaves the process: to a judge, or to the file of a queue.
 
-Scores are computed on what was really said; only what goes out is redacted. A find is replaced by its kind in brackets, as in
-``[EMAIL]``, so that a judge still sees that something was there.
+Scores are computed on what was really said; only what goes out is redacted. A find is replaced by its kind and a number, as in
+``[EMAIL_1]``, so that a judge still sees that something was there, and whether it is the same as elsewhere in the turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from .metrics._pii import EMAILS, NUMBERS, SCAN_LIMIT, find
@@ -19,8 +20,70 @@ _KIND_OF = {"email": "email", "phone": "phone", "credit_card": "card", "ssn": "s
 _OVERLAP = 10_000
 """Characters that two windows over a long text share: no find is longer, so none is cut in half."""
 _MAX_NESTING = 60
-_NAMES = frozenset(("turn_id", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
-"""Identifiers of ours and of the telemetry: nobody's data, and digits enough to look like it."""
+_CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
+_IDS = frozenset(("turn_id", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
+"""Identifiers of ours and of the telemetry, where the form ``turn.v1`` has them: nobody's data, and digits enough to look like it."""
+_DIGIT = re.compile(r"\d")
+_BETWEEN_DIGITS = re.compile(r"\D+")
+
+
+class Redactor:
+    """Takes personal data and secrets out of the texts of one turn: the same find has the same marker throughout it.
+
+    Args:
+        kinds: what is taken out.
+    """
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self._kinds = kinds
+        self._numbers: dict[str, dict[str, int]] = {}
+
+    def text(self, text: str) -> str:
+        """A text in which every find is replaced by its kind and number."""
+        out: list[str] = []
+        at = 0
+        for start, end, kind in sorted(_finds(text, self._kinds)):
+            if start >= at:
+                out += text[at:start], self._marker(kind, text[start:end])
+            at = max(at, end)
+        out.append(text[at:])
+        return "".join(out) if at else text
+
+    def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
+        """A turn of the form ``turn.v1``, with the identifiers of telemetry left as they are."""
+        return {name: self._part(name, part, 1) for name, part in written.items()}
+
+    def _part(self, name: str, part: Any, depth: int) -> Any:
+        if name in _IDS:
+            return part
+        if name in _CONTAINERS and isinstance(part, (list, tuple)) and depth < _MAX_NESTING:
+            return [
+                {key: self._part(key, item, depth + 1) for key, item in entry.items()}
+                if isinstance(entry, Mapping)
+                else self.value(entry, depth)
+                for entry in part
+            ]
+        return self.value(part, depth)
+
+    def value(self, value: Any, depth: int = 0) -> Any:
+        """Anything of texts, lists and mappings, keys included; what is nested too deep to be looked at is left out."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
+            return None
+        if isinstance(value, Mapping):
+            return {self._key(key): self.value(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(item, depth + 1) for item in value]
+        return value
+
+    def _key(self, key: Any) -> Any:
+        return self.text(key) if isinstance(key, str) and ("@" in key or _DIGIT.search(key)) else key
+
+    def _marker(self, kind: str, found: str) -> str:
+        same = found.casefold() if kind == "email" else found if kind == "secret" else _BETWEEN_DIGITS.sub("", found)
+        numbers = self._numbers.setdefault(kind, {})
+        return f"[{kind.upper()}_{numbers.setdefault(same, len(numbers) + 1)}]"
 
 
 def redacted_turn(turn: Turn, kinds: Collection[str]) -> Turn:
@@ -28,29 +91,14 @@ def redacted_turn(turn: Turn, kinds: Collection[str]) -> Turn:
     return Turn.from_dict(redacted(turn.to_dict(), kinds)) if kinds else turn
 
 
-def redacted(value: Any, kinds: Collection[str], depth: int = 0) -> Any:
-    """A value of the form ``turn.v1`` with every text in it redacted; what is nested too deep to be looked at is left out."""
-    if isinstance(value, str):
-        return redacted_text(value, kinds)
-    if isinstance(value, (dict, list, tuple)) and depth >= _MAX_NESTING:
-        return None
-    if isinstance(value, dict):
-        return {key: item if key in _NAMES else redacted(item, kinds, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [redacted(item, kinds, depth + 1) for item in value]
-    return value
+def redacted(written: Mapping[str, Any], kinds: Collection[str]) -> dict[str, Any]:
+    """A turn of the form ``turn.v1`` as it may leave."""
+    return Redactor(kinds).turn(written)
 
 
 def redacted_text(text: str, kinds: Collection[str]) -> str:
-    """A text in which every find of these kinds is replaced by its kind."""
-    out: list[str] = []
-    at = 0
-    for start, end, kind in sorted(_finds(text, kinds)):
-        if start >= at:
-            out += text[at:start], f"[{kind.upper()}]"
-        at = max(at, end)
-    out.append(text[at:])
-    return "".join(out) if at else text
+    """A text that stands alone, as it may leave."""
+    return Redactor(kinds).text(text)
 
 
 def _finds(text: str, kinds: Collection[str]) -> Iterator[tuple[int, int, str]]:

@@ -136,7 +136,7 @@ def test_a_score_is_a_log_event_under_the_resource_of_its_root(receiver: Any, ma
         "agenteval.metric.kind": "code",
         "agenteval.metric.version": "1",
         "agenteval.policy": "gate",
-        "gen_ai.evaluation.explanation": "Ask [EMAIL].",
+        "gen_ai.evaluation.explanation": "Ask [EMAIL_1].",
         "agenteval.threshold": 0.7,
         "gen_ai.evaluation.score.value": 0.25,
         "gen_ai.evaluation.score.label": "fail",
