@@ -582,6 +582,28 @@ class OtlpOptions(_Section):
         return self
 
 
+class StoreOptions(_Section):
+    """Turns and scores kept in an SQLite file: ``{path: scores.db}``, or only the path."""
+
+    path: Annotated[str, BeforeValidator(_file)]
+    """The file; its folder must exist. Processes of one machine may share it."""
+    max_age: Duration = 30 * 86400.0
+    """Seconds after which a turn goes, with its scores."""
+    max_bytes: Size = 2**30
+    """Size of the file from which the oldest turns go."""
+    content: Switch = False
+    """Whether what was said is kept with each turn, redacted as ``privacy.redact`` says."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_a_path(cls, value: Any) -> Any:
+        if isinstance(value, (str, os.PathLike)):
+            return {"path": value}
+        if isinstance(value, Mapping) and value.get("path") is None:
+            raise ValueError("the path of a file, or a mapping with a path, is")
+        return value
+
+
 class OutletOptions(_Section):
     """Where scores leave."""
 
@@ -595,6 +617,8 @@ class OutletOptions(_Section):
     """The metrics with exemplars for a scrape; null switches it off."""
     jsonl: Annotated[str, BeforeValidator(_file)] | None = None
     """File to which scores are appended as JSON lines."""
+    store: StoreOptions | None = None
+    """Turns and scores kept in an SQLite file, which ``why``, ``export`` and pages read; null keeps none."""
     otlp: OtlpOptions | None = None
     """Scores sent to an OTLP endpoint by connections of our own, as a sidecar does; null sends none."""
 

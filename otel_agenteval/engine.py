@@ -23,7 +23,7 @@ from . import __version__, names
 from .clock import SYSTEM_CLOCK, Clock
 from .config import Config
 from .dialects.reader import role_in, role_of
-from .emit.base import LateOutlet, Outlet, Verdict
+from .emit.base import LateOutlet, Outlet, TakesFates, Verdict
 from .emit.jsonl import JsonLinesOutlet
 from .emit.log_events import LogEventOutlet, usable
 from .emit.otlp_metrics import OtlpMetricsOutlet
@@ -129,6 +129,8 @@ class Engine:
             self.shedding,
             lambda: self.worker.bytes / self.worker.max_bytes,
         )
+        if self.judging is not None:
+            self.judging.on_fate = next((outlet.note for outlet in self.pipeline.outlets if isinstance(outlet, TakesFates)), None)
         self.pipeline.warm_up()
         self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes)
         self.spans_received = 0
@@ -199,6 +201,10 @@ class Engine:
             found.append(LateOutlet("otlp_metrics", lambda: self._metric_outlet(meter_provider), _NO_METER))
         if wanted.jsonl is not None:
             found.append(JsonLinesOutlet(wanted.jsonl))
+        if wanted.store is not None:
+            from .emit.store import StoreOutlet
+
+            found.append(StoreOutlet(wanted.store, self.telemetry, lambda: self.instance_id, self.config.privacy.redact))
         if wanted.otlp is not None:
             from .emit.otlp import OtlpOutlet  # only who sends pays for connections and encoders
 

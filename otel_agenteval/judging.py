@@ -169,6 +169,8 @@ class Judging:
         self._history = History()
         self.may_start = works
         """False too at interpreter exit, when no thread can be started any more."""
+        self.on_fate: Callable[[str, str, str], None] | None = None
+        """Told, on any thread, what became of a metric on a turn: turn id, metric, fate."""
         self._stopping = False
         self._reset()
         self._watch()
@@ -583,6 +585,8 @@ class Judging:
             return dict(self._fates.get(turn_id, {}))
 
     def _tell(self, turn_id: str, metric: str, fate: str) -> None:
+        if self.on_fate is not None:
+            self.on_fate(turn_id, metric, fate)
         with self._telling:
             self._fates.setdefault(turn_id, {})[metric] = fate
             if len(self._fates) > _RING:

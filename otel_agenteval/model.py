@@ -184,7 +184,7 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 _ABOUT_THE_TURN = (
-    "turn_id", "trace_id", "conversation_id", "service", "agent", "duration_s", "close_reason", "complete", "revision", "supersedes",
+    "turn_id", "trace_id", "conversation_id", "service", "agent", "start", "duration_s", "close_reason", "complete", "revision", "supersedes",
     "llm_calls", "usage", "cost_usd",
 )  # fmt: skip
 

@@ -175,6 +175,7 @@ class Pipeline:
     ) -> None:
         self._choose(metrics)
         self.outlets = list(outlets)
+        self._keeps_content = any(getattr(outlet, "keeps_content", False) for outlet in outlets)
         self.span_events = span_events
         self._telemetry = telemetry
         self._budget = budget
@@ -259,7 +260,7 @@ class Pipeline:
             else:
                 self.span_events.after_end(span, scored.scores, group.root.end_ns)
             if not (
-                pending or self.heavy or self.kept is not None or self._conversations or self._judging
+                pending or self.heavy or self.kept is not None or self._conversations or self._judging or self._keeps_content
             ):  # else what waits for the worker would hold the content of every turn
                 scored.turn = scored.turn.without_content()
                 scored.size = _SIZE_WITHOUT_CONTENT

@@ -26,7 +26,11 @@ def at(config: Any, path: str) -> Any:
     return config
 
 
-NEEDED = {"outlets.otlp": {"endpoint": "http://127.0.0.1:4317"}, "outlets.otlp.spool": {"directory": "spool"}}
+NEEDED = {
+    "outlets.otlp": {"endpoint": "http://127.0.0.1:4317"},
+    "outlets.otlp.spool": {"directory": "spool"},
+    "outlets.store": {"path": "scores.db"},
+}
 """Options that a section is not complete without."""
 PAIRS = {"outlets.otlp.cert_file": "key_file", "outlets.otlp.key_file": "cert_file"}
 """Options that need another one beside them."""
@@ -99,6 +103,10 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("outlets.prometheus", None, None),
         ("outlets.prometheus.port", 9464, 9464),
         ("outlets.prometheus.registry", "default", "default"),
+        ("outlets.store.path", "scores.db", "scores.db"),
+        ("outlets.store.max_age", "90d", 90 * 86400.0),
+        ("outlets.store.max_bytes", "10GiB", 10 * 2**30),
+        ("outlets.store.content", True, True),
         ("outlets.otlp", None, None),
         ("outlets.otlp.endpoint", "https://collector:4317/", "https://collector:4317"),
         ("outlets.otlp.protocol", "http", "http"),
@@ -268,6 +276,12 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("outlets.prometheus.registry", "mine", "default"),
         ("outlets.prometheus.port", 65536, "65535"),
         ("outlets.prometheus.port", "http", "65535"),
+        ("outlets.store", {}, "a mapping with a path"),
+        ("outlets.store", 3, "a mapping of path, max_age"),
+        ("outlets.store.path", "", "the path of a file"),
+        ("outlets.store.max_age", "0s", "above 0"),
+        ("outlets.store.max_bytes", 0, SIZE),
+        ("outlets.store.content", "yes", SWITCH),
         ("outlets.otlp", {}, "a mapping with an endpoint"),
         ("outlets.otlp", "http://127.0.0.1:4317", "a mapping of endpoint, protocol"),
         ("outlets.otlp.endpoint", "127.0.0.1:4317", ADDRESS),
@@ -890,3 +904,10 @@ def test_a_fault_in_a_group_is_reported_with_its_path_and_line(file: Any, text: 
     with pytest.raises(ConfigError) as caught:
         select_metrics(load_config(path, NOTHING))
     assert str(caught.value).startswith(path + expected)
+
+
+def test_a_store_may_be_only_its_path(file: Any) -> None:
+    config = load_config(file("outlets: {store: scores.db}\n"), NOTHING)
+    assert config.outlets.store is not None
+    assert config.outlets.store.path == "scores.db"
+    assert load_config(None, {"OTEL_AGENTEVAL_OUTLETS__STORE": "scores.db"}).outlets.store == config.outlets.store

@@ -22,7 +22,7 @@ LAYERS: dict[str, int] = {
         "registry",
         "metrics conditions history sampling selection references privacy estimates",
         "spans dialects turns",
-        "judge queues budget encryption",
+        "judge queues budget store encryption",
         "emit asking judging",
         "pipeline worker engine",
         "processor logs exporter expect instrument replay backfill table report judge_command cli demo auto sampler completion_hook pytest_plugin serve __init__ __main__",

@@ -109,6 +109,14 @@ class OwnDelivery(Outlet, Protocol):
         """The interpreter is about to go: start no thread any more."""
 
 
+@runtime_checkable
+class TakesFates(Outlet, Protocol):
+    """An outlet that also keeps what became of judged metrics that gave no score."""
+
+    def note(self, turn_id: str, metric: str, fate: str) -> None:
+        """Called on any thread; must not wait for anything."""
+
+
 class LateOutlet:
     """An outlet whose provider may be set up only after us: looked for with each batch until it is there.
 
