@@ -45,7 +45,8 @@ SCORE_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT PRIMARY KEY", "turn_id": "TEXT NOT NULL", "revision": "INTEGER NOT NULL", "metric": "TEXT NOT NULL",
     "kind": "TEXT NOT NULL", "version": "TEXT", "type": "TEXT", "unit": "TEXT", "direction": "TEXT", "policy": "TEXT",
     "status": "TEXT NOT NULL", "value": "REAL", "passed": "INTEGER", "label": "TEXT", "threshold": "REAL", "error_type": "TEXT",
-    "explanation": "TEXT", "detail": "TEXT", "also": "TEXT", "sample_probability": "REAL", "judge_model": "TEXT",
+    "explanation": "TEXT", "detail": "TEXT", "also": "TEXT", "sample_probability": "REAL",
+    "sample_upstream_probability": "REAL", "sample_decided_by": "TEXT", "judge_model": "TEXT",
     "judge_cost_usd": "REAL", "scored_at": "REAL NOT NULL",
 }  # fmt: skip
 """One row per score; ``detail`` and ``also`` are JSON."""
@@ -252,7 +253,7 @@ class Wanted:
 EXPORTED: tuple[str, ...] = (
     "turn_id", "trace_id", "span_id", "conversation_id", "service", "agent", "model", "start", "duration_s", "close_reason", "complete",
     "supersedes", "revision", "metric", "kind", "version", "type", "unit", "direction", "policy", "status", "value", "passed", "label",
-    "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "judge_model", "judge_cost_usd", "result_id",
+    "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
     "scored_at",
 )  # fmt: skip
 """Keys of a row of :meth:`StoreReader.rows`, in order."""

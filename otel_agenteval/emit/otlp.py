@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
@@ -28,7 +28,7 @@ from .. import names
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import OtlpOptions
 from ..errors import ConfigError
-from ..privacy import redacted_text
+from ..privacy import Redactor
 from ..score import Score
 from ..telemetry import Telemetry
 from .base import ScoredTurn
@@ -184,12 +184,12 @@ class OtlpOutlet:
             )  # fmt: skip
             _set_all(frame.attributes, shared)
             frame_bytes = frame.SerializeToString()
-            for score in written:
+            for score, attributes in self._of_scores(written):
                 record = scope.log_records.add()
                 record.MergeFromString(frame_bytes)  # in C: what a turn's records share is encoded once
                 error = score.status == "error"
                 record.severity_number = SeverityNumber.SEVERITY_NUMBER_WARN if error else SeverityNumber.SEVERITY_NUMBER_INFO
-                _set_all(record.attributes, self._of_score(score))
+                _set_all(record.attributes, attributes)
                 count += 1
         return request.SerializeToString(), count
 
@@ -221,17 +221,19 @@ class OtlpOutlet:
             span.start_time_unix_nano = now - round(scored.seconds * 1e9)
             span.end_time_unix_nano = now
             _set_all(span.attributes, turn_attributes(scored, self._instance_id()))
-            for score in written:
+            for _, attributes in self._of_scores(written):
                 event = span.events.add(name=names.EVENT, time_unix_nano=now)
-                _set_all(event.attributes, self._of_score(score))
+                _set_all(event.attributes, attributes)
             count += 1
         return request.SerializeToString(), count
 
-    def _of_score(self, score: Score) -> dict[str, Any]:
-        attributes = event_attributes(score, {})
-        if self._redact and names.EXPLANATION in attributes:
-            attributes[names.EXPLANATION] = redacted_text(attributes[names.EXPLANATION], self._redact)
-        return attributes
+    def _of_scores(self, scores: Sequence[Score]) -> Iterator[tuple[Score, dict[str, Any]]]:
+        redactor = Redactor(self._redact) if self._redact else None
+        for score in scores:
+            attributes = event_attributes(score, {})
+            if redactor is not None and names.EXPLANATION in attributes:
+                attributes[names.EXPLANATION] = redactor.text(attributes[names.EXPLANATION])
+            yield score, attributes
 
     # --- metrics
 

@@ -15,7 +15,7 @@ from typing import Any
 from .. import jsonio, names
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import StoreOptions
-from ..privacy import redacted, redacted_text
+from ..privacy import Redactor
 from ..score import Score
 from ..store import Retention, ScoreStore
 from ..telemetry import Telemetry
@@ -90,8 +90,9 @@ class StoreOutlet:
         """
         rows = _Rows()
         for scored in batch:
-            rows.turns.append(self._turn_row(scored))
-            rows.scores += [self._score_row(scored, score) for score in scored.scores if score.status != "skipped"]
+            redactor = Redactor(self._redact) if self._redact else None
+            rows.turns.append(self._turn_row(scored, redactor))
+            rows.scores += [self._score_row(scored, score, redactor) for score in scored.scores if score.status != "skipped"]
         self._waiting.append(rows)
         self._scores_waiting += len(rows.scores)
         while self._scores_waiting > _MAX_WAITING and len(self._waiting) > 1:
@@ -150,7 +151,7 @@ class StoreOutlet:
 
     # --- rows
 
-    def _turn_row(self, scored: ScoredTurn) -> dict[str, Any]:
+    def _turn_row(self, scored: ScoredTurn, redactor: Redactor | None) -> dict[str, Any]:
         turn, root = scored.turn, scored.root
         call, usage = answering_call(turn), turn.usage
         skipped = {score.metric: str(score.detail.get("reason", "")) for score in scored.scores if score.status == "skipped"}
@@ -163,33 +164,36 @@ class StoreOutlet:
             "input_tokens": usage.input_tokens if usage is not None else None,
             "output_tokens": usage.output_tokens if usage is not None else None,
             "close_reason": turn.close_reason, "complete": turn.complete, "is_conversation": scored.conversation,
-            "skipped": jsonio.dumps(skipped) if skipped else None, "content": self._content(scored),
+            "skipped": jsonio.dumps(skipped) if skipped else None, "content": self._content(scored, redactor),
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
 
-    def _content(self, scored: ScoredTurn) -> str | None:
+    def _content(self, scored: ScoredTurn, redactor: Redactor | None) -> str | None:
         if not self.keeps_content or scored.judged is not None:  # a judged score comes with a turn without content
             return None
         content = scored.turn.to_dict()
-        return jsonio.dumps(redacted(content, self._redact) if self._redact else content)
+        return jsonio.dumps(content if redactor is None else redactor.turn(content))
 
-    def _score_row(self, scored: ScoredTurn, score: Score) -> dict[str, Any]:
+    def _score_row(self, scored: ScoredTurn, score: Score, redactor: Redactor | None) -> dict[str, Any]:
         judged = scored.judged
         explanation = score.explanation
-        if explanation and self._redact:
-            explanation = redacted_text(explanation, self._redact)
+        if explanation and redactor is not None:
+            explanation = redactor.text(explanation)
         return {
             "result_id": score.result_id, "turn_id": scored.turn.turn_id, "revision": scored.turn.revision, "metric": score.metric,
             "kind": score.kind, "version": score.version, "type": score.type, "unit": score.unit, "direction": score.direction,
             "policy": score.policy, "status": score.status, "value": score.value, "passed": score.passed, "label": score.label,
             "threshold": score.threshold, "error_type": score.error_type, "explanation": explanation,
-            "detail": self._json(score.detail), "also": self._json({name: one.to_dict() for name, one in score.also.items()}),
+            "detail": _json(score.detail, redactor), "also": _json({name: one.to_dict() for name, one in score.also.items()}, redactor),
             "sample_probability": judged.probability if judged is not None else None,
+            "sample_upstream_probability": judged.upstream if judged is not None else None,
+            "sample_decided_by": judged.decided_by if judged is not None else None,
             "judge_model": judged.model if judged is not None else None,
             "judge_cost_usd": judged.cost_usd if judged is not None else None, "scored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
 
-    def _json(self, value: dict[str, Any]) -> str | None:
-        if not value:
-            return None
-        return jsonio.dumps(redacted(value, self._redact) if self._redact else value)
+
+def _json(value: dict[str, Any], redactor: Redactor | None) -> str | None:
+    if not value:
+        return None
+    return jsonio.dumps(value if redactor is None else redactor.value(value))

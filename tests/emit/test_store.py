@@ -74,7 +74,7 @@ def test_a_turn_and_its_scores(kept: Kept, clock: FakeClock) -> None:
         found = {row["metric"]: row for row in reader.scores(TURN)}
         assert found.keys() == {"code_tool_success", "code_b", "code_c"}
         assert (found["code_b"]["passed"], found["code_b"]["threshold"], found["code_b"]["policy"]) == (False, 0.5, "gate")
-        assert (found["code_b"]["explanation"], found["code_b"]["detail"]) == ("Ask [EMAIL].", {"who": ["[EMAIL]"]})
+        assert (found["code_b"]["explanation"], found["code_b"]["detail"]) == ("Ask [EMAIL_1].", {"who": ["[EMAIL_1]"]})
         assert (found["code_c"]["status"], found["code_c"]["value"], found["code_c"]["error_type"]) == ("error", None, "boom")
         assert reader.why(TURN) == {
             "code_tool_success": "scored", "code_b": "scored", "code_c": "error: boom", "code_d": "skipped: no tools",
@@ -92,7 +92,7 @@ def test_content_is_kept_where_it_is_wanted_and_redacted(tmp_path: Path, clock: 
     with kept.reader() as reader:
         turn = reader.turn(TURN)
         assert turn is not None
-        assert (turn["content"]["input"], turn["content"]["output"]) == ("SECRET QUESTION", "Write to [EMAIL].")
+        assert (turn["content"]["input"], turn["content"]["output"]) == ("SECRET QUESTION", "Write to [EMAIL_1].")
         (judged,) = [row for row in reader.scores(TURN) if row["metric"] == "llm_relevance"]
         assert (judged["sample_probability"], judged["judge_model"], judged["judge_cost_usd"]) == (0.1, "qwen3", 0.002)
     kept.outlet.close()
