@@ -153,7 +153,7 @@ class ScoreStore:
             if not gone:
                 break
         with self._lock:  # what is free goes back to the disk
-            self._open().execute(f"PRAGMA incremental_vacuum({_FREED_PAGES})").fetchall()
+            self._open().executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page
         return not gone
 
     def close(self) -> None:
