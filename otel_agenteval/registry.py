@@ -331,7 +331,7 @@ def default_pack() -> list[str]:
 
 
 _EXTRA_PROBES = {
-    "audio": "jiwer", "code": "pydantic_monty", "cost": "genai_prices", "encryption": "cryptography", "structured": "jsonschema_rs", "sustainability": "ecologits",
+    "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "encryption": "cryptography", "structured": "jsonschema_rs", "sustainability": "ecologits",
     "text": "re2",
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from ..clock import SYSTEM_CLOCK, Clock
 from ..errors import ConfigError, JudgeError
 from ..registry import metric_that_asks
 from .accounts import Account, Total
+from .aws import Signer, region_in
 from .cache import is_asking_anew, without_marker_numbers
 from .forms import schema_of
 from .prices import Prices
@@ -43,7 +44,8 @@ class Judge:
         base_url: up to and including the version, as in ``http://127.0.0.1:11434/v1``; without credentials or query.
         model: the model's name there. A beginning ``anthropic/``, ``gemini/``, ``bedrock/``, ``responses/`` or ``openai/`` says the
             provider, unless ``provider`` does.
-        api_key: sent in the header that the provider knows.
+        api_key: sent in the header that the provider knows. Without one, requests to Bedrock are signed with the AWS credentials of
+            the environment (extra ``[bedrock]``).
         provider: ``openai`` (chat completions: OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others; the default),
             ``responses``, ``anthropic``, ``gemini`` or ``bedrock``. The model's name is then sent as it is.
         headers: further headers.
@@ -87,10 +89,12 @@ class Judge:
         self._explicit = provider
         self.provider, self.model = chosen(model, provider)
         self._wire = PROVIDERS[self.provider]
+        key = (api_key or "").strip() or None
+        region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         transport = Transport(
-            base_url, {**self._wire.headers((api_key or "").strip() or None), **(headers or {})}, timeout=timeout,
+            base_url, {**self._wire.headers(key), **(headers or {})}, timeout=timeout,
             max_concurrency=max_concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute,
-            clock=clock, sleep=sleep,
+            sign=None if region is None else Signer(region), clock=clock, sleep=sleep,
         )  # fmt: skip
         self._service = Service(self.provider, transport, deadline, prices)
         self._most_tokens = max_input_tokens

@@ -22,6 +22,7 @@ from .. import jsonio
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import http_url
 from ..errors import ConfigError, JudgeError
+from .aws import Sign
 from .limits import Breaker, Limits
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class Transport:
         requests_per_minute: attempts.
         tokens_per_minute: of input and output, as estimated and then as counted by the server.
         largest_reply: bytes.
+        sign: makes the headers that sign a request.
         clock: for tests.
         sleep: for tests.
     """
@@ -96,6 +98,7 @@ class Transport:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         largest_reply: int = 4 * 2**20,
+        sign: Sign | None = None,
         clock: Clock = SYSTEM_CLOCK,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -105,6 +108,7 @@ class Transport:
             raise ConfigError(f"base_url: this is not allowed; {error}") from None
         _refuse_unsendable(headers)
         self._headers = {**headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}
+        self._sign = sign
         self._timeout = timeout
         self._largest = largest_reply
         self._most_connections = max_concurrency
@@ -175,13 +179,15 @@ class Transport:
         left = min(self._timeout, until - self.clock.monotonic())
         if left <= 0:
             raise JudgeError("no answer before the deadline", "timeout")
+        url = f"{self.base_url}{path}"
+        headers = self._headers if self._sign is None else self._sign(url, content, self._headers)
         stop = self.clock.monotonic() + left
         fault: NotAnswered
         try:
             client = self._connected()
             with (
                 _unseen(),
-                client.stream("POST", f"{self.base_url}{path}", content=content, headers=self._headers, timeout=left) as response,
+                client.stream("POST", url, content=content, headers=headers, timeout=left) as response,
             ):
                 return response.status_code, response.headers, self._read(response, stop)
         except httpx.TimeoutException:

@@ -121,7 +121,7 @@ def test_a_repair_has_what_the_question_left_of_the_deadline(server: Server, jud
 def test_a_server_that_hangs_is_left(server: Server) -> None:
     release = threading.Event()
     server.answering = lambda _: Response(OK, wait=release)
-    judge = oa.Judge(server.url, "m-1", timeout=0.05, sleep=lambda _: None)
+    judge = oa.Judge(server.url, "m-1", timeout=0.3, sleep=lambda _: None)
     assert error_of(judge) == "timeout"
     assert len(server.requests) == 3
     release.set()

@@ -1,4 +1,4 @@
-"""Amazon Bedrock's Converse, with an API key."""
+"""Amazon Bedrock's Converse, with an API key or signed (:mod:`..aws`)."""
 
 from __future__ import annotations
 
