@@ -2,7 +2,7 @@
 """Get the servers that tests run against, into a cache of this user; nothing is installed into the system.
 
 A program that stands on PATH is used as it is. What is missing comes from where its makers or the distribution publish it: the OpenTelemetry
-Collector is built from its Go modules by the official builder, Alertmanager from its own, Prometheus and Redis are unpacked from Debian's packages, Kafka
+Collector is built from its Go modules by the official builder, Alertmanager and Helm from theirs, Prometheus and Redis are unpacked from Debian's packages, Kafka
 comes from Maven, the packages of Node.js from npm. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` (or below ``~/.cache``); the folder's name there says
 what is in it, so that a second run finds it, and a new version does not mix with an old one.
 
@@ -31,6 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COLLECTOR_MANIFEST = ROOT / "collector_config" / "builder.yaml"
 ALERTMANAGER = "0.28.1"
+HELM = "3.22.0"
 KAFKA = "4.1.0"
 NODE_PACKAGES = {
     "@opentelemetry/api": "1.9.0",
@@ -242,6 +243,12 @@ def _build_alertmanager(folder: Path, _: Path) -> None:
     _run(["go", "install", "-ldflags=-s -w", *commands], folder, {**_go(folder), "GOBIN": str(folder / "bin")})
 
 
+def _build_helm(folder: Path, _: Path) -> None:
+    _say(f"building Helm {HELM} (two minutes with an empty Go cache)")
+    module = f"helm.sh/helm/v3/cmd/helm@v{HELM}"
+    _run(["go", "install", "-ldflags=-s -w", module], folder, {**_go(folder), "GOBIN": str(folder / "bin")})
+
+
 # Debian's packages --------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -332,6 +339,7 @@ KITS = {
         _build_alertmanager,
         names=lambda program: (program, f"prometheus-{program}"),
     ),
+    "helm": Kit(("helm",), lambda: HELM, _build_helm),
     "redis": Kit(
         ("redis-server", "redis-cli"),
         lambda: "debian",

@@ -1,0 +1,214 @@
+"""The Helm chart: every mode and option makes objects that Kubernetes takes, that belong together, and whose command starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from otel_agenteval.config import load_config
+from tests.support.process import ROOT
+from tests.support.servers import Process, answers, free_port, program
+
+CHART = ROOT / "deploy" / "helm" / "otel-agenteval"
+KUBERNETES = "1.31"
+BACKEND = "sidecar.collector.backend=tempo:4317"
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "gateway": (),
+    "gateway that scales": (
+        "gateway.autoscaling.enabled=true",
+        "gateway.autoscaling.loadLevel.enabled=true",
+        "gateway.journal.enabled=false",
+        "tokenSecret=senders",
+        "secretEnv=judge",
+        "serviceMonitor.enabled=true",
+        "serviceMonitor.labels.release=prometheus",
+        "gateway.journal.storageClassName=fast",
+        "priorityClassName=low",
+        "imagePullSecrets[0].name=registry",
+    ),
+    "sidecar": ("mode=sidecar", BACKEND),
+    "sidecar with a ServiceMonitor": ("mode=sidecar", BACKEND, "serviceMonitor.enabled=true", "nodeSelector.pool=agents"),
+    "bare": ("networkPolicy.enabled=false", "gateway.podDisruptionBudget.enabled=false"),
+}
+EVERY = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+
+
+def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program("helm"), *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+def _options(settings: tuple[str, ...]) -> list[str]:
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+def rendered(*settings: str) -> dict[str, dict[str, Any]]:
+    """The objects of a release called ``live``, by kind."""
+    done = helm("template", "live", CHART, "--kube-version", f"{KUBERNETES}.0", *_options(settings))
+    assert done.returncode == 0, done.stderr
+    found = [item for item in yaml.safe_load_all(done.stdout) if item]
+    assert len({item["kind"] for item in found}) == len(found)
+    return {item["kind"]: item for item in found}
+
+
+def pods(objects: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    workload = objects.get("StatefulSet") or objects["DaemonSet"]
+    return workload["spec"]["template"]
+
+
+def ours(objects: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return next(container for container in pods(objects)["spec"]["containers"] if container["name"] == "agenteval")
+
+
+@EVERY
+def test_helm_finds_nothing_wrong(settings: tuple[str, ...]) -> None:
+    done = helm("lint", "--strict", CHART, "--kube-version", f"{KUBERNETES}.0", *_options(settings))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@EVERY
+def test_kubernetes_takes_every_object(settings: tuple[str, ...]) -> None:
+    objects = rendered(*settings)
+    assert len(objects) >= 4
+    for kind, item in objects.items():
+        if kind != "ServiceMonitor":  # the operator's own kind
+            kubernetes_validate.validate(item, KUBERNETES, strict=True)
+
+
+@EVERY
+def test_everything_points_at_pods_and_ports_that_there_are(settings: tuple[str, ...]) -> None:
+    objects = rendered(*settings)
+    labels = pods(objects)["metadata"]["labels"]
+    ports = {port["name"] for container in pods(objects)["spec"]["containers"] for port in container.get("ports", ())}
+    selectors = [
+        objects["Service"]["spec"]["selector"],
+        *(
+            objects[kind]["spec"]["selector"]["matchLabels"]
+            for kind in objects.keys() & {"StatefulSet", "DaemonSet", "PodDisruptionBudget"}
+        ),
+        *(objects[kind]["spec"]["podSelector"]["matchLabels"] for kind in objects.keys() & {"NetworkPolicy"}),
+    ]
+    assert all(selector and selector.items() <= labels.items() for selector in selectors)
+    assert {port["targetPort"] for port in objects["Service"]["spec"]["ports"]} <= ports
+    if "NetworkPolicy" in objects:
+        allowed = {port["port"] for rule in objects["NetworkPolicy"]["spec"]["ingress"] for port in rule["ports"]}
+        assert allowed == {port["targetPort"] for port in objects["Service"]["spec"]["ports"]}
+        assert all(rule["from"] for rule in objects["NetworkPolicy"]["spec"]["ingress"])
+    if "ServiceMonitor" in objects:
+        monitor = objects["ServiceMonitor"]["spec"]
+        assert monitor["selector"]["matchLabels"].items() <= objects["Service"]["metadata"]["labels"].items()
+        assert {endpoint["port"] for endpoint in monitor["endpoints"]} <= {
+            port["name"] for port in objects["Service"]["spec"]["ports"]
+        }
+        assert objects["Service"]["metadata"]["labels"][monitor["jobLabel"]] == "otel-agenteval"
+    mounts = {mount["name"] for container in pods(objects)["spec"]["containers"] for mount in container["volumeMounts"]}
+    claims = objects.get("StatefulSet", {"spec": {}})["spec"].get("volumeClaimTemplates", ())
+    volumes = {volume["name"] for volume in pods(objects)["spec"]["volumes"]} | {claim["metadata"]["name"] for claim in claims}
+    assert mounts == volumes
+
+
+@EVERY
+def test_containers_may_do_nothing_that_they_need_not(settings: tuple[str, ...]) -> None:
+    pod = pods(rendered(*settings))["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"]:
+        security = container["securityContext"]
+        assert (security["readOnlyRootFilesystem"], security["allowPrivilegeEscalation"]) == (True, False)
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        assert "memory" in container["resources"]["limits"]
+        assert "livenessProbe" in container
+        assert "readinessProbe" in container
+
+
+def test_the_grace_period_is_longer_than_the_drain() -> None:
+    pod = pods(rendered())["spec"]
+    config = load_config({}, env=_env(ours(rendered())))
+    assert pod["terminationGracePeriodSeconds"] > config.serve.drain_timeout
+
+
+def _env(container: dict[str, Any]) -> dict[str, str]:
+    return {item["name"]: item.get("value", "a-secret") for item in container["env"]}
+
+
+def test_it_scales_on_load_and_not_by_hand_at_the_same_time() -> None:
+    objects = rendered(*SETTINGS["gateway that scales"])
+    scaler, workload = objects["HorizontalPodAutoscaler"]["spec"], objects["StatefulSet"]
+    assert scaler["scaleTargetRef"]["name"] == workload["metadata"]["name"]
+    assert "replicas" not in workload["spec"]
+    [metric] = [metric["pods"]["metric"]["name"] for metric in scaler["metrics"] if metric["type"] == "Pods"]
+    assert metric == "agenteval_load_level"
+    assert "HorizontalPodAutoscaler" not in rendered()
+    assert rendered()["StatefulSet"]["spec"]["replicas"] == 2
+
+
+def test_a_journal_has_a_disk_that_outlives_its_pod() -> None:
+    assert "--journal=/var/lib/otel-agenteval/journal" in ours(rendered())["args"]
+    assert rendered()["StatefulSet"]["spec"]["volumeClaimTemplates"]
+    without = rendered("gateway.journal.enabled=false")
+    assert not [argument for argument in ours(without)["args"] if "journal" in argument]
+    assert "volumeClaimTemplates" not in without["StatefulSet"]["spec"]
+
+
+def test_beside_a_collector_only_that_one_may_send() -> None:
+    objects = rendered(*SETTINGS["sidecar"])
+    assert "--grpc=127.0.0.1:14317" in ours(objects)["args"]
+    collector = next(c for c in pods(objects)["spec"]["containers"] if c["name"] == "collector")
+    env = {item["name"]: item["value"] for item in collector["env"]}
+    assert (env["AGENTEVAL_ENDPOINT"], env["BACKEND_ENDPOINT"]) == ("127.0.0.1:14317", "tempo:4317")
+    assert objects["Service"]["spec"]["internalTrafficPolicy"] == "Local"
+    config = (ROOT / "collector_config" / "sidecar.yaml").read_text(encoding="utf-8")
+    assert objects["ConfigMap"]["data"]["collector.yaml"].strip() == config.strip()
+    for name in env:
+        assert f"${{env:{name}" in config
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (("mode=both",), "mode"),
+        (("mode=sidecar",), "sidecar.collector.backend"),
+        (("mode=sidecar", BACKEND, "tokenSecret=senders"), "tokenSecret is for mode gateway"),
+        (("replicaCount=3",), "replicaCount"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(settings: tuple[str, ...], said: str) -> None:
+    done = helm("template", "live", CHART, "--kube-version", f"{KUBERNETES}.0", *_options(settings))
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "settings", [(), SETTINGS["gateway that scales"], SETTINGS["sidecar"]], ids=["gateway", "token", "sidecar"]
+)
+def test_the_container_starts_as_the_chart_says_and_its_probes_answer(settings: tuple[str, ...], tmp_path: Path) -> None:
+    objects = rendered(*settings)
+    container = ours(objects)
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "config.yaml").write_text(objects["ConfigMap"]["data"]["config.yaml"], encoding="utf-8")
+    ports = {port["containerPort"]: free_port() for port in container["ports"]} | {19465: free_port()}
+    arguments = [moved(argument, ports, tmp_path) for argument in container["args"]]
+    probes = [container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
+    named = {port["name"]: ports[port["containerPort"]] for port in container["ports"]}
+    urls = [f"http://127.0.0.1:{named[probe['port']]}{probe['path']}" for probe in probes]
+    env = {**_env(container), "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "otel_agenteval", *arguments]
+    with Process(command, log=tmp_path / "log", ready=answers(urls[-1]), env=env, cwd=tmp_path) as sidecar:
+        assert all(answers(url)() for url in urls)
+        assert answers(f"http://127.0.0.1:{named['metrics']}/metrics")()
+        assert sidecar.stop() == 0
+        assert (tmp_path / "state" / "journal").is_dir() == any("journal" in argument for argument in arguments)
+
+
+def moved(argument: str, ports: dict[int, int], folder: Path) -> str:
+    """An argument with this machine's ports and folders in place of the container's."""
+    for port, free in ports.items():
+        argument = argument.replace(f":{port}", f":{free}")
+    argument = argument.replace("0.0.0.0:", "127.0.0.1:")
+    return argument.replace("/etc/otel-agenteval", str(folder / "etc")).replace("/var/lib/otel-agenteval", str(folder / "state"))

@@ -1,0 +1,115 @@
+"""The image and the systemd unit: what can be known of them without building or installing, and their commands run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.process import ROOT
+from tests.support.servers import Process, answers, free_port
+
+DOCKERFILE = ROOT / "deploy" / "docker" / "Dockerfile"
+UNIT = ROOT / "deploy" / "systemd" / "otel-agenteval.service"
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Instruction and arguments, with continued lines joined."""
+    text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [tuple(line.split(maxsplit=1)) for line in re.sub(r"\\\n\s*", "", text).splitlines() if line.strip()]  # type: ignore[misc]
+
+
+def final_stage() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, rest in instructions():
+        if name == "FROM":
+            found = {}
+        found.setdefault(name, []).append(rest)
+    return found
+
+
+def test_the_image_is_slim_and_runs_without_rights() -> None:
+    stage = final_stage()
+    assert all(rest.split()[0].endswith("-slim") for name, rest in instructions() if name == "FROM")
+    user, _, group = stage["USER"][0].partition(":")
+    assert int(user) > 0
+    assert int(group) > 0
+    assert stage["STOPSIGNAL"] == ["SIGTERM"]
+    assert stage["VOLUME"] == ["/var/lib/otel-agenteval"]  # all that is writable
+
+
+def test_what_the_image_copies_and_installs_is_there() -> None:
+    ignored = (DOCKERFILE.parent / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    sources = [part for name, rest in instructions() if name == "COPY" and "--from" not in rest for part in rest.split()[:-1]]
+    assert len(sources) >= 4
+    assert [source for source in sources if not (ROOT / source).exists() or f"!{source}" not in ignored] == []
+    [install] = [rest for name, rest in instructions() if "pip install" in rest]
+    extras = set(re.search(r"\.\[([a-z,]+)\]", install)[1].split(","))  # type: ignore[index]
+    tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert extras <= project["optional-dependencies"].keys()
+    assert "serve" in extras
+    assert project["readme"] in sources
+
+
+def test_the_health_check_of_the_image_tells_a_healthy_sidecar_from_none(tmp_path: Path) -> None:
+    stage = final_stage()
+    command = [*json.loads(stage["ENTRYPOINT"][0]), *json.loads(stage["CMD"][0])]
+    assert command == ["otel-agenteval", "serve"]
+    port = free_port()
+    env = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}
+    off = [f"--{name}=off" for name in ("grpc", "metrics", "web")]
+    check = json.loads(stage["HEALTHCHECK"][0].partition("CMD ")[2])
+    check = [sys.executable, *(part.replace(":14318", f":{port}") for part in check[1:])]
+    assert f":{port}" in check[-1]
+    server = [sys.executable, "-m", "otel_agenteval", "serve", f"--http=127.0.0.1:{port}", *off]
+    with Process(server, log=tmp_path / "log", ready=answers(f"http://127.0.0.1:{port}/healthz"), env=env):
+        assert subprocess.run(check, timeout=30, check=False).returncode == 0
+    assert subprocess.run(check, timeout=30, check=False, stderr=subprocess.DEVNULL).returncode != 0
+
+
+@pytest.fixture
+def unit(tmp_path: Path) -> Path:
+    """The unit with a program that there is."""
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is not installed")
+    text = UNIT.read_text(encoding="utf-8").replace("/opt/otel-agenteval/bin/otel-agenteval", "/bin/true")
+    file = tmp_path / UNIT.name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_systemd_understands_every_line_of_the_unit(unit: Path) -> None:
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_unit_is_hardened(unit: Path) -> None:
+    command = ["systemd-analyze", "security", "--offline=yes", "--threshold=15", unit]  # 1.5 of 10; an unconfined service has 9.6
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout[-400:]
+
+
+def test_the_unit_leaves_more_time_than_the_drain_takes_and_its_command_runs(tmp_path: Path) -> None:
+    text = UNIT.read_text(encoding="utf-8")
+    values = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+    assert int(values["TimeoutStopSec"]) > 20
+    config = tmp_path / "config.yaml"
+    config.write_text("outlets: {log_events: false}\n", encoding="utf-8")
+    program, *arguments = shlex.split(values["ExecStart"])
+    assert program.endswith("/otel-agenteval")
+    places = {"/etc/otel-agenteval/config.yaml": str(config), "${STATE_DIRECTORY}": str(tmp_path)}
+    arguments = [places.get(part, part).replace("${STATE_DIRECTORY}", str(tmp_path)) for part in arguments]
+    port = free_port()
+    listen = [f"--http=127.0.0.1:{port}", "--grpc=off", "--metrics=off", "--web=off"]
+    command = [sys.executable, "-m", "otel_agenteval", *arguments, *listen]
+    env = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}
+    with Process(command, log=tmp_path / "log", ready=answers(f"http://127.0.0.1:{port}/readyz"), env=env) as sidecar:
+        assert sidecar.stop() == 0
+    assert (tmp_path / "journal").is_dir()
