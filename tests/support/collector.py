@@ -105,6 +105,8 @@ class Agent:
         self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
         self._agent = ScriptedAgent(self.provider, time.time_ns())
         self._scenes = itertools.cycle(SCENES)
+        self.turns = 0
+        """Played so far."""
 
     @property
     def failed(self) -> int:
@@ -115,6 +117,7 @@ class Agent:
         """So many turns: of one scene, or of all of them in their order, again and again."""
         for _ in range(turns):
             self._agent.play(scene or next(self._scenes))
+            self.turns += 1
 
     def close(self) -> None:
         """Shut the provider down."""

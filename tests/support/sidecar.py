@@ -22,9 +22,10 @@ class Sidecar(Process):
         folder: for its configuration, log and files.
         config: ours; turns are decided a second after their root unless it says otherwise.
         journal: whether it keeps one, in ``folder/journal``.
+        script: Python to run before, in its process: for metrics of a test.
     """
 
-    def __init__(self, folder: Path, config: Mapping[str, Any] | None = None, *, journal: bool = False) -> None:
+    def __init__(self, folder: Path, config: Mapping[str, Any] | None = None, *, journal: bool = False, script: str = "") -> None:
         ports = {name: free_port() for name in ("grpc", "http", "metrics", "web")}
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
         self.grpc, self.metrics = addresses["grpc"], addresses["metrics"]
@@ -33,7 +34,8 @@ class Sidecar(Process):
         file = folder / f"sidecar-{ports['grpc']}.yaml"
         merged = {"turn": {"decision_delay": "1s"}, **(config or {})}
         file.write_text(yaml.safe_dump(merged), encoding="utf-8")
-        command = [sys.executable, "-m", "otel_agenteval", "serve", "--config", str(file)]
+        main = f"import sys\n{script}\nfrom otel_agenteval.cli import main\nsys.exit(main())"
+        command = [sys.executable, "-c", main, "serve", "--config", str(file)]
         for name, address in addresses.items():
             command += [f"--{name}", address]
         if journal:
