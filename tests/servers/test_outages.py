@@ -9,9 +9,12 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import otel_agenteval as oa
 from otel_agenteval.demo import SCENES
 from tests.support.collector import Agent, Collector
 from tests.support.receiver import GrpcReceiver
@@ -124,3 +127,95 @@ def test_overload_is_absorbed_by_the_queue_and_past_it_only_our_copy_drops(tmp_p
         assert ready(sidecar)
         assert len(turns_in(scores)) < agent.turns, "what was dropped is not"
         assert collector.metric("otelcol_exporter_send_failed_spans", **OURS) == 0
+
+
+def rows_in(path: Path) -> dict[str, dict[str, Any]]:
+    """Scores of a file of JSON lines by result id; one that stands there twice must be the same twice."""
+    rows: dict[str, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        row = json.loads(line)
+        row.pop("close_reason")
+        assert rows.setdefault(row["result_id"], row) == row
+    return rows
+
+
+def last_revisions(rows: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """What holds in the end, by trace and metric.
+
+    After an outage the Collector's queue sends with several consumers, each at its own pace: a root can come long before the spans
+    below it, and its turn is evaluated again when they come.
+    """
+    last = {row["turn_id"]: 0 for row in rows.values()}
+    for row in rows.values():
+        last[row["turn_id"]] = max(last[row["turn_id"]], row["revision"])
+    of_one_revision = {"result_id", "revision", "supersedes"}
+    return {
+        (row["trace_id"], row["metric"]): {key: row[key] for key in row.keys() - of_one_revision}
+        for row in rows.values()
+        if row["revision"] == last[row["turn_id"]]
+    }
+
+
+class Both(Agent):
+    """An agent that is evaluated in its own process too."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        super().__init__(address)
+        self._path = folder / "process.jsonl"
+        config = {"outlets": {"log_events": False, "span_events": "off", "prometheus": None, "jsonl": str(self._path)}}
+        self.provider.add_span_processor(oa.AgentEvalSpanProcessor(config))
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """What is to be expected, after :meth:`close`."""
+        return rows_in(self._path)
+
+
+def test_kills_of_ours_and_a_restart_of_the_collector_lose_nothing(tmp_path: Path, backend: GrpcReceiver) -> None:
+    scores = tmp_path / "scores.jsonl"
+    config = {"turn": {"decision_delay": "300ms"}, "outlets": {"jsonl": str(scores)}}
+    with (
+        Sidecar(tmp_path, config, journal=True) as sidecar,
+        Collector("gateway", tmp_path, AGENTEVAL_ENDPOINT=sidecar.grpc, BACKEND_ENDPOINT=backend.address) as collector,
+    ):
+        agent = Both(collector.grpc, tmp_path)
+        agent.play(24)
+        until(lambda: sidecar.metric("agenteval_turns_open") > 0, "acknowledged turns that are open", every=0.01)
+        sidecar.kill()
+        agent.play(24)
+        until(lambda: collector.metric("otelcol_exporter_queue_size", **OURS) > 0, "the queue has what nobody takes")
+        collector.stop()
+        collector.start()
+        sidecar.start()
+        until(lambda: agent.play(1) or len(turns_in(scores)) > 24, "scores again", every=0.01)
+        sidecar.kill()
+        sidecar.start()
+        agent.play(24)
+        agent.close()
+        assert agent.failed == 0
+        expected = last_revisions(agent.rows())
+        assert len({trace_id for trace_id, _ in expected}) == agent.turns
+        until(lambda: last_revisions(rows_in(scores)) == expected, "every score of every turn", 60)
+        until(lambda: len(roots(backend)) == agent.turns, "all at the backend")
+
+
+def test_without_a_journal_a_kill_costs_the_open_turns_and_no_others(tmp_path: Path, backend: GrpcReceiver) -> None:
+    scores = tmp_path / "scores.jsonl"
+    config = {"turn": {"decision_delay": "2s"}, "outlets": {"jsonl": str(scores)}}
+    with (
+        Sidecar(tmp_path, config) as sidecar,
+        Collector("gateway", tmp_path, AGENTEVAL_ENDPOINT=sidecar.grpc, BACKEND_ENDPOINT=backend.address) as collector,
+    ):
+        agent = Both(collector.grpc, tmp_path)
+        agent.play(8)
+        until(lambda: len(turns_in(scores)) == 8, "the first turns")
+        agent.play(5)
+        until(lambda: sidecar.metric("agenteval_turns_open") == 5, "the next, acknowledged and open", every=0.01)
+        sidecar.kill()
+        sidecar.start()
+        agent.play(8)
+        agent.close()
+        until(lambda: len(turns_in(scores)) == 16, "the turns after it")
+        assert sidecar.stop() == 0
+        lost = {row["trace_id"] for row in agent.rows().values()} - turns_in(scores)
+        assert len(lost) == 5
+        assert sidecar.ledger()["turns"]["closed"] == {"delay": 8}
