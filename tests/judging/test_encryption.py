@@ -31,7 +31,7 @@ def file_of(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in path.iterdir())
 
 
-@pytest.mark.parametrize(("key", "readable"), [(None, True), (ONE, False)])
+@pytest.mark.parametrize(("key", "readable"), [(None, True), (ONE, False)], ids=["open", "sealed"])
 def test_the_file_of_a_queue_holds_no_content_once_there_is_a_key(
     models: ScriptedModels, tmp_path: Path, key: str | None, readable: bool
 ) -> None:
@@ -69,7 +69,7 @@ def test_with_another_key_jobs_wait_and_say_why(models: ScriptedModels, tmp_path
     assert len(models.requests) == 1
 
 
-@pytest.mark.parametrize("key", ["", ",", "short", f"{ONE},short"])
+@pytest.mark.parametrize("key", ["", ",", "short", f"{ONE},short"], ids=["empty", "comma", "short", "one of two"])
 def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(ConfigError, match="encryption_key") as caught:
         seal_from(load_config({"judge": {"encryption_key": key}}, {}))
