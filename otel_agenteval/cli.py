@@ -98,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     evaluate.set_defaults(run=_eval)
 
+    _add_worker(commands)
     _add_backfill(commands)
 
     metrics = commands.add_parser("metrics", help="list the metrics")
@@ -151,6 +152,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.set_defaults(run=_serve)
     return parser
+
+
+def _add_worker(commands: Any) -> None:
+    worker = commands.add_parser("worker", help="the engine beyond one machine: spans from Kafka, judge jobs from Redis")
+    worker.add_argument(
+        "--spans",
+        metavar="URL",
+        help="kafka://BROKER:9092,BROKER:9092/TOPIC?group=NAME&logs=TOPIC: spans (OTLP protobuf or JSON) of a consumer group",
+    )
+    worker.add_argument("--judge", metavar="URL", help="redis://HOST:6379: work on the judge jobs of this server")
+    worker.add_argument(
+        "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
+    )
+    worker.add_argument("--metrics", metavar="HOST:PORT", help="address of /metrics; off is none")
+    worker.add_argument("--insecure", action="store_true", help="serve /metrics to other machines")
+    worker.set_defaults(run=_worker)
+
+
+def _worker(args: argparse.Namespace) -> int:
+    from .stream.command import run
+
+    return run(args)
 
 
 def _add_backfill(commands: Any) -> None:

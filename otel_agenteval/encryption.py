@@ -83,6 +83,7 @@ class SealedQueue:
         self._clock = clock
         self._pause = pause
         self.max_bytes = queue.max_bytes
+        self.is_shared = queue.is_shared
 
     @property
     def depth(self) -> int:
@@ -94,10 +95,9 @@ class SealedQueue:
         """Bytes of them, sealed."""
         return self._queue.bytes
 
-    @property
-    def unsent(self) -> int:
-        """Jobs that this process holds because their server cannot be reached."""
-        return getattr(self._queue, "unsent", 0)
+    def flush(self) -> bool:
+        """Whether all jobs are where they outlive this process."""
+        return self._queue.flush()
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs; returns those that there is no room for."""

@@ -259,6 +259,12 @@ class Engine:
             found = self.assembler.held(trace_ids)
         return found | (trace_ids & self.pipeline.waiting_traces())
 
+    def forget_traces(self, trace_ids: set[int]) -> None:
+        """Drop all that is known of some traces whose spans were received: somebody else evaluates them."""
+        with self.lock:
+            self.assembler.forget_traces(trace_ids)
+        self.pipeline.forget_traces(trace_ids)
+
     def end_conversation(self, conversation_id: str) -> bool:
         """A conversation is over: its metrics are evaluated. False when it is not held."""
         store = self.pipeline.conversations

@@ -397,7 +397,7 @@ class Judging:
             if not busy:
                 with changed:
                     if not self._stopping:
-                        changed.wait(_POLL if self._depth() else _IDLE)
+                        changed.wait(_POLL if self.queue.is_shared or self._depth() else _IDLE)
 
     def step(self) -> bool:
         """Do one job that is due, in this thread; False when there is none."""

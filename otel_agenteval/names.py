@@ -98,6 +98,12 @@ LOAD_LEVEL = "agenteval.load_level"
 SERVE_REQUESTS = "agenteval.serve.requests"
 SERVE_BYTES = "agenteval.serve.received"
 
+KAFKA_LAG = "agenteval.kafka.lag"
+KAFKA_REPLAY = "agenteval.kafka.uncommitted"
+KAFKA_MESSAGES = "agenteval.kafka.messages"
+KAFKA_PARTITIONS = "agenteval.kafka.partitions"
+KAFKA_REBALANCES = "agenteval.kafka.rebalances"
+
 OTHER = "__other__"
 """Label value that takes what is over the cap."""
 
@@ -194,6 +200,17 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Requests to the sidecar: ok, partial (some records rejected), or why it was refused.", about_us=True,
     ),
     Instrument(SERVE_BYTES, "counter", "By", (), "Bytes of requests to the sidecar, as they came.", about_us=True),
+    Instrument(KAFKA_LAG, "gauge", "{message}", ("topic", "partition"), "Messages of a partition that were not read yet.", about_us=True),
+    Instrument(
+        KAFKA_REPLAY, "gauge", "{message}", ("topic", "partition"),
+        "Messages that were read and not committed: what is read again when the partition moves.", about_us=True,
+    ),
+    Instrument(
+        KAFKA_MESSAGES, "counter", "{message}", ("topic", "outcome"),
+        "Messages by what became of them: taken, dead_letter, or replayed (only looked at: their turns were scored before).", about_us=True,
+    ),
+    Instrument(KAFKA_PARTITIONS, "gauge", "{partition}", (), "Partitions that this worker reads.", about_us=True),
+    Instrument(KAFKA_REBALANCES, "counter", "{rebalance}", ("kind",), "Partitions that were assigned, revoked or lost.", about_us=True),
 )  # fmt: skip
 """Every metric that we emit."""
 

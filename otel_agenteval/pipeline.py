@@ -440,6 +440,12 @@ class Pipeline:
             self.count_emit_error(outlet.name, type(error).__name__)
             return False
 
+    def forget_traces(self, trace_ids: set[int]) -> None:
+        """Drop what waits, and what may be revised, of some traces: somebody else evaluates them."""
+        with self._holding:
+            self._stitcher.forget_traces(trace_ids)
+        self._past.forget_traces(trace_ids)
+
     def begin_exit(self) -> None:
         """The interpreter is about to go: outlets start no thread any more."""
         for outlet in self.outlets:

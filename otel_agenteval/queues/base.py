@@ -34,6 +34,9 @@ class JobQueue(Protocol):
     max_bytes: int
     """Bound of what waits and what is claimed."""
 
+    is_shared: bool
+    """Whether other processes put jobs in without telling: then it must be looked at now and then."""
+
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs; returns those that there is no room for: of these, or of lower ones that waited and made room."""
 
@@ -61,6 +64,9 @@ class JobQueue(Protocol):
     @property
     def bytes(self) -> int:
         """Bytes of them."""
+
+    def flush(self) -> bool:
+        """Whether all jobs are where they outlive this process, if they ever are; what waits to be sent is sent."""
 
     def close(self) -> list[Job]:
         """Release what it holds; returns the jobs that are lost by that. Safe to call twice."""

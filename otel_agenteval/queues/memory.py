@@ -36,6 +36,8 @@ class MemoryQueue:
         clock: dates leases and retries.
     """
 
+    is_shared = False
+
     def __init__(self, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self.max_bytes = max_bytes
         self._clock = clock
@@ -124,6 +126,10 @@ class MemoryQueue:
         """(id, reason) of the last thousand."""
         with self._lock:
             return list(self._dead)
+
+    def flush(self) -> bool:
+        """There is nowhere else to send them."""
+        return True
 
     def close(self) -> list[Job]:
         """All jobs: they go with the process."""

@@ -258,6 +258,8 @@ class RedisQueue:
     What reads or claims raises ``redis.exceptions.RedisError`` while the server cannot be reached. What is put, or settled, waits.
     """
 
+    is_shared = True
+
     def __init__(
         self,
         url: str,

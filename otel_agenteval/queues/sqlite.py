@@ -98,6 +98,8 @@ class SqliteQueue(_File):
     """
 
     _schema = _SCHEMA
+    is_shared = False
+    """Other processes have workers of their own; what they leave is found within the longest pause."""
 
     def __init__(self, path: str, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__(path)
@@ -170,6 +172,10 @@ class SqliteQueue(_File):
         with self._transaction() as db:
             rows = db.execute("SELECT id, reason FROM done WHERE reason IS NOT NULL ORDER BY at DESC LIMIT ?", (_DEAD_LETTERS,))
             return list(reversed(rows.fetchall()))
+
+    def flush(self) -> bool:
+        """There is nowhere else to send them."""
+        return True
 
     def close(self) -> list[Job]:
         """Close the file; nothing is lost."""

@@ -183,6 +183,22 @@ class Intake:
         """Those of some traces of which something waits for something."""
         return self.engine.held(trace_ids) | {trace_id for trace_id in trace_ids if trace_id in self._early}
 
+    def feed(self, signal: Signal, body: bytes, is_json: bool) -> set[int]:
+        """Tell a request's spans apart and hand them over, past admission and journal; the traces in it.
+
+        Raises:
+            Refusal: it is not what it should be.
+        """
+        return self._feed(signal, body, is_json)[1]
+
+    def forget_traces(self, trace_ids: set[int]) -> None:
+        """Drop all that waits of some traces: somebody else evaluates them."""
+        with self.engine.lock:
+            for trace_id in trace_ids:
+                if trace_id in self._early:
+                    self._early.pop(trace_id)
+        self.engine.forget_traces(trace_ids)
+
     def _keep(self, signal: Signal, body: bytes, is_json: bool) -> tuple[Accepted, Callable[[], None] | None]:
         # In the journal first: a turn that closes at once must find its request there.
         entry = self.journal.append(signal, body, is_json) if self.journal is not None and body else None

@@ -495,6 +495,20 @@ class Assembler:
             closed += self._close_late()
         return closed
 
+    def forget_traces(self, trace_ids: Iterable[int]) -> None:
+        """Drop all that is known of some traces whose spans were received: somebody else evaluates them."""
+        for trace_id in trace_ids:
+            trace = self.traces.pop(trace_id, None)
+            if trace is not None:
+                self._size -= trace.loose_size
+                trace.loose, trace.loose_size = [], 0
+            late = self._late.pop(trace_id, None)
+            if late is not None:
+                self._size -= late.size
+            past = self._recent.pop(trace_id, None)
+            if past is not None and past.ids is not None:
+                self._known_ids -= len(past.ids)
+
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it, and scores it when it ends."""
         for trace_id in [*self.traces, *self._recent]:

@@ -249,6 +249,12 @@ class Stitcher:
         """The traces of what waits."""
         return {group.root.trace_id for piece in self._held.values() for group in piece.groups}
 
+    def forget_traces(self, trace_ids: set[int]) -> None:
+        """Drop the parts that some traces begin or go on with."""
+        for piece in list(self._held.values()):
+            if any(group.root.trace_id in trace_ids for group in piece.groups):
+                self._release(piece)
+
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it."""
         for index in (self._held, self._asked, self._answered, self._responses):

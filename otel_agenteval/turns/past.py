@@ -67,6 +67,14 @@ class PastTurns:
         self._traces: OrderedDict[int, _Trace] = OrderedDict()
         self._bytes = 0
 
+    def forget_traces(self, trace_ids: Iterable[int]) -> None:
+        """Drop what is known of some traces."""
+        with self._lock:
+            for trace_id in trace_ids:
+                trace = self._traces.pop(trace_id, None)
+                if trace is not None:
+                    self._bytes -= trace.size
+
     def keep(self, group: Group, as_what: Earlier) -> None:
         """Remember an evaluated turn."""
         ids = frozenset(record.span_id for record in group.members)

@@ -1,0 +1,1 @@
+"""Spans from Kafka, for as many workers as its topic has partitions."""

@@ -1,0 +1,374 @@
+"""A member of a consumer group: spans from its partitions to the engine, offsets back once their turns are handed over.
+
+Everything runs on one thread: reading, looking which turns are open, and committing. The broker moves a partition by telling that
+thread, which then commits what is done and drops what is not: the next owner reads it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from .. import names
+from ..config import ServeOptions
+from ..engine import Engine
+from ..errors import ConfigError
+from ..registry import require
+from ..serve.answers import Accepted, Refusal
+from ..serve.intake import Intake, Signal
+from ..spans.otlp import OtlpLog
+from ..spans.wire import Part
+from .offsets import Partition, Place
+
+_log = logging.getLogger("otel_agenteval")
+
+_AT_ONCE = 200
+_POLL = 0.25
+_FLUSH = 10.0
+"""Seconds that handing over may take before it is tried again later."""
+_BUFFER_KB = 16 * 1024
+_STATISTICS = 1.0
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where spans come from.
+
+    ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``, ``kafkas`` with TLS; what has a dot
+    in its name is an option of librdkafka (``&sasl.mechanism=SCRAM-SHA-512``).
+    """
+
+    topics: Mapping[str, Signal]
+    group: str
+    dead: str | None
+    """Topic of what cannot be read; None is the topic's name with ``.agenteval.dead``."""
+    every: float
+    """Seconds between two commits."""
+    options: Mapping[str, Any] = field(repr=False)
+    """Of librdkafka."""
+
+    @classmethod
+    def read(cls, url: str) -> Address:
+        """The address in a URL.
+
+        Raises:
+            ConfigError: it is none.
+        """
+        parts = urlsplit(url)
+        account, _, brokers = parts.netloc.rpartition("@")
+        topics: dict[str, Signal] = {topic: "traces" for topic in parts.path.strip("/").split(",") if topic}
+        if parts.scheme not in ("kafka", "kafkas") or not brokers or not topics:
+            raise ConfigError(
+                f"{url.replace(account, '***') if account else url}: kafka://BROKER:9092/TOPIC?group=NAME is wanted"
+            )
+        given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        topics |= {topic: "logs" for topic in given.pop("logs", "").split(",") if topic}
+        group, dead, every = given.pop("group", "agenteval"), given.pop("dead", None), given.pop("commit", "2")
+        unknown = [name for name in given if "." not in name]
+        if unknown or not every.replace(".", "", 1).isdigit():
+            wrong = ", ".join(unknown) or f"commit={every}"
+            raise ConfigError(
+                f"{wrong}: not allowed in a kafka URL; group, logs, dead, commit (seconds) and options of librdkafka are"
+            )
+        options: dict[str, Any] = {"bootstrap.servers": brokers, **given}
+        if account:
+            user, _, password = account.partition(":")
+            options |= {"sasl.username": unquote(user), "sasl.password": unquote(password)}
+            options.setdefault("sasl.mechanism", "PLAIN")
+        sasl = "SASL_" if account else ""
+        options.setdefault("security.protocol", f"{sasl}{'SSL' if parts.scheme == 'kafkas' else 'PLAINTEXT'}")
+        return cls(topics, group, dead, float(every), options)
+
+
+class Following(Intake):
+    """An intake that can look at spans without taking them, and pass traces over."""
+
+    def __init__(self, engine: Engine, options: ServeOptions) -> None:
+        super().__init__(engine, options)
+        self._looking = False
+        self.passed_over: set[int] = set()
+        """Traces whose spans are not taken."""
+
+    def look(self, signal: Signal, body: bytes, is_json: bool) -> set[int]:
+        """The traces in a request, of which nothing is taken.
+
+        Raises:
+            Refusal: it is not what it should be.
+        """
+        self._looking = True
+        try:
+            return self.feed(signal, body, is_json)
+        finally:
+            self._looking = False
+
+    def _spans(self, parts: dict[bytes, Part], invalid: int) -> tuple[Accepted, set[int]]:
+        if self._looking:
+            return Accepted(), {int.from_bytes(key, "big") for key in parts}
+        if self.passed_over:
+            parts = {key: part for key, part in parts.items() if int.from_bytes(key, "big") not in self.passed_over}
+        return super()._spans(parts, invalid)
+
+    def _logs(self, found: list[tuple[OtlpLog, int]], invalid: int) -> tuple[Accepted, set[int]]:
+        if self._looking:
+            return Accepted(), {log.trace_id for log, _ in found}
+        return super()._logs([(log, size) for log, size in found if log.trace_id not in self.passed_over], invalid)
+
+
+class KafkaSource:
+    """Reads until it is stopped.
+
+    Args:
+        intake: takes the spans.
+        address: where they come from.
+        is_settled: whether what was handed over has left this process, besides what the engine itself knows.
+
+    Raises:
+        MissingExtra: ``confluent-kafka`` is not installed.
+    """
+
+    def __init__(self, intake: Following, address: Address, is_settled: Callable[[], bool] = lambda: True) -> None:
+        self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
+        self._intake = intake
+        self._engine = intake.engine
+        self._address = address
+        self._is_settled = is_settled
+        self._partitions: dict[Key, Partition] = {}
+        self._dead: dict[Key, set[int]] = {}
+        """Messages that wait for their place among the dead letters."""
+        self._stopping = threading.Event()
+        self._rejoin = False
+        self._paused = False
+        self._committed_at = 0.0
+        self._measured_at = 0.0
+        self.messages: Counter[tuple[str, str]] = Counter()
+        self.rebalances: Counter[str] = Counter()
+        self._lags: dict[Key, int] = {}
+        self._uncommitted: dict[Key, int] = {}
+        self._consumer: Any = None
+        self._producer: Any = None
+        self._thread = threading.Thread(target=self._run, name="otel-agenteval-kafka", daemon=True)
+        watch = self._engine.telemetry.watch
+        watch(names.KAFKA_LAG, lambda: [(_labels(key), lag) for key, lag in self._lags.copy().items()])
+        watch(names.KAFKA_REPLAY, lambda: [(_labels(key), count) for key, count in self._uncommitted.copy().items()])
+        watch(names.KAFKA_MESSAGES, lambda: [({"topic": t, "outcome": o}, n) for (t, o), n in self.messages.copy().items()])
+        watch(names.KAFKA_PARTITIONS, lambda: [({}, len(self._partitions))])
+        watch(names.KAFKA_REBALANCES, lambda: [({"kind": kind}, n) for kind, n in self.rebalances.copy().items()])
+
+    def start(self) -> None:
+        """Join the group."""
+        self._thread.start()
+
+    def stop(self, timeout: float) -> bool:
+        """Leave the group: what is done is committed, what is open is left to the others. False when that was not done in time."""
+        self._stopping.set()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    # --- the thread
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._rejoin = False
+            self._join()
+            if self._rejoin:
+                self._stopping.wait(1.0)
+
+    def _join(self) -> None:
+        """Be a member of the group until the end, or until we do not know where a partition begins."""
+        logs = logging.getLogger("otel_agenteval.kafka")
+        self._consumer = self._kafka.Consumer(
+            {
+                "partition.assignment.strategy": "range",  # topics of spans and of log records are shared out alike
+                "session.timeout.ms": 10_000,
+                **self._address.options,
+                "group.id": self._address.group,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": self._address.options.get("auto.offset.reset", "earliest"),
+                "queued.max.messages.kbytes": _BUFFER_KB,
+                "allow.auto.create.topics": True,
+            },
+            logger=logs,
+        )
+        self._producer = self._kafka.Producer({**self._address.options, "acks": "all"}, logger=logs)
+        try:
+            self._consumer.subscribe(
+                list(self._address.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            )
+            while not self._stopping.is_set() and not self._rejoin:
+                try:
+                    self._step()
+                except Exception as error:  # the broker's, or ours: what was not committed comes again
+                    self._engine.failed("kafka", error)
+                    self._stopping.wait(1.0)
+        finally:
+            self._producer.flush(_FLUSH)
+            self._commit()
+            self._consumer.close()
+            self._let_go([self._kafka.TopicPartition(*key) for key in self._partitions])
+
+    def _step(self) -> None:
+        if self._paused != (self._intake.overloaded() or sum(map(len, self._dead.values())) > _AT_ONCE):
+            self._paused = not self._paused
+            (self._consumer.pause if self._paused else self._consumer.resume)(self._consumer.assignment())
+        for message in self._consumer.consume(_AT_ONCE, _POLL):
+            self._take(message)
+        self._producer.poll(0)
+        now = time.monotonic()
+        if now - self._committed_at >= self._address.every:
+            self._commit()
+            self._committed_at = time.monotonic()
+        if now - self._measured_at >= _STATISTICS:
+            self._measure()
+            self._measured_at = now
+
+    def _take(self, message: Any) -> None:
+        if message.error() is not None:
+            if message.error().code() != self._kafka.KafkaError._PARTITION_EOF:
+                _log.warning("kafka: %s", message.error().name())
+            return
+        topic, offset = message.topic(), message.offset()
+        partition = self._partitions.get((topic, message.partition()))
+        if partition is None or offset < partition.position:  # it was taken away meanwhile, or is sent again
+            return
+        body = message.value() or b""
+        signal, is_json = self._address.topics[topic], body[:1].isspace() or body[:1] == b"{"
+        try:
+            if offset < partition.begin:
+                partition.look(offset, self._intake.look(signal, body, is_json))
+                self._intake.passed_over |= partition.passed_over
+                self.messages[topic, "replayed"] += 1
+                return
+            before = len(partition.passed_over)
+            partition.note(offset, self._intake.feed(signal, body, is_json))
+            if before and not partition.passed_over:
+                self._pass_over()
+            self.messages[topic, "taken"] += 1
+        except Refusal as refusal:
+            self._bury(message, partition, refusal.message)
+        except Exception as error:
+            self._engine.failed("kafka_message", error)
+            self._bury(message, partition, type(error).__name__)
+
+    def _bury(self, message: Any, partition: Partition, reason: str) -> None:
+        """A message that cannot be read goes to the dead letters; nothing behind it is committed before it is there."""
+        topic, number, offset = message.topic(), message.partition(), message.offset()
+        if offset < partition.begin:
+            partition.look(offset, ())
+            return  # it was buried before
+        partition.note(offset, ())
+        waiting = self._dead.setdefault((topic, number), set())
+        waiting.add(offset)
+        self.messages[topic, "dead_letter"] += 1
+
+        def delivered(error: Any, _: Any) -> None:
+            if error is None:
+                waiting.discard(offset)
+            else:
+                _log.warning("kafka: a dead letter could not be written: %s", error.name())
+                send()
+
+        def send() -> None:
+            headers = {"reason": reason, "topic": topic, "partition": str(number), "offset": str(offset)}
+            target = self._address.dead or f"{topic}.agenteval.dead"
+            self._producer.produce(target, message.value(), message.key(), headers=headers, on_delivery=delivered)
+
+        send()
+
+    # --- offsets
+
+    def _commit(self, keys: list[Key] | None = None) -> None:
+        """Commit what is done of all partitions, or of some, once it was handed over."""
+        partitions = {
+            key: self._partitions[key] for key in (self._partitions if keys is None else keys) if key in self._partitions
+        }
+        if not partitions:
+            return
+        known = set().union(*(partition.traces.keys() for partition in partitions.values()))
+        held = self._intake.held(known)
+        places = {key: partition.done(held, self._dead.get(key, ())) for key, partition in partitions.items()}
+        moved = {key: place for key, place in places.items() if place != partitions[key].place}
+        self._uncommitted = {
+            **{key: count for key, count in self._uncommitted.items() if key in self._partitions},
+            **{key: partitions[key].position - place.offset for key, place in places.items()},
+        }
+        if not moved or not self._handed_over():
+            return
+        offsets = [
+            self._kafka.TopicPartition(topic, number, place.offset, place.metadata()) for (topic, number), place in moved.items()
+        ]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+        except self._kafka.KafkaException as error:
+            self._engine.failed("kafka_commit", error)
+            return
+        for key, place in moved.items():
+            partitions[key].commit(place)
+
+    def _handed_over(self) -> bool:
+        """Whether everything that is closed has left: scores through their outlets, jobs into their queue."""
+        return self._engine.worker.flush(_FLUSH) and self._is_settled()
+
+    # --- rebalances, on the same thread
+
+    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+        self._rejoin = True  # unless all goes well
+        self._begin(consumer, partitions)
+        self._rejoin = False
+
+    def _begin(self, consumer: Any, partitions: list[Any]) -> None:
+        self.rebalances["assigned"] += len(partitions)
+        for committed in consumer.committed(partitions, timeout=30.0):
+            low, high = consumer.get_watermark_offsets(committed, timeout=30.0)
+            offset = committed.offset if committed.offset >= 0 else low
+            if committed.offset < 0 and self._address.options.get("auto.offset.reset") == "latest":
+                offset = high
+            place = Place.read(offset, committed.metadata)
+            place = Place(max(place.offset, low), max(place.since, low))
+            self._partitions[committed.topic, committed.partition] = Partition(place, high)
+            _log.info("kafka: %s/%d from %d (looked at from %d)", committed.topic, committed.partition, place.offset, place.since)
+        consumer.assign([self._kafka.TopicPartition(*key, found.position) for key, found in self._partitions.items()])
+        self._paused = False
+
+    def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
+        self.rebalances["revoked"] += len(partitions)
+        self._commit([(found.topic, found.partition) for found in partitions])
+        self._let_go(partitions)
+
+    def _lost(self, consumer: Any, partitions: list[Any]) -> None:
+        self.rebalances["lost"] += len(partitions)
+        self._let_go(partitions)
+
+    def _let_go(self, partitions: list[Any]) -> None:
+        """Somebody else reads these from now on, and gets the open turns by reading them again."""
+        gone: set[int] = set()
+        for found in partitions:
+            key = found.topic, found.partition
+            partition = self._partitions.pop(key, None)
+            if partition is not None:
+                gone.update(partition.traces)
+            for kept in (self._dead, self._lags, self._uncommitted):
+                kept.pop(key, None)
+        self._intake.forget_traces(gone)
+        self._pass_over()
+
+    def _pass_over(self) -> None:
+        self._intake.passed_over = set().union(*(partition.passed_over for partition in self._partitions.values()))
+
+    def _measure(self) -> None:
+        for key, partition in self._partitions.items():
+            _, high = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(*key), cached=True)
+            if high >= 0:
+                self._lags[key] = max(0, high - partition.position)
+
+
+def _labels(key: Key) -> dict[str, str]:
+    return {"topic": key[0], "partition": str(key[1])}
