@@ -35,6 +35,11 @@ _FLUSH = 10.0
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 
+_JSON = (b"{", b" ", b"\t", b"\r")
+"""First bytes of JSON; a request in protobuf form begins with a line feed."""
+_FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "sasl.", "security.", "socket.", "ssl.")
+"""Beginnings of options that are a connection's, not a consumer's."""
+
 Key = tuple[str, int]
 
 
@@ -198,7 +203,8 @@ class KafkaSource:
             },
             logger=logs,
         )
-        self._producer = self._kafka.Producer({**self._address.options, "acks": "all"}, logger=logs)
+        connection = {name: value for name, value in self._address.options.items() if name.startswith(_FOR_BOTH)}
+        self._producer = self._kafka.Producer({**connection, "acks": "all"}, logger=logs)
         try:
             self._consumer.subscribe(
                 list(self._address.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -240,7 +246,7 @@ class KafkaSource:
         if partition is None or offset < partition.position:  # it was taken away meanwhile, or is sent again
             return
         body = message.value() or b""
-        signal, is_json = self._address.topics[topic], body[:1].isspace() or body[:1] == b"{"
+        signal, is_json = self._address.topics[topic], body[:1] in _JSON
         try:
             if offset < partition.begin:
                 partition.look(offset, self._intake.look(signal, body, is_json))

@@ -1,0 +1,255 @@
+"""Spans from a real Kafka broker, read by real worker processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval.cli import main
+from otel_agenteval.errors import ConfigError
+from otel_agenteval.stream.source import Address
+from tests.support.collector import value
+from tests.support.kafka import Kafka
+from tests.support.process import environment
+from tests.support.proxy import Proxy
+from tests.support.servers import free_port, until
+from tests.support.turns_on_wire import Message, messages_of, write
+
+kafka_client = pytest.importorskip("confluent_kafka")
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: Any) -> Iterator[Kafka]:
+    """A broker with four partitions for each topic."""
+    with Kafka(tmp_path_factory.mktemp("kafka"), partitions=4) as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic(request: Any) -> str:
+    """A topic of the test's own."""
+    return f"spans-{abs(hash(request.node.name)) % 10**8}"
+
+
+def produce(kafka: Kafka, topic: str, messages: Sequence[Message], form: Callable[[int], str] = lambda i: "proto") -> None:
+    producer = kafka_client.Producer({"bootstrap.servers": kafka.address})
+    for i, message in enumerate(messages):
+        producer.produce(topic, getattr(message, form(i)), message.trace_id.hex())
+        producer.poll(0)
+    assert producer.flush(30) == 0
+
+
+class SpanWorker:
+    """``otel-agenteval worker --spans`` as a process."""
+
+    def __init__(self, folder: Path, address: str, topic: str, name: str = "worker", query: str = "", **config: Any) -> None:
+        self.scores = folder / f"{name}.jsonl"
+        self.port = free_port()
+        self.log = folder / f"{name}.log"
+        file = folder / f"{name}.yaml"
+        given = {
+            "turn": {"decision_delay": "300ms"},
+            "outlets": {"log_events": False, "jsonl": str(self.scores)},
+            "serve": {"metrics": f"127.0.0.1:{self.port}", "drain_timeout": "5s"},
+            **config,
+        }
+        file.write_text(json.dumps(given))
+        url = f"kafka://{address}/{topic}?group={topic}&commit=0.5&session.timeout.ms=6000&heartbeat.interval.ms=500{query}"
+        self._command = [sys.executable, "-m", "otel_agenteval", "worker", "--config", str(file), "--spans", url]
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def metric(self, name: str, **labels: str) -> float:
+        try:
+            return value(f"http://127.0.0.1:{self.port}/metrics", name, **labels)
+        except OSError:
+            assert self._process.poll() is None, self.log.read_text()[-3000:]
+            return 0.0
+
+    def kill(self) -> None:
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(20)
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+
+
+def rows(*workers: SpanWorker) -> dict[str, tuple[Any, ...]]:
+    """Scores by result id; two with one id must be equal."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for worker in workers:
+        for line in worker.scores.read_text().splitlines() if worker.scores.exists() else ():
+            try:
+                row = json.loads(line)
+            except ValueError:  # it was killed in the middle of a line
+                continue
+            known = tuple(row.get(key) for key in ("turn_id", "metric", "value", "passed"))
+            assert found.setdefault(row["result_id"], known) == known
+    return found
+
+
+def expected(messages: Sequence[Message], folder: Path, capsys: Any) -> dict[str, tuple[Any, ...]]:
+    """What ``eval`` says of the same spans."""
+    assert main(["eval", str(write(messages, folder / "all.jsonl"))]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return {
+        row["result_id"]: tuple(row.get(key) for key in ("turn_id", "metric", "value", "passed"))
+        for row in found
+        if row["status"] != "skipped"
+    }
+
+
+def uncommitted(kafka: Kafka, topic: str) -> int:
+    """Messages that the group has not committed."""
+    consumer = kafka_client.Consumer({"bootstrap.servers": kafka.address, "group.id": topic})
+    try:
+        places = consumer.committed([kafka_client.TopicPartition(topic, i) for i in range(4)], timeout=10)
+        left = 0
+        for place in places:
+            low, high = consumer.get_watermark_offsets(place, timeout=10)
+            left += high - (place.offset if place.offset >= 0 else low)
+        return left
+    finally:
+        consumer.close()
+
+
+def test_spans_as_protobuf_and_as_json_give_the_scores_that_eval_gives(
+    kafka: Kafka, topic: str, tmp_path: Path, capsys: Any
+) -> None:
+    messages = messages_of(200)
+    produce(kafka, topic, messages, lambda i: "json" if i % 2 else "proto")
+    worker = SpanWorker(tmp_path, kafka.address, topic)
+    try:
+        wanted = expected(messages, tmp_path, capsys)
+        until(lambda: len(rows(worker)) >= len(wanted), "all scores", 60)
+        until(lambda: uncommitted(kafka, topic) == 0, "everything is committed", 30)
+        until(lambda: worker.metric("agenteval_kafka_messages_total", outcome="taken") == 400, "counted")
+        assert worker.metric("agenteval_kafka_partitions") == 4
+        until(lambda: worker.metric("agenteval_kafka_lag") == 0, "no lag")
+    finally:
+        worker.stop()
+    assert rows(worker) == wanted
+
+
+def test_what_cannot_be_read_goes_to_the_dead_letters_with_its_reason(kafka: Kafka, topic: str, tmp_path: Path) -> None:
+    messages = messages_of(10)
+    poison = [Message(b"x", b"\xff\xff nonsense", b""), Message(b"y", b'{"neither": 1}', b"")]
+    produce(kafka, topic, [*messages[:5], *poison, *messages[5:]])
+    worker = SpanWorker(tmp_path, kafka.address, topic)
+    consumer = kafka_client.Consumer(
+        {"bootstrap.servers": kafka.address, "group.id": f"{topic}-dead", "auto.offset.reset": "earliest"}
+    )
+    try:
+        until(lambda: worker.metric("agenteval_kafka_messages_total", outcome="dead_letter") == 2, "counted")
+        until(lambda: uncommitted(kafka, topic) == 0, "it is passed", 30)
+        consumer.subscribe([f"{topic}.agenteval.dead"])
+        found = [message for message in consumer.consume(2, 20) if message.error() is None]
+        assert {message.value() for message in found} == {b"\xff\xff nonsense", b'{"neither": 1}'}
+        headers = [dict(message.headers()) for message in found]
+        assert {one["reason"].decode() for one in headers} == {
+            "not an ExportTraceServiceRequest in protobuf form",
+            "the body is no OTLP/JSON request of traces",
+        }
+        assert {one["topic"].decode() for one in headers} == {topic}
+        assert len({turn for turn, *_ in rows(worker).values()}) == 10
+    finally:
+        consumer.close()
+        worker.stop()
+
+
+def test_a_turn_that_is_open_is_read_again_by_who_gets_its_partition(
+    kafka: Kafka, topic: str, tmp_path: Path, capsys: Any
+) -> None:
+    """Half of every turn is there; one worker is killed, another leaves in order. Then comes the other half."""
+    messages = messages_of(120, together=10_000)
+    first, rest = messages[::2], messages[1::2]
+    produce(kafka, topic, first)
+    one = SpanWorker(tmp_path, kafka.address, topic, "one")
+    until(lambda: one.metric("agenteval_kafka_messages_total", outcome="taken") == 120, "read by one", 60)
+    assert rows(one) == {}
+    one.kill()
+    two = SpanWorker(tmp_path, kafka.address, topic, "two")
+    three = SpanWorker(tmp_path, kafka.address, topic, "three")
+    workers = [one, two, three]
+    try:
+        until(
+            lambda: two.metric("agenteval_kafka_partitions") == three.metric("agenteval_kafka_partitions") == 2, "shared out", 60
+        )
+        until(lambda: two.metric("agenteval_turns_open") + three.metric("agenteval_turns_open") == 120, "read again", 60)
+        two.stop()
+        until(lambda: three.metric("agenteval_turns_open") == 120, "all are the third's", 60)
+        assert rows(*workers) == {}
+        produce(kafka, topic, rest)
+        wanted = expected(messages, tmp_path, capsys)
+        until(lambda: len(rows(*workers)) >= len(wanted), "all scores", 60)
+        until(lambda: uncommitted(kafka, topic) == 0, "everything is committed", 30)
+    finally:
+        for worker in workers:
+            worker.stop()
+    assert rows(*workers) == wanted
+
+
+def test_a_network_that_is_cut_loses_nothing_and_is_not_hammered(kafka: Kafka, topic: str, tmp_path: Path, capsys: Any) -> None:
+    """Between worker and broker. The broker tells its own address, so the worker is given one that leads through the proxy."""
+    messages = messages_of(100)
+    proxy = Proxy(int(kafka.address.rpartition(":")[2]))
+    produce(kafka, topic, messages[:100])
+    worker = SpanWorker(tmp_path, f"127.0.0.1:{proxy.port}", topic, query="&broker.address.family=v4")
+    try:
+        until(lambda: worker.metric("agenteval_kafka_messages_total", outcome="taken") == 100, "the first half", 60)
+    finally:
+        worker.stop()
+        proxy.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("redis://h/t", "kafka://BROKER"),
+        ("kafka://user:s3cret@/", "kafka://BROKER"),
+        ("kafka://h:9092/t?gruop=x", "gruop"),
+        ("kafka://h:9092/t?commit=soon", "commit"),
+    ],
+)
+def test_a_wrong_address_is_told_without_its_password(url: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as raised:
+        Address.read(url)
+    assert "s3cret" not in str(raised.value)
+
+
+def test_an_address_has_accounts_topics_and_options_of_the_client() -> None:
+    found = Address.read("kafkas://judge:p%40ss@a:1,b:2/spans,more?group=g&logs=records&sasl.mechanism=SCRAM-SHA-512&commit=5")
+    assert found.topics == {"spans": "traces", "more": "traces", "records": "logs"}
+    assert (found.group, found.every) == ("g", 5.0)
+    assert found.options == {
+        "bootstrap.servers": "a:1,b:2", "sasl.username": "judge", "sasl.password": "p@ss", "sasl.mechanism": "SCRAM-SHA-512",
+        "security.protocol": "SASL_SSL",
+    }  # fmt: skip
+    assert "p@ss" not in repr(found)
+
+
+def test_nothing_to_do_is_an_error(capsys: Any) -> None:
+    assert main(["worker"]) == 2
+    assert "--spans" in capsys.readouterr().err
