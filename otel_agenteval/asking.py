@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from .budget import Budget
 from .clock import Clock
@@ -168,14 +168,37 @@ def is_transient(error_type: str | None) -> bool:
     return error_type is not None and (error_type in _TRANSIENT or error_type.startswith("http_5"))
 
 
+class Outages(Protocol):
+    """What processes tell each other about servers that are down."""
+
+    def until(self, kind: str) -> float:
+        """When somebody tries next, in seconds since the Unix epoch; 0 when it is up as far as is known."""
+
+    def tell(self, kind: str, until: float, seconds: float) -> None:
+        """It is down, for so many seconds from now on; 0 says that it is up again."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+    def after_fork_in_child(self) -> None:
+        """The child has connections of its own."""
+
+
 class Outage:
     """A server that does not answer: all its jobs wait for the same moment, so that they keep their order, and then one tries.
 
     Thread-safe.
+
+    Args:
+        clock: dates it.
+        kind: which server, for the others.
+        others: what other processes found out about it, and are to be told.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, kind: str = "", others: Outages | None = None) -> None:
         self._clock = clock
+        self._kind = kind
+        self._others = others
         self._lock = threading.Lock()
         self._since: float | None = None
         self._until = 0.0
@@ -183,7 +206,11 @@ class Outage:
 
     def enter(self) -> tuple[float | None, bool]:
         """Whether a job may go on: (0, whether it is the one that tries), or the seconds to wait; None until that one is back."""
+        told = 0.0 if self._others is None else self._others.until(self._kind)
         with self._lock:
+            if told > max(self._now(), self._until):
+                self._until = told
+                self._since = self._now() if self._since is None else self._since
             if self._since is None:
                 return 0.0, False
             left = self._until - self._now()
@@ -202,15 +229,20 @@ class Outage:
             answered: whether the server answered; None when it was not asked.
             down: whether it was not asked because it is known to be down.
         """
+        news: float | None = None
         with self._lock:
+            now = self._now()
             if trying:
                 self._trying = False
             if down or (trying and answered is False):
-                now = self._now()
                 self._since = now if self._since is None else self._since
-                self._until = max(self._until, now + min(_LONGEST_HOLD, max(_FIRST_HOLD, (now - self._since) / _SHARE_OF_OUTAGE)))
-            elif answered:
-                self._since = None
+                hold = min(_LONGEST_HOLD, max(_FIRST_HOLD, (now - self._since) / _SHARE_OF_OUTAGE))
+                if now + hold > self._until:
+                    self._until, news = now + hold, hold
+            elif answered and self._since is not None:
+                self._since, news = None, 0.0
+        if news is not None and self._others is not None:
+            self._others.tell(self._kind, self._until, news)
 
     @property
     def until(self) -> float:

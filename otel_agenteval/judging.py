@@ -21,7 +21,7 @@ from typing import Any
 from opentelemetry.trace import TraceState
 
 from . import jsonio
-from .asking import Asking, GivenUp, Models, Outage, is_transient
+from .asking import Asking, GivenUp, Models, Outage, Outages, is_transient
 from .budget import WINDOWS, Budget, bounds_of
 from .clock import Clock
 from .conditions import EVENT_PREFIX, Known
@@ -43,7 +43,7 @@ from .names import (
     RESULTS,
 )
 from .privacy import redacted
-from .queues import Job, JobQueue, queue_from, spend_book_from
+from .queues import Job, JobQueue, outages_from, queue_from, spend_book_from
 from .references import excluded_by, tell_sources
 from .registry import BoundMetric
 from .sampling import EVERY_TURN, Chance, position, upstream_probability
@@ -116,6 +116,7 @@ class Judging:
         audit: share of jobs whose questions are asked although the judge knows the answer.
         clock: dates jobs and retries.
         works: whether jobs are done here; else others take them from the queue.
+        outages: what processes tell each other about models that are down.
         shedding: what is left out for the moment.
         estimates: gets every judged score.
     """
@@ -140,6 +141,7 @@ class Judging:
         audit: float = 0.0,
         clock: Clock,
         works: bool = True,
+        outages: Outages | None = None,
         shedding: Shedding,
         estimates: Estimates,
     ) -> None:
@@ -162,6 +164,7 @@ class Judging:
         self._seed = seed
         self._clock = clock
         self._shedding = shedding
+        self._others = outages
         named = [metric.sample.always_if.names for metric in self._by_key.values() if metric.sample and metric.sample.always_if]
         self._compares = any(not _COMPARED.isdisjoint(names) for names in named)
         self.wants_events = any(name.startswith(EVENT_PREFIX) for names in named for name in names)
@@ -182,7 +185,7 @@ class Judging:
         self._threads: list[threading.Thread] = []
         self._busy: set[int] = set()
         """Threads that are doing a job."""
-        self._outages = {kind: Outage(self._clock) for kind in ("llm", "embed")}
+        self._outages = {kind: Outage(self._clock, kind, self._others) for kind in ("llm", "embed")}
         self._fates: OrderedDict[str, dict[str, str]] = OrderedDict()
         self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
         """Of recent turns: what is judged once is judged again when it is revised."""
@@ -656,6 +659,8 @@ class Judging:
         try:
             self._drop([job for job in self.queue.close() if job.id not in self._rendered], "shutdown")
             self.budget.close()
+            if self._others is not None:
+                self._others.close()
         except Exception as error:
             self._failed("judge_queue", error)
         for model in (self._models.judge, self._models.embedder):
@@ -670,6 +675,8 @@ class Judging:
         self.queue.after_fork_in_child()
         self.estimates.after_fork_in_child()
         self.budget.after_fork_in_child()
+        if self._others is not None:
+            self._others.after_fork_in_child()
 
 
 def _key(conversation: bool, metric: BoundMetric) -> str:
@@ -771,6 +778,7 @@ def judging_from(
         audit=wanted.cache.audit,
         clock=clock,
         works=queue.work,
+        outages=outages_from(queue),
         shedding=shedding,
         estimates=Estimates(WINDOWS["hour"], clock),
     )

@@ -1,13 +1,21 @@
 """Where judge jobs wait, and what judges spent is kept."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ..clock import Clock
 from ..config import JobQueueOptions
 from .base import Counter, Demand, Job, JobQueue, SpendBook
 from .memory import MemoryQueue, MemorySpendBook
 from .sqlite import SqliteQueue, SqliteSpendBook
 
+if TYPE_CHECKING:
+    from .redis import RedisOutages
+
 __all__ = [
-    "Counter", "Demand", "Job", "JobQueue", "MemoryQueue", "MemorySpendBook", "SpendBook", "SqliteQueue", "SqliteSpendBook", "queue_from",
+    "Counter", "Demand", "Job", "JobQueue", "MemoryQueue", "MemorySpendBook", "SpendBook", "SqliteQueue", "SqliteSpendBook", "outages_from",
+    "queue_from",
     "spend_book_from",
 ]  # fmt: skip
 
@@ -28,5 +36,18 @@ def queue_from(wanted: JobQueueOptions, clock: Clock) -> JobQueue:
 
 
 def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
-    """Where what judges spend is kept: beside the queue, if that is a file."""
+    """Where what judges spend is kept: beside the queue, if that is a file or a server, where all who share it count."""
+    if wanted.url is not None:
+        from .redis import RedisSpendBook
+
+        return RedisSpendBook(wanted.url, wanted.name)
     return MemorySpendBook() if wanted.path is None else SqliteSpendBook(wanted.path)
+
+
+def outages_from(wanted: JobQueueOptions) -> RedisOutages | None:
+    """Where processes tell each other about models that are down: on the queue's server, if there is one."""
+    if wanted.url is None:
+        return None
+    from .redis import RedisOutages
+
+    return RedisOutages(wanted.url, wanted.name)

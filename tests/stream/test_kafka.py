@@ -6,10 +6,12 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from otel_agenteval.cli import main
@@ -211,17 +213,32 @@ def test_a_turn_that_is_open_is_read_again_by_who_gets_its_partition(
     assert rows(*workers) == wanted
 
 
-def test_a_network_that_is_cut_loses_nothing_and_is_not_hammered(kafka: Kafka, topic: str, tmp_path: Path, capsys: Any) -> None:
-    """Between worker and broker. The broker tells its own address, so the worker is given one that leads through the proxy."""
+def test_a_network_that_is_cut_loses_nothing_and_is_not_hammered(topic: str, tmp_path: Path, capsys: Any) -> None:
     messages = messages_of(100)
-    proxy = Proxy(int(kafka.address.rpartition(":")[2]))
-    produce(kafka, topic, messages[:100])
-    worker = SpanWorker(tmp_path, f"127.0.0.1:{proxy.port}", topic, query="&broker.address.family=v4")
-    try:
-        until(lambda: worker.metric("agenteval_kafka_messages_total", outcome="taken") == 100, "the first half", 60)
-    finally:
-        worker.stop()
-        proxy.close()
+    behind = free_port()
+    proxy = Proxy(behind)
+    with Kafka(tmp_path / "kafka", partitions=4, behind=behind, proxy=proxy.port) as broker:
+        produce(broker, topic, messages[:100])
+        worker = SpanWorker(tmp_path, f"127.0.0.1:{proxy.port}", topic)
+        try:
+            until(lambda: worker.metric("agenteval_kafka_messages_total", outcome="taken") == 100, "the first half", 60)
+            proxy.cut()
+            produce(broker, topic, messages[100:])
+            process, before = psutil.Process(worker.pid), proxy.connections
+            cpu, memory, since = sum(process.cpu_times()[:2]), process.memory_info().rss, time.monotonic()
+            until(lambda: time.monotonic() - since > 6, "cut for a while", 10)
+            assert sum(process.cpu_times()[:2]) - cpu < 3.0
+            assert process.memory_info().rss - memory < 50e6
+            assert proxy.connections - before < 100
+            assert worker.metric("agenteval_kafka_messages_total", outcome="taken") == 100
+            proxy.heal()
+            wanted = expected(messages, tmp_path, capsys)
+            until(lambda: len(rows(worker)) >= len(wanted), "all scores", 60)
+            until(lambda: uncommitted(broker, topic) == 0, "everything is committed", 30)
+        finally:
+            worker.stop()
+            proxy.close()
+    assert rows(worker) == wanted
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{behind},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{proxy}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={folder}/data
 num.partitions={partitions}
 offsets.topic.replication.factor=1
@@ -35,15 +35,21 @@ class Kafka(Process):
     Args:
         folder: for its data and log.
         partitions: of each topic.
+
+    Its port ``behind`` tells clients to come to the port ``proxy`` of 127.0.0.1, which a test may put a proxy on.
     """
 
-    def __init__(self, folder: Path, partitions: int = 3) -> None:
+    def __init__(self, folder: Path, partitions: int = 3, behind: int | None = None, proxy: int | None = None) -> None:
         port, controller = free_port(), free_port()
+        behind = behind or free_port()
         self.address = f"127.0.0.1:{port}"
         folder.mkdir(parents=True, exist_ok=True)
         properties = folder / "server.properties"
         properties.write_text(
-            _PROPERTIES.format(port=port, controller=controller, folder=folder, partitions=partitions), encoding="utf-8"
+            _PROPERTIES.format(
+                port=port, controller=controller, folder=folder, partitions=partitions, behind=behind, proxy=proxy or behind
+            ),
+            encoding="utf-8",
         )
         format_storage = [program("kafka-storage"), "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", properties]
         subprocess.run(format_storage, check=True, capture_output=True, timeout=60)
