@@ -37,7 +37,8 @@ _STATISTICS = 1.0
 
 _JSON = (b"{", b" ", b"\t", b"\r")
 """First bytes of JSON; a request in protobuf form begins with a line feed."""
-_FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "sasl.", "security.", "socket.", "ssl.")
+_RECONNECT = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
+_FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "reconnect.", "sasl.", "security.", "socket.", "ssl.")
 """Beginnings of options that are a connection's, not a consumer's."""
 
 Key = tuple[str, int]
@@ -193,6 +194,7 @@ class KafkaSource:
             {
                 "partition.assignment.strategy": "range",  # topics of spans and of log records are shared out alike
                 "session.timeout.ms": 10_000,
+                **_RECONNECT,
                 **self._address.options,
                 "group.id": self._address.group,
                 "enable.auto.commit": False,
@@ -204,7 +206,7 @@ class KafkaSource:
             logger=logs,
         )
         connection = {name: value for name, value in self._address.options.items() if name.startswith(_FOR_BOTH)}
-        self._producer = self._kafka.Producer({**connection, "acks": "all"}, logger=logs)
+        self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
         try:
             self._consumer.subscribe(
                 list(self._address.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
