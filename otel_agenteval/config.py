@@ -975,7 +975,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
         (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip()), key=lambda n: (n.count("__"), n)
     )
     for name in given:
-        if name in RESERVED_ENV:
+        if name in RESERVED_ENV or name.startswith(f"{ENV_PREFIX}TEST_"):  # what this package's own tests are told
             continue
         path = known.get(name)
         if path is None:

@@ -911,3 +911,7 @@ def test_a_store_may_be_only_its_path(file: Any) -> None:
     assert config.outlets.store is not None
     assert config.outlets.store.path == "scores.db"
     assert load_config(None, {"OTEL_AGENTEVAL_OUTLETS__STORE": "scores.db"}).outlets.store == config.outlets.store
+
+
+def test_what_the_tests_are_told_by_the_environment_is_no_option() -> None:
+    assert load_config(env={"OTEL_AGENTEVAL_TEST_JUDGE_URL": "http://127.0.0.1:1/v1"}) == Config()

@@ -18,7 +18,7 @@ from .aws import Signer, region_in
 from .cache import is_asking_anew, without_marker_numbers
 from .forms import schema_of
 from .prices import Prices
-from .prompt import SYSTEM, question_of, read_reply, repair_of
+from .prompt import SYSTEM, VERSION, question_of, read_reply, repair_of
 from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
 from .providers.base import FORMS
 from .service import Service, tokens_in
@@ -221,7 +221,7 @@ class Judge:
         """A hash of who is asked what: the metric's version and parameters, the model and the texts; nothing that is drawn."""
         texts = without_marker_numbers(json.dumps(dict(data), default=repr, ensure_ascii=False))
         asked = [
-            self._service.transport.base_url, self.provider, self.model, metric_that_asks(), task, texts, reply, list(media), schema,
+            self._service.transport.base_url, self.provider, self.model, VERSION, metric_that_asks(), task, texts, reply, list(media), schema,
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
 

@@ -1,0 +1,110 @@
+"""Which prompt belongs to which version of a metric: ``tests/data/prompt_versions.json``.
+
+    python scripts/prompt_versions.py           add what is new; status 1 when a prompt changed under its version
+
+A score's series is told apart by the metric's version, so a prompt that changed needs a new one: raise ``version`` in the metric's
+decorator (of what every judge is told: ``VERSION`` in otel_agenteval/judge/prompt.py), then run this. A version's hash that stands in the
+file is never replaced; one that was never released may be taken out of it by hand.
+
+What is hashed are the questions that a metric asks on the catalogue's examples: stage, task and form of the reply.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import otel_agenteval as oa
+from otel_agenteval.errors import JudgeError
+from otel_agenteval.judge.prompt import REPAIR, SYSTEM, VERSION, read_reply
+from otel_agenteval.registry import catalog
+
+TESTS = Path(__file__).parent.parent / "tests" / "data"
+FILE = TESTS / "prompt_versions.json"
+EVERY_JUDGE = "every judge"
+
+
+_RICH = {
+    "input": "Add two numbers.", "output": "```python\ndef add(a, b):\n    return a + b\n```", "reasoning": "I add them.",
+    "history": [{"input": "Hello.", "output": "Hello."}],
+}  # fmt: skip
+"""A turn for metrics whose examples all end before a question."""
+
+
+class _Heard:
+    """Replies as an example says, and notes what was asked."""
+
+    def __init__(self, replies: list[Any]) -> None:
+        self.asked: list[str] = []
+        self._replies = replies
+
+    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **_: Any) -> dict[str, Any]:
+        self.asked.append(json.dumps([stage, task, sorted(data), reply]))
+        if not self._replies:
+            raise JudgeError("no reply left", "no_reply")
+        given = self._replies.pop(0)
+        found = given["reply"] if "reply" in given else read_reply(given["raw"])
+        if not isinstance(found, dict):
+            raise JudgeError("unreadable", "unreadable_reply")
+        return dict(found)
+
+
+def prompts() -> dict[str, tuple[str, str]]:
+    """Name to (version, hash of its prompts), of every metric that asks a judge."""
+    asked: dict[str, set[str]] = {metric.name: set() for metric in catalog() if metric.kind == "llm"}
+    for path in sorted((TESTS / "vectors").glob("*.json")):
+        for vector in json.loads(path.read_text(encoding="utf-8"))["vectors"]:
+            if vector["metric"] in asked:
+                try:
+                    metric = oa.get_metric(vector["metric"], **vector["params"])
+                except oa.ConfigError:
+                    continue
+                heard = _Heard(list(vector.get("judge_replies") or []))
+                metric.evaluate(oa.Turn.from_dict(vector["turn"]), judge=heard)
+                asked[vector["metric"]].update(heard.asked)
+    for name, questions in asked.items():
+        if not questions:
+            heard = _Heard([])
+            oa.get_metric(name).evaluate(oa.Turn.from_dict(_RICH), judge=heard)
+            questions.update(heard.asked)
+    found = {metric.name: (metric.version, _hash(sorted(asked[metric.name]))) for metric in catalog() if metric.name in asked}
+    return {EVERY_JUDGE: (VERSION, _hash([SYSTEM, REPAIR])), **found}
+
+
+def _hash(texts: list[str]) -> str:
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16]
+
+
+def changed(known: Mapping[str, Mapping[str, str]], found: Mapping[str, tuple[str, str]]) -> list[str]:
+    """What is wrong, a line each: prompts that changed under their version, and versions that the file does not have."""
+    faults = []
+    for name, (version, digest) in found.items():
+        kept = known.get(name, {}).get(version)
+        if kept is None:
+            faults.append(f"{name}: version {version} is not in {FILE.name}; run scripts/prompt_versions.py")
+        elif kept != digest:
+            faults.append(
+                f"{name}: the prompt is not that of version {version}; raise its version, then run scripts/prompt_versions.py"
+            )
+    return faults
+
+
+def main() -> int:
+    """Write what is new; the exit status."""
+    known: dict[str, dict[str, str]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    found = prompts()
+    for name, (version, digest) in found.items():
+        known.setdefault(name, {}).setdefault(version, digest)
+    FILE.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8")
+    faults = changed(known, found)
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
