@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from otel_agenteval.demo import SCENES
 from tests.support.recordings import unpack
+from tests.support.servers import program, until
+from tests.support.sidecar import Sidecar
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -26,6 +32,8 @@ def run(name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess
         ("one_line_setup.py", ["code_ungrounded_numbers 0.0 fail", "code_empty_answer 1.0 pass"]),
         ("custom_metric.py", ["code_answer_is_short 0.0 5 words, 3 are allowed", "attached: True"]),
         ("references.py", ["code_tool_selection 1.0 pass", "code_tool_selection 0.5 fail"]),
+        ("pydantic_ai_agent.py", ["code_ungrounded_numbers 0.0 fail", "code_tool_success 1.0 pass", "code_turn_error 1.0 pass"]),
+        ("langgraph_agent.py", ["code_repeated_tool_calls 0.0 fail", "code_tool_success 1.0 pass", "code_empty_answer 1.0 pass"]),
     ],
 )
 def test_an_example_shows_what_it_promises(name: str, shown: list[str], tmp_path: Path) -> None:
@@ -54,6 +62,46 @@ def test_the_gate_says_that_a_file_is_missing(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "gate_recorded: nowhere.jsonl: cannot be read: No such file or directory\n")
 
 
-def test_every_example_is_run_here() -> None:
+@pytest.fixture
+def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
+    with Sidecar(tmp_path, {"outlets": {"jsonl": str(tmp_path / "scores.jsonl")}}) as running:
+        yield running
+
+
+def scores_of(folder: Path, metric: str) -> list[float]:
+    file = folder / "scores.jsonl"
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    return sorted(line["value"] for line in lines if line["metric"] == metric)
+
+
+def test_the_agent_behind_a_sidecar_is_scored_there(sidecar: Sidecar, tmp_path: Path) -> None:
+    done = run("sidecar_agent.py", "--endpoint", sidecar.http, "--turns", str(len(SCENES)), "--every", "0", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(SCENES)} turns sent to {sidecar.http}\n", "")
+    until(lambda: len(scores_of(tmp_path, "code_secret_leak")) == len(SCENES), "every turn is scored")
+    assert scores_of(tmp_path, "code_secret_leak").count(0.0) == 1
+
+
+def test_the_agent_in_node_is_scored_by_the_sidecar(sidecar: Sidecar, tmp_path: Path) -> None:
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": sidecar.http, "PATH": os.environ["PATH"]}
+    command = [program("node-with-otel"), EXAMPLES / "node" / "agent.js"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "Trains leave at 06:28 and 08:28.\nTrains leave at 09:15.\n"
+    until(lambda: len(scores_of(tmp_path, "code_tool_success")) == 2, "both turns are scored")
+    assert scores_of(tmp_path, "code_tool_success") == [0.0, 1.0]
+    assert sidecar.metric("agenteval_turns_total", agent="timetable", service_name="trains-node") == 2
+
+
+def test_the_node_example_names_every_package_that_it_needs() -> None:
+    needed = set(re.findall(r'require\("([^"]+)"\)', (EXAMPLES / "node" / "agent.js").read_text(encoding="utf-8")))
+    package = json.loads((EXAMPLES / "node" / "package.json").read_text(encoding="utf-8"))
+    assert package["dependencies"].keys() == needed
+
+
+def test_every_example_is_run_here_and_listed() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
-    assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in text] == []
+    listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    examples = [*EXAMPLES.rglob("*.py"), *EXAMPLES.glob("*/*.js")]
+    assert len(examples) >= 8
+    assert [path.name for path in examples if f'"{path.name}"' not in text] == []
+    assert [path.name for path in examples if f"({path.relative_to(EXAMPLES)})" not in listed] == []
