@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import sqlite3
 import statistics
 import time
 import urllib.error
@@ -16,6 +18,7 @@ from typing import Any
 
 import otel_agenteval as oa
 from otel_agenteval.demo import SCENES
+from otel_agenteval.store import CURRENT
 from tests.support.collector import Agent, Collector
 from tests.support.receiver import GrpcReceiver
 from tests.support.servers import until
@@ -170,9 +173,17 @@ class Both(Agent):
         return rows_in(self._path)
 
 
+def stored(path: Path) -> set[tuple[str, str, float | None]]:
+    """The store's rows that hold: trace, metric, value. The file has one row per result id."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        rows = db.execute(f"SELECT trace_id, metric, value FROM scores JOIN turns USING (turn_id) WHERE {CURRENT}").fetchall()
+    assert len({(trace_id, metric) for trace_id, metric, _ in rows}) == len(rows)
+    return set(rows)
+
+
 def test_kills_of_ours_and_a_restart_of_the_collector_lose_nothing(tmp_path: Path, backend: GrpcReceiver) -> None:
     scores = tmp_path / "scores.jsonl"
-    config = {"turn": {"decision_delay": "300ms"}, "outlets": {"jsonl": str(scores)}}
+    config = {"turn": {"decision_delay": "300ms"}, "outlets": {"jsonl": str(scores), "store": str(tmp_path / "store.db")}}
     with (
         Sidecar(tmp_path, config, journal=True) as sidecar,
         Collector("gateway", tmp_path, AGENTEVAL_ENDPOINT=sidecar.grpc, BACKEND_ENDPOINT=backend.address) as collector,
@@ -195,6 +206,8 @@ def test_kills_of_ours_and_a_restart_of_the_collector_lose_nothing(tmp_path: Pat
         expected = last_revisions(agent.rows())
         assert len({trace_id for trace_id, _ in expected}) == agent.turns
         until(lambda: last_revisions(rows_in(scores)) == expected, "every score of every turn", 60)
+        in_process = {(trace_id, metric, row["value"]) for (trace_id, metric), row in expected.items()}
+        until(lambda: stored(tmp_path / "store.db") == in_process, "one row of each in the store")
         until(lambda: len(roots(backend)) == agent.turns, "all at the backend")
 
 

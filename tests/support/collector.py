@@ -41,11 +41,12 @@ class Collector(Process):
     Args:
         config: the file's name without ``.yaml``, or a path.
         folder: for its log and files.
+        port: of OTLP over gRPC; a free one unless it is given.
         env: what the configuration takes from the environment, besides its own addresses.
     """
 
-    def __init__(self, config: str | Path, folder: Path, **env: object) -> None:
-        grpc, http, health, telemetry = (free_port() for _ in range(4))
+    def __init__(self, config: str | Path, folder: Path, port: int = 0, **env: object) -> None:
+        grpc, http, health, telemetry = port or free_port(), *(free_port() for _ in range(3))
         self.grpc, self.http = f"127.0.0.1:{grpc}", f"http://127.0.0.1:{http}"
         self._telemetry = f"http://127.0.0.1:{telemetry}/metrics"
         path = CONFIGS / f"{config}.yaml" if isinstance(config, str) else config
