@@ -237,7 +237,7 @@ def _span_from_proto(item: Any, scope: str, resource: dict[str, Any]) -> SpanRec
         item.name,
         int.from_bytes(item.trace_id, "big"),
         int.from_bytes(item.span_id, "big"),
-        int.from_bytes(item.parent_span_id, "big"),
+        int.from_bytes(item.parent_span_id, "big") if len(item.parent_span_id) == 8 else 0,
         remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
         start_ns=item.start_time_unix_nano,
         end_ns=item.end_time_unix_nano,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 import zstandard
-from google.protobuf.json_format import ParseDict
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -21,6 +18,7 @@ from otel_agenteval.config import load_config
 from otel_agenteval.references import ReferenceSources, evaluate
 from otel_agenteval.replay import load_turns
 from otel_agenteval.selection import select_metrics
+from tests.support.otlp_messages import message_of
 from tests.support.recordings import recording, unpack
 from tests.support.rig import Rig
 from tests.support.service import CHAT, Sidecar, Transport, request, said_by
@@ -36,22 +34,6 @@ RECORDINGS = (
 )
 
 
-def _message(line: bytes, kind: Any) -> Any:
-    """OTLP/JSON as a protobuf message: protobuf's own JSON has ids in base64."""
-
-    def based(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {
-                key: base64.b64encode(bytes.fromhex(inner)).decode()
-                if key in ("traceId", "spanId", "parentSpanId")
-                else based(inner)
-                for key, inner in value.items()
-            }
-        return [based(item) for item in value] if isinstance(value, list) else value
-
-    return ParseDict(based(json.loads(line)), kind(), ignore_unknown_fields=True)
-
-
 def _lines(name: str) -> list[bytes]:
     return [line for line in recording(name).splitlines() if line.strip()]
 
@@ -63,7 +45,7 @@ def _send(sidecar: Sidecar, how: str, line: bytes, signal: str) -> None:
         status, headers, body = sidecar.post(path, line, {"Content-Type": "application/json"})
         assert (status, headers["content-type"], body) == (200, "application/json", b"{}")
         return
-    body = _message(line, kind).SerializeToString()
+    body = message_of(line, kind).SerializeToString()
     if how == "grpc":
         with grpc.insecure_channel(sidecar.addresses["grpc"]) as channel:
             method = TRACES if signal == "traces" else LOGS

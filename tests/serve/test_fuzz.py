@@ -1,0 +1,251 @@
+"""Requests that no exporter sends. ``AGENTEVAL_FUZZ_BODIES`` sets how many; 100,000 take some minutes.
+
+Whatever comes, the process answers as OTLP says, never with a status that makes a sender drop good data, evaluates what it
+took without a fault, and holds no more memory in the end than in the beginning.
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import os
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from otel_agenteval.spans.otlp import from_proto
+from otel_agenteval.spans.split import NotOtlp, split_spans
+from tests.support.otlp_messages import message_of
+from tests.support.recordings import recording
+from tests.support.servers import until
+from tests.support.sidecar import Sidecar
+
+BODIES = int(os.environ.get("AGENTEVAL_FUZZ_BODIES", "1500"))
+GROWTH = 48 * 2**20
+"""Bytes of resident memory that may be added after the first two fifths."""
+METHODS = {
+    "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+}
+CODES = {
+    grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE,
+}  # fmt: skip
+STATUSES = {200, 400, 413, 415, 503}
+
+
+def seeds() -> list[tuple[str, str, bytes]]:
+    """(signal, content type, body) of requests as frameworks sent them."""
+    found = []
+    for name in ("pydantic_ai-native_v6/s2", "langchain-openinference/s3", "openai_sdk-otel_genai_event/s2"):
+        for signal, file, kind in (
+            ("traces", f"{name}.jsonl", ExportTraceServiceRequest),
+            ("logs", f"{name}.logs.jsonl", ExportLogsServiceRequest),
+        ):
+            if signal == "logs" and "event" not in name:
+                continue
+            for line in [line for line in recording(file).splitlines() if line.strip()][:2]:
+                found.append((signal, "application/json", line))
+                found.append((signal, "application/x-protobuf", message_of(line, kind).SerializeToString()))
+    return found
+
+
+def mutated(body: bytes, others: list[bytes], dice: random.Random) -> bytes:
+    """A body that was damaged in one to four places."""
+    data = bytearray(body)
+    for _ in range(dice.randint(1, 4)):
+        at = dice.randrange(len(data) + 1)
+        kind = dice.randrange(9)
+        if kind == 0 and at < len(data):
+            data[at] ^= 1 << dice.randrange(8)
+        elif kind == 1 and at < len(data):
+            data[at] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, 0x0A, 0x12, 0x5B, 0x22))
+        elif kind == 2:
+            del data[at : at + dice.randint(1, 40)]
+        elif kind == 3:
+            data[at:at] = dice.randbytes(dice.randint(1, 30))
+        elif kind == 4:
+            data[at:at] = data[at : at + dice.randint(1, 300)]
+        elif kind == 5:
+            del data[at:]
+        elif kind == 6:
+            other = dice.choice(others)
+            data[at:] = other[dice.randrange(len(other)) :]
+        elif kind == 7:
+            data[at:at] = b"\x0a" * dice.randint(1, 400)  # nested for ever
+        elif at < len(data):
+            data[at:at] = b"\xff\xff\xff\xff\x0f"
+    return bytes(data)
+
+
+_TRACE_ID = re.compile(r'"traceId": "([0-9a-f]{32})"')
+ODD: tuple[Any, ...] = (
+    "", 0, -1, 1 << 63, 1 << 70, 1e308, None, True, [], {}, "\x00", "\ud83d\ude00", "[" * 3000, "{}", "[{}]", "null", "NaN", "1" * 5000,
+    '[{"role": "assistant", "parts": [{"type": "tool_call", "arguments": "{"}]}]', {"stringValue": {}}, [[[[]]]], "00" * 16,
+)  # fmt: skip
+
+
+def odd_inside(value: Any, dice: random.Random) -> Any:
+    """A JSON value in which one thing is odd."""
+    if isinstance(value, dict) and value and dice.randrange(12):
+        key = dice.choice(list(value))
+        if not dice.randrange(15):
+            return {name: inner for name, inner in value.items() if name != key}
+        return {**value, key: odd_inside(value[key], dice)}
+    if isinstance(value, list) and value and dice.randrange(12):
+        at = dice.randrange(len(value))
+        return [*value[:at], odd_inside(value[at], dice), *value[at + 1 :], *([value[at]] if not dice.randrange(8) else [])]
+    if isinstance(value, str) and value and dice.randrange(3):
+        raw = value.encode("utf-8", "surrogatepass")
+        return mutated(raw, [raw], dice).decode("utf-8", "ignore")
+    return dice.choice(ODD)
+
+
+def damaged(count: int, seed: int, *, as_json: bool = True) -> Iterator[tuple[str, str, bytes]]:
+    """(signal, content type, body): well-formed with odd things inside, or damaged as bytes."""
+    dice = random.Random(seed)
+    known = [one for one in seeds() if as_json or not one[1].endswith("json")]
+    bodies = [body for _, _, body in known]
+    lines = {
+        signal: [json.loads(body) for s, kind, body in seeds() if s == signal and kind.endswith("json")] for signal in METHODS
+    }
+    for _ in range(count):
+        signal, content_type, body = dice.choice(known)
+        if dice.randrange(5) < 2:
+            yield signal, content_type, mutated(body, bodies, dice)
+            continue
+        value = dice.choice(lines[signal])
+        for _ in range(dice.randint(1, 4)):
+            value = odd_inside(value, dice)
+        text = json.dumps(value)
+        for trace_id in set(_TRACE_ID.findall(text)):  # a turn of its own, else it only revises the one before
+            text = text.replace(trace_id, dice.randbytes(16).hex())
+        if content_type.endswith("json"):
+            yield signal, content_type, text.encode()
+            continue
+        kind: Any = ExportTraceServiceRequest if signal == "traces" else ExportLogsServiceRequest
+        try:
+            yield signal, content_type, message_of(text.encode(), kind).SerializeToString()
+        except Exception:  # what protobuf itself does not write
+            yield signal, content_type, mutated(body, bodies, dice)
+
+
+def over_http(sidecar: Sidecar, count: int, seed: int, dice: random.Random) -> Counter[Any]:
+    host, _, port = sidecar.http.removeprefix("http://").rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    seen: Counter[Any] = Counter()
+    for signal, content_type, body in damaged(count, seed):
+        headers = {"Content-Type": content_type}
+        packing = dice.randrange(8)
+        if packing == 0:
+            body = gzip.compress(body, 1)  # noqa: PLW2901
+            if dice.randrange(2):
+                body = mutated(body, [body], dice)  # noqa: PLW2901
+            headers["Content-Encoding"] = "gzip"
+        elif packing == 1:
+            headers["Content-Encoding"] = dice.choice(("gzip", "zstd", "deflate"))
+        connection.request("POST", f"/v1/{signal}", body, headers)
+        response = connection.getresponse()
+        answer = response.read()
+        assert response.status in STATUSES, (response.status, answer[:200])
+        assert response.status != 503 or response.getheader("Retry-After")
+        seen[response.status] += 1
+    connection.close()
+    return seen
+
+
+def over_grpc(sidecar: Sidecar, count: int, seed: int) -> Counter[Any]:
+    seen: Counter[Any] = Counter()
+    with grpc.insecure_channel(sidecar.grpc) as channel:
+        methods = {signal: channel.unary_unary(method) for signal, method in METHODS.items()}
+        for signal, _, body in damaged(count, seed, as_json=False):
+            try:
+                methods[signal](body, timeout=60)
+                code = grpc.StatusCode.OK
+                trailers: Any = ()
+            except grpc.RpcError as error:
+                code, trailers = error.code(), error.trailing_metadata()  # type: ignore[attr-defined]
+            assert code in CODES
+            assert code is not grpc.StatusCode.UNAVAILABLE or trailers
+            seen[code] += 1
+    return seen
+
+
+def test_no_body_breaks_the_process_or_stays_in_its_memory(tmp_path: Path) -> None:
+    config = {
+        "turn": {"decision_delay": "100ms", "idle_timeout": "500ms", "total_bytes": "8MiB", "max_bytes": "1MiB"},
+        "queue": {"max_bytes": "16MiB"},
+        "serve": {"max_body": "1MiB"},
+    }
+    dice = random.Random(7)
+    seen: Counter[Any] = Counter()
+    with Sidecar(tmp_path, config) as sidecar:
+        process = psutil.Process(sidecar.pid)
+        rss = []
+        for fifth in range(5):
+            seen += over_http(sidecar, BODIES // 10, fifth, dice) + over_grpc(sidecar, BODIES // 10, 100 + fifth)
+            rss.append(process.memory_info().rss)
+        assert rss[-1] - rss[1] < GROWTH, [size >> 20 for size in rss]
+        until(lambda: sidecar.metric("agenteval_turns_open") == 0, "everything is evaluated", 60)
+        assert sidecar.stop() == 0
+    ledger = sidecar.ledger()
+    said = {str(key): count for key, count in seen.items()}, [size >> 20 for size in rss], ledger["spans"], ledger["turns"]
+    sys.stdout.write(f"answers, MiB, spans, turns: {said}\n")
+    assert ledger["faults"] == {}
+    assert ledger["handed_over"] is True
+    assert ledger["requests"].get("error", 0) == 0
+    assert "rendering scores failed" not in sidecar.text()
+    good, bad = seen[200] + seen[grpc.StatusCode.OK], seen[400] + seen[grpc.StatusCode.INVALID_ARGUMENT]
+    assert min(good, bad) > BODIES / 10, seen  # damage of both kinds was done
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_whole_reading_takes_is_read_the_same_in_parts(seed: int) -> None:
+    same = 0
+    for signal, _, body in damaged(400, 1_000 + seed, as_json=False):
+        if signal != "traces":
+            continue
+        try:
+            whole = list(from_proto(ExportTraceServiceRequest.FromString(body)))
+        except Exception:
+            continue
+        expected = {(r.trace_id, r.span_id): r for r in whole if hasattr(r, "attributes") and r.trace_id and r.span_id}
+        try:
+            parts, _ = split_spans(body)
+        except NotOtlp:
+            pytest.fail("a good message was refused")
+        found = {
+            (int.from_bytes(trace_id, "big"), int.from_bytes(span.id, "big")): span.record()
+            for trace_id, part in parts.items()
+            for span in part.spans
+        }
+        assert found.keys() == expected.keys()
+        for key, record in expected.items():
+            other = found[key]
+            for name in (
+                "name",
+                "parent_id",
+                "remote_parent",
+                "start_ns",
+                "end_ns",
+                "scope",
+                "resource",
+                "events",
+                "truncated",
+                "status",
+            ):
+                assert getattr(other, name) == getattr(record, name), name
+            said = {key: value for key, value in record.attributes.items() if value is not None}  # damaged pairs say nothing
+            assert {key: value for key, value in other.attributes.items() if value is not None} == said
+            same += 1
+    assert same > 50
