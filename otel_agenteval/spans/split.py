@@ -8,7 +8,6 @@ is the same as OTLP's list of pairs, so that no Python object is made for a pair
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, cast
@@ -28,7 +27,6 @@ LOG_PREFIXES = ("gen_ai.", "claude_code.")
 _REMOTE = HAS_IS_REMOTE | IS_REMOTE
 UNREADABLE = "unreadable"
 """Name of a span that could not be read; it has no other."""
-_DOUBLE = struct.Struct("<d").unpack_from
 
 
 class NotOtlp(ValueError):
@@ -40,7 +38,8 @@ class NotOtlp(ValueError):
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _TYPES = {
     "bytes": _FIELD.TYPE_BYTES, "string": _FIELD.TYPE_STRING, "uint32": _FIELD.TYPE_UINT32, "int32": _FIELD.TYPE_INT32,
-    "fixed32": _FIELD.TYPE_FIXED32, "fixed64": _FIELD.TYPE_FIXED64,
+    "fixed32": _FIELD.TYPE_FIXED32, "fixed64": _FIELD.TYPE_FIXED64, "bool": _FIELD.TYPE_BOOL, "int64": _FIELD.TYPE_INT64,
+    "double": _FIELD.TYPE_DOUBLE,
 }  # fmt: skip
 _SCHEMAS: dict[str, tuple[tuple[str, int, str], ...]] = {
     "Request": (("groups", 1, "*ResourceGroup"),),
@@ -55,6 +54,10 @@ _SCHEMAS: dict[str, tuple[tuple[str, int, str], ...]] = {
     ),
     "Event": (("time", 1, "fixed64"), ("name", 2, "bytes"), ("attributes", 3, "map")),
     "Status": (("message", 2, "bytes"), ("code", 3, "int32")),
+    "Value": (
+        ("text", 1, "|string"), ("switch", 2, "|bool"), ("whole", 3, "|int64"), ("real", 4, "|double"), ("array", 5, "|bytes"),
+        ("pairs", 6, "|bytes"), ("raw", 7, "|bytes"),
+    ),
     "LogHead": (("trace_id", 9, "bytes"), ("span_id", 10, "bytes"), ("event_name", 12, "bytes"), ("attributes", 6, "map")),
 }  # fmt: skip
 
@@ -63,15 +66,19 @@ def _messages() -> dict[str, Any]:
     file = descriptor_pb2.FileDescriptorProto(name="agenteval_split.proto", package="agenteval", syntax="proto3")
     for name, fields in _SCHEMAS.items():
         message = file.message_type.add(name=name)
+        if name == "Value":
+            message.oneof_decl.add(name="kind")
         for field, number, kind in fields:
             repeated = kind == "map" or kind.startswith("*")
             made = message.field.add(name=field, number=number, label=3 if repeated else 1)
-            of = kind.removeprefix("*")
+            if kind.startswith("|"):
+                made.oneof_index = 0
+            of = kind.lstrip("*|")
             if of == "map":
                 entry = message.nested_type.add(name=f"{field.capitalize()}Entry")
                 entry.options.map_entry = True
                 entry.field.add(name="key", number=1, label=1, type=_FIELD.TYPE_STRING)
-                entry.field.add(name="value", number=2, label=1, type=_FIELD.TYPE_BYTES)
+                entry.field.add(name="value", number=2, label=1, type=_FIELD.TYPE_MESSAGE, type_name=".agenteval.Value")
                 made.type, made.type_name = _FIELD.TYPE_MESSAGE, f".agenteval.{name}.{entry.name}"
             elif of in _TYPES:
                 made.type = cast("Any", _TYPES[of])
@@ -200,27 +207,30 @@ def _record_of(span: WireSpan) -> SpanRecord:
         )  # fmt: skip
     pairs = message.attributes
     parent_id, status = message.parent_id, message.status
-    code = status.code
-    record = SpanRecord(
-        message.name.decode("utf-8", "replace"),
-        int.from_bytes(message.trace_id, "big"),
-        int.from_bytes(span.id, "big"),
-        int.from_bytes(parent_id, "big") if len(parent_id) == 8 else 0,
-        remote_parent=message.flags & _REMOTE == _REMOTE,
-        start_ns=message.start,
-        end_ns=message.end,
-        status=code,
-        status_message=status.message.decode("utf-8", "replace") or None,
-        attributes=cast("dict[str, Any]", LazyAttributes(pairs, value_of))
-        if _is_plain(pairs, origin.scope)
-        else _attributes(pairs),
-        events=[
-            SpanEvent(event.name.decode("utf-8", "replace"), _attributes(event.attributes), event.time)
-            for event in message.events
-        ],
-        scope=origin.scope,
-        resource=origin.resource,
-        truncated=message.dropped > 0,
+    # Written out field by field: this is done for every span that is evaluated.
+    record = SpanRecord.__new__(SpanRecord)
+    record.name = message.name.decode("utf-8", "replace")
+    record.trace_id = int.from_bytes(message.trace_id, "big")
+    record.span_id = int.from_bytes(span.id, "big")
+    record.parent_id = int.from_bytes(parent_id, "big") if len(parent_id) == 8 else 0
+    record.remote_parent = message.flags & _REMOTE == _REMOTE
+    record.start_ns = message.start
+    record.end_ns = message.end
+    record.status = status.code
+    record.status_message = status.message.decode("utf-8", "replace") or None
+    record.scope = origin.scope
+    record.resource = origin.resource
+    record.truncated = message.dropped > 0
+    record.logs = ()
+    record.context = record.said = record.references = None
+    record.attributes = (
+        cast("dict[str, Any]", LazyAttributes(pairs, value_of)) if _is_plain(pairs, origin.scope) else _attributes(pairs)
+    )
+    events = message.events
+    record.events = (
+        [SpanEvent(event.name.decode("utf-8", "replace"), _attributes(event.attributes), event.time) for event in events]
+        if events
+        else ()
     )
     if len(raw) > MAX_VALUE_CHARS:
         cut_long_values(record)
@@ -229,57 +239,36 @@ def _record_of(span: WireSpan) -> SpanRecord:
 
 def _is_plain(pairs: Any, scope: str) -> bool:
     """Whether a span is an application's own: hardly any of its attributes will be asked for."""
-    return ROLE_KEYS.isdisjoint(pairs) and not is_genai_scope(scope)
+    return "gen_ai.operation.name" not in pairs and ROLE_KEYS.isdisjoint(pairs) and not is_genai_scope(scope)
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for key, raw in pairs.items():
-        # Nearly every value is a short text or a small number: those two are read here, without a call.
-        kind = raw[:1]
-        if kind == b"\x0a":
-            size = raw[1]
-            if size < 0x80 and len(raw) == size + 2:
-                found[key] = raw[2:].decode("utf-8", "replace")
-                continue
-        elif kind == b"\x18" and len(raw) == 2 and raw[1] < 0x80:
-            found[key] = raw[1]
-            continue
-        found[key] = value_of(raw)
+    for key in pairs:
+        value = pairs[key]
+        # Nearly every value is a text or a number that is not 0: those two are read here, without a call.
+        text = value.text
+        if text:
+            found[key] = text
+        else:
+            number = value.whole
+            found[key] = number or value_of(value)
     return found
 
 
-def value_of(raw: bytes) -> Any:
-    """The value of an AnyValue from its bytes; None for one that is not set or cannot be read."""
-    if not raw:
+def value_of(value: Any) -> Any:
+    """The value of an attribute; None for one that is not set or cannot be read."""
+    kind = value.WhichOneof("kind")
+    if kind is None:
         return None
-    kind, size = raw[0], len(raw)
-    if kind in (0x0A, 0x18, 0x10):
-        number, at = _varint(raw, 1)
-        if kind == 0x0A and at + number == size:
-            return raw[at:].decode("utf-8", "replace")
-        if kind == 0x18 and at == size:
-            return number - (1 << 64) if number >> 63 else number
-        if kind == 0x10 and at == size:
-            return number != 0
-    elif kind == 0x21 and size == 9:
-        return _finite(_DOUBLE(raw, 1)[0])
+    if kind == "real":
+        return _finite(value.real)
+    if kind not in ("array", "pairs", "raw"):
+        return getattr(value, kind)
     try:
-        return _proto_value(AnyValue.FromString(raw), 0)
-    except (DecodeError, RecursionError, UnicodeDecodeError):
+        return _proto_value(AnyValue.FromString(value.SerializeToString()), 0)
+    except (DecodeError, RecursionError):
         return None
-
-
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at a place, and the place behind it; a place past the end where there is none."""
-    number = shift = 0
-    for index in range(at, min(len(raw), at + 10)):
-        byte = raw[index]
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number & 0xFFFF_FFFF_FFFF_FFFF, index + 1
-        shift += 7
-    return 0, len(raw) + 1
 
 
 # --- log records ---------------------------------------------------------------------------------------------------

@@ -75,13 +75,13 @@ class LazyAttributes(Mapping[str, Any]):
     """Attributes of a span, each read when it is asked for.
 
     Args:
-        pairs: a protobuf map of keys to the bytes of their values.
-        value_of: reads such bytes.
+        pairs: a protobuf map of keys to values.
+        value_of: reads such a value.
     """
 
     __slots__ = ("_pairs", "_read", "_value_of")
 
-    def __init__(self, pairs: Any, value_of: Callable[[bytes], Any]) -> None:
+    def __init__(self, pairs: Any, value_of: Callable[[Any], Any]) -> None:
         self._pairs = pairs
         self._value_of = value_of
         self._read: dict[str, Any] = {}

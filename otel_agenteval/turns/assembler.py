@@ -40,6 +40,8 @@ _CLOSED_IDS = 50_000
 _MATTERS = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW))
 """Roles of spans that change what is known of a turn, even when they come after its close."""
 _PER_TICK = 3_000
+_TRACE_SIZE = 1_536
+"""Bytes that an open trace takes beside its spans, measured."""
 _BOUNDS: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
 
 Role = Callable[[Any], "str | None"]
@@ -392,6 +394,8 @@ class Assembler:
         now = self._now()
         if trace is None:
             trace = self.traces[trace_id] = Trace(trace_id, now)
+            trace.loose_size = _TRACE_SIZE
+            self._size += _TRACE_SIZE
         known = trace.ids
         if known is None:
             known = trace.ids = set()

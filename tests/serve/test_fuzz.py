@@ -245,6 +245,7 @@ def test_what_a_whole_reading_takes_is_read_the_same_in_parts(seed: int) -> None
                 "status",
             ):
                 assert getattr(other, name) == getattr(record, name), name
+            assert list(other.events) == list(record.events)
             said = {key: value for key, value in record.attributes.items() if value is not None}  # damaged pairs say nothing
             assert {key: value for key, value in other.attributes.items() if value is not None} == said
             same += 1
