@@ -144,6 +144,7 @@ _KINDS = {
     config._file: "path", config._names: "`default` or list of names",
     config.http_url: "http(s) address", config._text: "text", config._prices: "mapping of prices",
     config._headers: "mapping of headers", config._usd: "US dollars", config._rate: "share from 0 to 1",
+    config._address: "HOST:PORT", config._hosts: "list of names",
 }  # fmt: skip
 
 
@@ -152,7 +153,7 @@ def _allowed(path: tuple[str, ...]) -> str:
     field = section.model_fields[name]
     annotated = typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
     found = next((_KINDS[kind] for kind in _validators(annotated) if kind in _KINDS), None)
-    if found is None and name != "metrics":
+    if found is None and (name != "metrics" or section is config.ServeOptions):
         found = " or ".join(f"`{word}`" for word in _literals(annotated))
     return found or _SHAPES.get(".".join(path), "list of metrics, see [below](#metrics)")
 

@@ -240,7 +240,6 @@ def test_what_a_whole_reading_takes_is_read_the_same_in_parts(seed: int) -> None
                 "end_ns",
                 "scope",
                 "resource",
-                "events",
                 "truncated",
                 "status",
             ):
