@@ -443,26 +443,25 @@ class Judging:
             self._tell(head["turn_id"], metric.name, "waiting: circuit_open")
             self._again_at(job, outage.until, counted=False)
         else:
-            asking = Asking(self._models, self.budget, self._telemetry, metric.name, job.priority > 0)
-            try:
-                self._judge(job, head, metric, asking, outage, trying)
-            finally:
-                outage.leave(trying, asking.answered, down=asking.fault == "circuit_open")
-                if trying:
-                    self._wake()
+            self._judge(job, head, metric, outage, trying)
 
-    def _judge(self, job: Job, head: dict[str, Any], metric: BoundMetric, asking: Asking, outage: Outage, trying: bool) -> None:
-        turn = Turn.from_dict(jsonio.loads(job.payload.partition(b"\n")[2]))
-        asked: Any = GivenUp() if job.attempts > self._attempts else asking
-        start = time.perf_counter()
-        with asking_anew(position(job.id, _AUDIT_SEED) < self._audit):
-            score = _about(metric.evaluate(turn, judge=asked, embedder=asked), turn)
-        seconds = time.perf_counter() - start
+    def _judge(self, job: Job, head: dict[str, Any], metric: BoundMetric, outage: Outage, trying: bool) -> None:
+        asking = Asking(self._models, self.budget, self._telemetry, metric.name, job.priority > 0)
+        try:
+            turn = Turn.from_dict(jsonio.loads(job.payload.partition(b"\n")[2]))
+            asked: Any = GivenUp() if job.attempts > self._attempts else asking
+            start = time.perf_counter()
+            with asking_anew(position(job.id, _AUDIT_SEED) < self._audit):
+                score = _about(metric.evaluate(turn, judge=asked, embedder=asked), turn)
+            seconds = time.perf_counter() - start
+        finally:
+            outage.leave(trying, asking.answered, down=asking.fault == "circuit_open")
+            if trying:
+                self._wake()
         if asking.wait:
             self._tell(turn.turn_id, metric.name, "waiting: budget")
             self._again(job, asking.wait, counted=False)
         elif score.status == "error" and asking.fault == "circuit_open":
-            outage.leave(trying, None, down=True)
             self._tell(turn.turn_id, metric.name, "waiting: circuit_open")
             self._again_at(job, outage.until, counted=False)
         elif score.status == "error" and asking.fault == "rate_limited":
@@ -470,7 +469,6 @@ class Judging:
         elif score.status == "error" and is_transient(asking.fault) and (trying or job.attempts < self._attempts):
             self._tell(turn.turn_id, metric.name, f"waiting: {asking.fault}")
             if trying:  # it is not the job's fault
-                outage.leave(trying, False)
                 self._again_at(job, outage.until, counted=False)
             else:
                 self._again(job, _pause(job.attempts))
