@@ -30,7 +30,7 @@ from .emit.otlp_metrics import OtlpMetricsOutlet
 from .emit.prometheus import PrometheusOutlet
 from .emit.span_events import SpanEventOutlet
 from .pipeline import ConversationMetrics, Pipeline
-from .references import ReferenceSources
+from .references import ReferenceSources, words_of
 from .registry import BoundMetric
 from .selection import select_conversation_metrics, select_metrics
 from .shedding import Shedding
@@ -122,7 +122,7 @@ class Engine:
             self.span_events,
             config.inline.budget,
             self.references,
-            self._conversations(whole, clock) if whole or judged_whole else None,
+            self._conversations(whole, judged_whole, judged, clock),
             config.turn.stitch_timeout,
             clock.monotonic,
             self.judging,
@@ -183,10 +183,16 @@ class Engine:
 
         return judging_from(self.config, metrics, of_conversations, self.telemetry, put, self.failed, clock, self.shedding)
 
-    def _conversations(self, metrics: list[BoundMetric], clock: Clock) -> ConversationMetrics:
+    def _conversations(
+        self, metrics: list[BoundMetric], judged: list[BoundMetric], of_turns: list[BoundMetric], clock: Clock
+    ) -> ConversationMetrics | None:
+        """Conversations are held for metrics over whole ones, and for judged ones that look at what was said before a turn."""
         wanted = self.config.conversation
+        history = any("history" in words_of(metric.metric.fn) for metric in of_turns)
+        if not (metrics or judged or history):
+            return None
         store = Conversations(wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, clock.monotonic)
-        return ConversationMetrics(store, metrics)
+        return ConversationMetrics(store, metrics, bool(judged), history)
 
     def _outlets(self, logger_provider: Any, meter_provider: Any) -> list[Outlet]:
         wanted = self.config.outlets
@@ -339,6 +345,9 @@ class Engine:
         self._end_conversations(timeout)
         self.worker.drain(timeout)
         self._end_judging(until)
+        store = self.pipeline.conversations
+        if store is not None:  # what judges said last of their turns
+            self._end(store.end_late())
         left = max(0.0, until - time.monotonic())
         done = self.worker.stop(left, outlets=not at_exit)
         if not done and not at_exit:

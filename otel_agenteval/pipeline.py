@@ -25,7 +25,7 @@ from .emit.base import Outlet, OwnDelivery, Root, ScoredTurn, Verdict
 from .emit.span_events import SpanEventOutlet
 from .model import Turn
 from .names import AGENT_NAME, METRIC_DURATION, SCOPE
-from .references import ReferenceSources, excluded_by, tell_sources
+from .references import ReferenceSources, excluded_by, tell_sources, words_of
 from .registry import BoundMetric
 from .score import GATED, SHED, Score
 from .shedding import Shedding
@@ -35,7 +35,7 @@ from .spans.wire import LazyAttributes, WireSpan
 from .telemetry import Telemetry
 from .turns.assembler import Closed
 from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
-from .turns.conversations import Conversations, Ended
+from .turns.conversations import SIGNALS, Conversations, Ended
 from .turns.past import Earlier, PastTurns
 from .turns.roots import Group, split
 
@@ -138,6 +138,10 @@ class ConversationMetrics:
 
     store: Conversations
     metrics: Sequence[BoundMetric]
+    judged: bool = False
+    """Whether judges are asked about whole ones too."""
+    history: bool = False
+    """Whether a judged metric of turns looks at what was said before."""
 
 
 class Pipeline:
@@ -389,17 +393,31 @@ class Pipeline:
     def end_conversations(self, ended: Iterable[Ended]) -> None:
         """Evaluate conversations that are over, and send the scores out."""
         metrics = self._conversations.metrics if self._conversations is not None else ()
-        done = []
+        if self._conversations is None or not (metrics or self._conversations.judged):
+            return
+        done, late = [], []
         for one in ended:
+            if one.reason == "signals":  # nothing else was said: only what looks at signals can change
+                reading = [metric for metric in metrics if "session" in words_of(metric.metric.fn)]
+                scores, _, seconds = self._evaluate(one.turn, reading, None)
+                if scores:
+                    late.append(ScoredTurn(one.turn, one.last, scores, one.supersedes, False, conversation=True, seconds=seconds))
+                continue
             scores, _, seconds = self._evaluate(one.turn, metrics, None)
             done.append(
                 ScoredTurn(one.turn, one.last, scores, one.supersedes, one.supersedes is None, conversation=True, seconds=seconds)
             )
-        self.emit([*done, *self._judge(done)])
+        self.emit([*done, *late, *self._judge(done)])
 
     def _judge(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
         """Offer turns to the judges; the scores that could be made without asking."""
-        return [said for scored in done for said in self._judging.offer(scored)] if self._judging is not None else []
+        if self._judging is None:
+            return []
+        if self._conversations is not None and self._conversations.history:
+            for scored in done:
+                if scored.turn.conversation_id and not scored.conversation and not scored.turn.history:
+                    vars(scored.turn)["history"] = self._conversations.store.before(scored.turn)
+        return [said for scored in done for said in self._judging.offer(scored)]
 
     def emit(self, done: Sequence[ScoredTurn]) -> None:
         """Send scored turns through every outlet. A failing outlet is counted; the others still run."""
@@ -412,6 +430,8 @@ class Pipeline:
                 self._remember(scored.turn.turn_id, scored.scores)
             elif self._judging is not None:
                 self._judging.note(scored)
+            if self._conversations is not None and not scored.conversation:
+                self._conversations.store.note(scored.turn.conversation_id, scored.turn.turn_id, _signals(scored.scores))
         for outlet in self.outlets:
             try:
                 outlet.emit(done)
@@ -607,6 +627,16 @@ def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) 
         parts = logs.get(record.span_id)
         if parts:
             join_logs(record, parts)
+
+
+def _signals(scores: Iterable[Score]) -> dict[str, float]:
+    """What scores say of their turn's conversation."""
+    found = {}
+    for score in scores:
+        name = SIGNALS.get(score.metric)
+        if name is not None and score.status == "ok" and score.value is not None:
+            found[name] = score.value
+    return found
 
 
 def _outcome(score: Score) -> str:

@@ -3,6 +3,9 @@
 A conversation ends when it is told to, when nothing was said for long enough, or when others need the room; it is then one
 :class:`~otel_agenteval.model.Turn` whose messages are all that was said. Turns that come after the end resume it: its next
 end is a new revision, which supersedes the one before.
+
+What metrics said of its turns belongs to it too, as signals. A judge may say it long after the turn, even after the end: then
+the metrics that look at signals are evaluated once more, as a revision.
 """
 
 from __future__ import annotations
@@ -10,13 +13,23 @@ from __future__ import annotations
 import bisect
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..model import Message, Turn, Usage
 
-EndReason = Literal["ended", "idle", "evicted", "shutdown"]
+EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
+SIGNALS: Mapping[str, str] = {
+    "llm_confidence": "confidence", "embed_loop_detection": "loop_detection", "llm_tool_correctness": "tool_correctness",
+    "embed_coherence": "coherence",
+}  # fmt: skip
+"""Metrics of single turns whose scores are signals of their conversation, and what the signals are called there."""
+_SETTLE = 30.0
+"""Seconds without another signal after which late ones are looked at."""
+_HISTORY = 20
+_EARLY = 1_000
+"""Turns whose signals are known before they are."""
 _KEPT = (
     "turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
@@ -38,7 +51,7 @@ class Ended:
 
 
 class _Conversation:
-    __slots__ = ("last", "revision", "said_at", "size", "turns")
+    __slots__ = ("last", "revision", "said_at", "signals", "size", "stale_at", "turns")
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
@@ -47,6 +60,10 @@ class _Conversation:
         self.size = 0
         self.revision = 0
         """How often it ended."""
+        self.signals: dict[str, dict[str, float]] = {}
+        """By turn."""
+        self.stale_at: float | None = None
+        """When the last signal came after the end."""
 
 
 class Conversations:
@@ -74,10 +91,12 @@ class Conversations:
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._over: OrderedDict[str, _Conversation] = OrderedDict()
         """Conversations that ended, in case they are resumed."""
+        self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._open)
+        """Conversations that may come due."""
+        return len(self._open) + sum(found.stale_at is not None for found in self._over.values())
 
     def add(self, turn: Turn, size: int, last: Any = None) -> list[Ended]:
         """A turn was evaluated; a revision takes the place of what it revises. Returns conversations that had to make room."""
@@ -93,10 +112,44 @@ class Conversations:
             starts = [_start(earlier) for earlier in found.turns]
             found.turns.insert(bisect.bisect(starts, _start(lean)), lean)
             del found.turns[: -self._max_turns]
+            held = {earlier.turn_id for earlier in found.turns}
+            found.signals = {turn_id: signals for turn_id, signals in found.signals.items() if turn_id in held}
+            early = self._early.pop(turn.turn_id or "", None)
+            if early:
+                found.signals.setdefault(turn.turn_id or "", {}).update(early)
+            found.stale_at = None
             found.last, found.said_at = last, self._now()
             found.size += size
             self._bytes += size
             return self._make_room()
+
+    def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
+        """Metrics have said something of a turn that is, or soon will be, in a conversation."""
+        if not conversation_id or not signals:
+            return
+        with self._lock:
+            found = self._open.get(conversation_id) or self._over.get(conversation_id)
+            if found is None or all(turn.turn_id != turn_id for turn in found.turns):
+                self._early.setdefault(turn_id, {}).update(signals)
+                if len(self._early) > _EARLY:
+                    self._early.popitem(last=False)
+                return
+            known = found.signals.setdefault(turn_id, {})
+            changed = any(known.get(name) != value for name, value in signals.items())
+            known.update(signals)
+            if changed and conversation_id in self._over:
+                found.stale_at = self._now()
+
+    def before(self, turn: Turn) -> list[dict[str, Any]]:
+        """What was said in the last turns of a conversation that began before this one, as its ``history``."""
+        with self._lock:
+            found = self._open.get(turn.conversation_id or "") or self._over.get(turn.conversation_id or "")
+            earlier = (
+                []
+                if found is None
+                else [one for one in found.turns if _start(one) < _start(turn) and one.turn_id != turn.turn_id]
+            )
+        return [{"input": one.input, "output": one.output} for one in earlier[-_HISTORY:]]
 
     def turns(self, conversation_id: str) -> list[Turn]:
         """The turns of a conversation that are held, in order."""
@@ -111,16 +164,23 @@ class Conversations:
 
     def due(self) -> list[Ended]:
         """Conversations in which nothing was said for long enough."""
-        oldest = self._now() - self._idle_timeout
+        now = self._now()
+        oldest = now - self._idle_timeout
         with self._lock:
             silent = []
             for key, found in self._open.items():
                 if found.said_at > oldest:
                     break
                 silent.append(key)
+            late = self._again(now - min(_SETTLE, self._idle_timeout))
             while self._over and next(iter(self._over.values())).said_at <= oldest - self._idle_timeout:
                 self._bytes -= self._over.popitem(last=False)[1].size
-            return self._end(silent, "idle")
+            return [*self._end(silent, "idle"), *late]
+
+    def end_late(self) -> list[Ended]:
+        """Conversations whose signals came after their end, once more, without waiting for others."""
+        with self._lock:
+            return self._again(self._now())
 
     def end_all(self) -> list[Ended]:
         """Everything is over: shutdown evaluates, it throws nothing away."""
@@ -140,18 +200,28 @@ class Conversations:
         ended = []
         for key in keys:
             found = self._over[key] = self._open.pop(key)
-            found.revision += 1
-            turn = whole(found.turns, found.revision)
-            ended.append(Ended(turn, reason, found.last, turn.turn_id if found.revision > 1 else None))
+            ended.append(_ended(found, reason))
         return ended
+
+    def _again(self, before: float) -> list[Ended]:
+        late = [found for found in self._over.values() if found.stale_at is not None and found.stale_at <= before]
+        for found in late:
+            found.stale_at = None
+        return [_ended(found, "signals") for found in late]
+
+
+def _ended(found: _Conversation, reason: EndReason) -> Ended:
+    found.revision += 1
+    turn = whole(found.turns, found.revision, found.signals)
+    return Ended(turn, reason, found.last, turn.turn_id if found.revision > 1 else None)
 
 
 def _start(turn: Turn) -> float:
     return turn.start.timestamp() if turn.start is not None else 0.0
 
 
-def whole(turns: list[Turn], revision: int = 1) -> Turn:
-    """A conversation as one turn: messages are all that was said, history the turns before the last one."""
+def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[str, float]] | None = None) -> Turn:
+    """A conversation as one turn: messages are all that was said, history the turns before the last one, session their signals."""
     first, last = turns[0], turns[-1]
     known: dict[str, Any] = {
         "turn_id": f"conversation-{last.conversation_id}", "trace_id": last.trace_id, "conversation_id": last.conversation_id,
@@ -167,6 +237,10 @@ def whole(turns: list[Turn], revision: int = 1) -> Turn:
         known[name] = [item for part in found if part for item in part] if any(part is not None for part in found) else None
     known["messages"] = [message for turn in turns for message in _said(turn)]
     known["history"] = [{"input": turn.input, "output": turn.output} for turn in turns[:-1]]
+    if signals:
+        known["session"] = {
+            "traces": [{"trace_id": turn.turn_id, "signals": dict(signals.get(turn.turn_id or "", {}))} for turn in turns]
+        }
     return Turn(**{name: value for name, value in known.items() if value is not None})
 
 

@@ -1,0 +1,164 @@
+"""Conversations that are judged while they go on: signals of their turns, and what was said before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from otel_agenteval import names
+from otel_agenteval.registry import resolve
+from otel_agenteval.turns.conversations import SIGNALS, Conversations
+from tests.support.clock import FakeClock
+from tests.support.judges import ScriptedModels
+from tests.support.rig import Rig
+from tests.turns.test_conversations import turn
+
+RELIABILITY, CONSISTENCY = "code_agent_reliability", "code_agent_consistency"
+QUESTION = "What is the capital of France?"
+
+
+def confidence(value: float) -> dict[str, Any]:
+    return {"confidence": value, "reason": None}
+
+
+def config(models: ScriptedModels, *metrics: Any) -> dict[str, Any]:
+    server = {"base_url": models.url, "model": "scripted", "max_concurrency": 1}
+    return {
+        "judge": server, "embedder": server, "metrics": list(metrics), "inline": {"metrics": []},
+        "conversation": {"metrics": [RELIABILITY, CONSISTENCY], "idle_timeout": "10m"},
+    }  # fmt: skip
+
+
+def converse(rig: Rig, *answers: str) -> None:
+    for says in answers:
+        rig.run(says=says, attributes={"gen_ai.conversation.id": "c1"})
+        rig.turns()
+
+
+def whole_ones(rig: Rig) -> list[Any]:
+    return [scored for scored in rig.scored() if scored.conversation]
+
+
+def values(scored: Any) -> dict[str, Any]:
+    return {score.metric: score.value for score in scored.scores}
+
+
+def test_signals_are_those_that_the_source_knows() -> None:
+    for metric, signal in SIGNALS.items():
+        assert resolve(f"pandaprobe:{signal}")[0].name == metric
+
+
+def test_reliability_and_consistency_follow_from_the_signals_of_the_turns(models: ScriptedModels) -> None:
+    models.play(confidence(1.0), confidence(0.2), confidence(0.9))
+    clock = FakeClock()
+    with Rig(config(models, "llm_confidence"), clock=clock) as rig:
+        converse(rig, "Paris.", "Rome?", "Paris, I think.")
+        assert rig.engine.drain(10, judges=True)
+        clock.advance(601)
+        rig.engine.tick()
+        [scored] = whole_ones(rig)
+        # risks 0, 0.8 and 0.1; the worst of three is the 0.8
+        assert values(scored)[RELIABILITY] == pytest.approx(0.2)
+        assert values(scored)[CONSISTENCY] == pytest.approx(1 - ((0.8**2 + 0.1**2) / 3) ** 0.5, abs=1e-4)
+        assert scored.scores[0].detail["total_traces"] == 3
+        turns = {one.turn.output: one.turn.turn_id for one in rig.scored() if one.judged is None and not one.conversation}
+        assert scored.scores[0].detail["flagged_traces"] == [turns["Rome?"]]
+
+
+def test_a_signal_that_comes_after_the_end_revises_what_looks_at_signals(models: ScriptedModels) -> None:
+    models.play(confidence(0.4))
+    clock = FakeClock()
+    given = config(models, "llm_confidence")
+    given["conversation"]["metrics"].append({"code_contains": {"value": "Paris"}})
+    with Rig(given, clock=clock) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        judging.may_start = False
+        converse(rig, "Paris.")
+        assert rig.engine.end_conversation("c1")
+        [first] = whole_ones(rig)
+        assert first.scores[0].vacuous
+        assert judging.step()  # the judge is late
+        rig.turns()
+        rig.engine.tick()
+        assert len(whole_ones(rig)) == 1  # others may follow
+        clock.advance(31)
+        rig.engine.tick()
+        _, second = whole_ones(rig)
+        assert (second.turn.revision, second.supersedes, second.new) == (2, "conversation-c1", False)
+        assert values(second) == {RELIABILITY: pytest.approx(0.4), CONSISTENCY: pytest.approx(0.4)}
+        clock.advance(120)
+        rig.engine.tick()
+        assert len(whole_ones(rig)) == 2
+        counted = {key[2]: value for key, value in rig.count(names.RESULTS).items() if key[0] == RELIABILITY}
+        assert counted == {"vacuous": 1, "superseded": 1}
+
+
+def test_what_judges_say_during_shutdown_still_counts(models: ScriptedModels) -> None:
+    models.play(confidence(0.4))
+    rig = Rig(config(models, "llm_confidence"))
+    converse(rig, "Paris.")
+    rig.processor.shutdown()
+    assert values([scored for scored in rig.kept if scored.conversation][-1])[RELIABILITY] == pytest.approx(0.4)
+    rig.provider.shutdown()
+
+
+def test_a_turn_s_judges_see_what_was_said_before_it(models: ScriptedModels) -> None:
+    """Loop detection compares an answer with those before it."""
+    models.play(vectors={"Please wait here.": [1.0, 0.0], "Paris of course.": [0.0, 1.0]})
+    given = config(models, "embed_loop_detection")
+    given["conversation"] = {}
+    with Rig(given) as rig:
+        converse(rig, "Please wait here.", "Paris of course.", "Please wait here.")
+        assert rig.engine.drain(10, judges=True)
+        found = [scored.scores[0].value for scored in rig.scored() if scored.judged is not None]
+        assert sorted(found) == [0.0, 1.0, 1.0]
+        assert not whole_ones(rig)
+
+
+def test_loops_are_a_signal_too(models: ScriptedModels) -> None:
+    models.play(vectors={"Please wait here.": [1.0, 0.0], QUESTION: [1.0, 0.0]})
+    with Rig(config(models, "embed_loop_detection", "embed_coherence")) as rig:
+        converse(rig, "Please wait here.", "Please wait here.")
+        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.end_conversation("c1")
+        [scored] = whole_ones(rig)
+        shown = list(scored.scores[0].detail["per_trace_signals"].values())
+        assert [one["loop_detection"] for one in shown] == [1.0, 0.0]
+        assert [one["coherence"] for one in shown] == [1.0, 1.0]
+        assert values(scored)[RELIABILITY] == 0.0
+
+
+# --- the store
+
+
+def test_signals_may_come_before_their_turn_and_go_with_it() -> None:
+    clock = FakeClock()
+    store = Conversations(60.0, 10, 2, 1_000, clock.monotonic)
+    store.note("c1", "t1", {"confidence": 0.5})
+    store.note("c1", "t9", {"confidence": 0.1})  # of a turn that never comes
+    for number in (1, 2, 3):
+        store.add(turn(number), 1)
+        store.note("c1", f"t{number}", {"coherence": number / 10})
+    [ended] = store.end("c1")
+    assert ended.turn.session == {
+        "traces": [{"trace_id": "t2", "signals": {"coherence": 0.2}}, {"trace_id": "t3", "signals": {"coherence": 0.3}}]
+    }
+    store.note("c1", "t3", {"coherence": 0.3})  # nothing new
+    clock.advance(50)
+    assert store.due() == []
+    store.note("c1", "t3", {"coherence": 0.9})
+    assert store.due() == []
+    clock.advance(31)
+    [late] = store.due()
+    assert (late.reason, late.turn.revision, late.supersedes) == ("signals", 2, "conversation-c1")
+    assert store.due() == store.end_late() == []
+
+
+def test_without_signals_a_conversation_has_none() -> None:
+    store = Conversations(60.0, 10, 2, 1_000, FakeClock().monotonic)
+    store.add(turn(1), 1)
+    store.note(None, "t1", {"confidence": 1.0})
+    [ended] = store.end("c1")
+    assert ended.turn.session is None
