@@ -144,6 +144,13 @@ def _parser() -> argparse.ArgumentParser:
         ("web", "the API (127.0.0.1:19465)"),
     ):
         serve.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off is none")
+    serve.add_argument(
+        "--processes",
+        type=_processes,
+        default=1,
+        metavar="N",
+        help="one for each core, on ports 10 apart, for a Collector that routes by trace id; /metrics is for all",
+    )
     serve.add_argument("--journal", metavar="DIR", help="keep requests here until their turns are handed over")
     serve.add_argument(
         "--insecure",
@@ -152,6 +159,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.set_defaults(run=_serve)
     return parser
+
+
+def _processes(text: str) -> int:
+    if text.isdigit() and 1 <= int(text) <= 256:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not allowed; a number from 1 to 256 is")
 
 
 def _add_worker(commands: Any) -> None:

@@ -26,7 +26,13 @@ def run(args: argparse.Namespace) -> int:
         logging.getLogger("httpx").setLevel(logging.WARNING)
     config = configured(args)
     tune()
-    ledger = asyncio.run(_serve(config, args))
+    if args.processes > 1:
+        from . import processes
+
+        given = [*(("--config", args.config) if args.config else ()), *(("--insecure",) if args.insecure else ())]
+        ledger = asyncio.run(processes.serve(config, args.processes, given))
+    else:
+        ledger = asyncio.run(_serve(config, args))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
     return 0 if ledger["handed_over"] else 1
 

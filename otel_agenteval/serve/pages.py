@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -16,6 +16,13 @@ from .http_server import Exchange, Head, Response
 from .intake import Intake
 
 
+class Faults(Protocol):
+    """Counts faults of ours, as an engine does."""
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """One more."""
+
+
 class Page:
     """A handler of GET requests.
 
@@ -25,7 +32,7 @@ class Page:
         get: the answer to a request that may pass; None where there is nothing at its path.
     """
 
-    def __init__(self, guard: Guard, engine: Callable[[], Engine], get: Callable[[Head], Response | None]) -> None:
+    def __init__(self, guard: Guard, engine: Callable[[], Faults], get: Callable[[Head], Response | None]) -> None:
         self._guard = guard
         self._engine = engine
         self._get = get

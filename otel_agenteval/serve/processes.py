@@ -1,0 +1,234 @@
+"""``serve --processes N``: one process per core, each on ports of its own, and one ``/metrics`` for all.
+
+A Collector that routes by trace id (``load_balancing``) gives each process whole traces; one port for all would not. So the parent
+opens no door for spans: it starts the others, starts them again when they die, and merges what they measure. It does that on
+the text that they serve, with a label that tells them apart, and so keeps the exemplars.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from ..config import Config
+from .guard import Guard
+from .http_server import HttpServer
+from .pages import Page, metrics_page
+
+_log = logging.getLogger("otel_agenteval")
+
+STEP = 10
+"""From one process's ports to the next one's."""
+LABEL = "process"
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_LIVED_LONG = 60.0
+_SCRAPE = 2.0
+_OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def addresses_of(config: Config, number: int) -> dict[str, str | None]:
+    """Where one of the processes listens; its ``/metrics`` is for the parent alone."""
+    options = config.serve
+    found: dict[str, str | None] = {"metrics": "127.0.0.1:0"}
+    for name in ("grpc", "http", "web"):
+        address = getattr(options, name)
+        host, colon, port = (address or "").rpartition(":")
+        found[name] = None if address is None else f"{host}{colon}{int(port) + STEP * number if int(port) else 0}"
+    return found
+
+
+def endpoints(listening: Sequence[Mapping[str, str]]) -> str:
+    """The static resolver's list for the Collector's ``load_balancing`` exporter."""
+    return "[" + ", ".join(one["grpc"] for one in listening if "grpc" in one) + "]"
+
+
+class Child:
+    """One of the processes: started again whenever it dies.
+
+    Args:
+        number: which one.
+        command: how it is started.
+    """
+
+    def __init__(self, number: int, command: Sequence[str]) -> None:
+        self.number = number
+        self.listening: dict[str, str] = {}
+        self.ledger: dict[str, Any] | None = None
+        self.restarts = 0
+        self.ready = asyncio.Event()
+        self.process: asyncio.subprocess.Process | None = None
+        self._command = command
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Until it is stopped."""
+        pause = _FIRST_PAUSE
+        while not self._stopping:
+            started = time.monotonic()
+            self.process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+            )
+            assert self.process.stdout is not None
+            async for line in self.process.stdout:
+                self._hear(line.decode("utf-8", "replace").strip())
+            status = await self.process.wait()
+            self.listening = {}
+            if self._stopping:
+                return
+            self.restarts += 1
+            pause = _FIRST_PAUSE if time.monotonic() - started > _LIVED_LONG else min(_LONGEST_PAUSE, pause * 2)
+            _log.error("process %d ended with status %d; it is started again in %g s", self.number, status, pause)
+            await asyncio.sleep(pause)
+
+    def _hear(self, line: str) -> None:
+        if line.startswith("listening: "):
+            self.listening = dict(part.split("=", 1) for part in line.removeprefix("listening: ").split())
+            self.ready.set()
+        elif line.startswith('{"ledger"'):
+            self.ledger = json.loads(line)["ledger"]
+
+    def signal(self, number: signal.Signals) -> None:
+        """Pass a signal on."""
+        if number != getattr(signal, "SIGHUP", None):
+            self._stopping = True
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+
+class Merged:
+    """A collector of what the processes measure: each sample as it is, with the number of its process."""
+
+    def __init__(self, children: Sequence[Child]) -> None:
+        self._children = children
+        self._pool = ThreadPoolExecutor(max(1, len(children)), "agenteval-scrape")
+
+    def describe(self) -> list[Metric]:
+        """Nothing that is known beforehand."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family once, with the samples of all."""
+        families: dict[str, Metric] = {}
+        pages = list(self._pool.map(_scraped, self._children))
+        for child, page in zip(self._children, pages, strict=True):
+            for family in page:
+                merged = families.get(family.name)
+                if merged is None:
+                    merged = families[family.name] = Metric(family.name, family.documentation, family.type, family.unit)
+                merged.samples += [_with(sample, str(child.number)) for sample in family.samples]
+        yield from families.values()
+        up = Metric("agenteval_processes", "Whether each process answers.", "gauge")
+        restarts = Metric("agenteval_process_restarts", "How often a process was started again.", "counter")
+        for child, page in zip(self._children, pages, strict=True):
+            labels = {LABEL: str(child.number)}
+            up.samples.append(Sample("agenteval_processes", labels, float(bool(page))))
+            restarts.samples.append(Sample("agenteval_process_restarts_total", labels, float(child.restarts)))
+        yield up
+        yield restarts
+
+    def close(self) -> None:
+        """Scrape no more."""
+        self._pool.shutdown(wait=False)
+
+
+def _scraped(child: Child) -> list[Metric]:
+    address = child.listening.get("metrics")
+    if address is None:
+        return []
+    request = urllib.request.Request(f"http://{address}/metrics", headers={"Accept": _OPENMETRICS})  # noqa: S310 - our own child
+    try:
+        with urllib.request.urlopen(request, timeout=_SCRAPE) as answer:  # noqa: S310 - as above
+            return list(text_string_to_metric_families(answer.read().decode()))
+    except (OSError, ValueError) as error:
+        _log.warning("process %d cannot be measured: %s", child.number, type(error).__name__)
+        return []
+
+
+def _with(sample: Sample, number: str) -> Sample:
+    return sample._replace(labels={**sample.labels, LABEL: number})
+
+
+def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[str]:
+    """How a process is started: as we were, on ports of its own."""
+    addresses = [part for name, address in addresses_of(config, number).items() for part in (f"--{name}", address or "off")]
+    journal = config.serve.journal
+    kept = [] if journal is None else ["--journal", f"{journal}/process-{number}"]
+    return [sys.executable, "-m", "otel_agenteval", "serve", *arguments, *addresses, *kept]
+
+
+async def _all_ready(children: Sequence[Child]) -> bool:
+    for child in children:
+        await child.ready.wait()
+    return True
+
+
+class _Faults:
+    """Stands for an engine where only faults are counted."""
+
+    @staticmethod
+    def failed(where: str, error: BaseException) -> None:
+        """Log it."""
+        _log.warning("%s failed: %s", where, type(error).__name__)
+
+
+async def serve(config: Config, count: int, arguments: Sequence[str]) -> dict[str, Any]:
+    """Run ``count`` processes until SIGTERM or SIGINT; their ledgers.
+
+    Args:
+        config: as for one process; ``serve`` has the first one's addresses.
+        count: how many.
+        arguments: of the command line, for each of them: configuration and the like.
+    """
+    children = [Child(number, command_of(config, number, arguments)) for number in range(count)]
+    tasks = [asyncio.create_task(child.run()) for child in children]
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def pass_on(number: signal.Signals) -> None:
+        for child in children:
+            child.signal(number)
+        if number != signal.SIGHUP:
+            stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, pass_on, number)
+    merged = Merged(children)
+    registry = CollectorRegistry()
+    registry.register(merged)
+    server = None
+    try:
+        started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
+        await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)
+        if config.serve.metrics is not None and not stop.is_set():
+            options = config.serve
+            guard = Guard(options.metrics or "", options.allowed_hosts, options.allowed_origins)
+            server = HttpServer(Page(guard, _Faults, metrics_page(registry)), options.max_connections, options.client_connections)
+            await server.start("serve.metrics", options.metrics or "", None)
+            print(f"listening: metrics={server.address}", flush=True)
+        if not stop.is_set():
+            print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
+        await stop.wait()
+        await asyncio.gather(*tasks)
+    finally:
+        for child in children:
+            child.signal(signal.SIGTERM)
+        if server is not None:
+            await server.stop(0.5)
+        merged.close()
+    ledgers = [child.ledger or {"handed_over": False} for child in children]
+    return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}
