@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from ..engine import Engine
 from .answers import Refusal
 from .guard import Guard
 from .http_server import Exchange, Head, Response

@@ -150,10 +150,10 @@ def _scraped(child: Child) -> list[Metric]:
     address = child.listening.get("metrics")
     if address is None:
         return []
-    request = urllib.request.Request(f"http://{address}/metrics", headers={"Accept": _OPENMETRICS})  # noqa: S310 - our own child
+    request = urllib.request.Request(f"http://{address}/metrics", headers={"Accept": _OPENMETRICS})
     try:
         with urllib.request.urlopen(request, timeout=_SCRAPE) as answer:  # noqa: S310 - as above
-            return list(text_string_to_metric_families(answer.read().decode()))
+            return list(text_string_to_metric_families(answer.read().decode()))  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         _log.warning("process %d cannot be measured: %s", child.number, type(error).__name__)
         return []
