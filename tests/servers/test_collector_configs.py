@@ -21,7 +21,7 @@ from opentelemetry.sdk.resources import Resource
 import otel_agenteval as oa
 from otel_agenteval.demo import SCENES
 from otel_agenteval.names import EVENT, SCOPE
-from tests.support.collector import CONFIGS, Agent, Collector
+from tests.support.collector import CONFIGS, Agent, Alternating, Collector
 from tests.support.kafka import Kafka
 from tests.support.receiver import GrpcReceiver, plain
 from tests.support.servers import free_port, program, until
@@ -165,7 +165,7 @@ def test_two_tiers_bring_the_spans_of_a_trace_together(tmp_path: Path, backend: 
     instances = [GrpcReceiver() for _ in range(3)]
     env = {"AGENTEVAL_ENDPOINTS": str([each.address for each in instances]), "BACKEND_ENDPOINT": backend.address}
     with Collector("load_balancing", tmp_path, **env) as one, Collector("load_balancing", tmp_path, **env) as other:
-        agents = [Agent(_Alternating(one.grpc, other.grpc)) for _ in range(3)]
+        agents = [Agent(Alternating(one.grpc, other.grpc)) for _ in range(3)]
         for agent in agents:
             agent.play()
             agent.close()
@@ -179,23 +179,6 @@ def test_two_tiers_bring_the_spans_of_a_trace_together(tmp_path: Path, backend: 
     assert set.union(*where.values()) == {0, 1, 2}, "each has a part of them"
     for each in instances:
         each.close()
-
-
-class _Alternating(OTLPSpanExporter):
-    """Sends every other span to another Collector, as a plain load balancer would."""
-
-    def __init__(self, one: str, other: str) -> None:
-        super().__init__(endpoint=one, insecure=True)
-        self._others = [OTLPSpanExporter(endpoint=other, insecure=True), super()]
-        self._turn = 0
-
-    def export(self, spans: Any) -> Any:
-        self._turn += 1
-        return self._others[self._turn % 2].export(spans)
-
-    def shutdown(self, *args: Any, **kwargs: Any) -> None:
-        self._others[0].shutdown()
-        super().shutdown(*args, **kwargs)
 
 
 def test_tail_sampling_keeps_what_scored_badly(tmp_path: Path, backend: GrpcReceiver, ours: GrpcReceiver) -> None:

@@ -17,7 +17,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 
 import otel_agenteval as oa
 from otel_agenteval.demo import SCENES
-from tests.support.collector import Agent, Collector
+from tests.support.collector import Agent, Alternating, Collector
 from tests.support.receiver import GrpcReceiver
 from tests.support.rotel import Rotel
 from tests.support.servers import program, until
@@ -72,12 +72,27 @@ def test_rotel(protocol: str, tmp_path: Path) -> None:
             compare(Agent(rotel.grpc), tmp_path)
 
 
-def test_the_collector(tmp_path: Path, backend: GrpcReceiver) -> None:
+@pytest.mark.parametrize("config", ["sidecar", "redaction", "tail_sampling", "scores"])
+def test_a_collector(config: str, tmp_path: Path, backend: GrpcReceiver) -> None:
     with (
         sidecar(tmp_path) as running,
-        Collector("sidecar", tmp_path, AGENTEVAL_ENDPOINT=running.grpc, BACKEND_ENDPOINT=backend.address) as collector,
+        Collector(config, tmp_path, AGENTEVAL_ENDPOINT=running.grpc, BACKEND_ENDPOINT=backend.address) as collector,
     ):
         compare(Agent(collector.grpc), tmp_path)
+
+
+def test_two_tiers_of_collectors_and_two_of_ours(tmp_path: Path, backend: GrpcReceiver) -> None:
+    with sidecar(tmp_path) as one, sidecar(tmp_path) as other:
+        gateway = {"AGENTEVAL_ENDPOINTS": str([one.grpc, other.grpc]), "BACKEND_ENDPOINT": backend.address}
+        with (
+            Collector("load_balancing", tmp_path, **gateway) as first,
+            Collector("load_balancing", tmp_path, **gateway) as second,
+        ):
+            compare(Agent(Alternating(first.grpc, second.grpc)), tmp_path)
+        assert one.metric("agenteval_turns_total") + other.metric("agenteval_turns_total") == len(SCENES)
+        assert (
+            one.metric("agenteval_turns_total", complete="false") + other.metric("agenteval_turns_total", complete="false") == 0
+        )
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])

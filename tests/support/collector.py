@@ -87,6 +87,23 @@ class _Checked(SpanExporter):
         self._exporter.shutdown()
 
 
+class Alternating(OTLPSpanExporter):
+    """Sends every other span to another Collector, as a plain load balancer would."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(endpoint=one, insecure=True)
+        self._others = [OTLPSpanExporter(endpoint=other, insecure=True), super()]
+        self._turn = 0
+
+    def export(self, spans: Any) -> Any:
+        self._turn += 1
+        return self._others[self._turn % 2].export(spans)
+
+    def shutdown(self, *args: Any, **kwargs: Any) -> None:
+        self._others[0].shutdown()
+        super().shutdown(*args, **kwargs)
+
+
 class Agent:
     """The demo's scripted agent with a provider of its own, which exports each span at once.
 
