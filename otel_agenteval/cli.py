@@ -100,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_worker(commands)
     _add_backfill(commands)
+    _add_store(commands)
 
     metrics = commands.add_parser("metrics", help="list the metrics")
     metrics.add_argument("--json", action="store_true", help="as one JSON list, with parameters and aliases")
@@ -187,6 +188,41 @@ def _worker(args: argparse.Namespace) -> int:
     from .stream.command import run
 
     return run(args)
+
+
+def _add_store(commands: Any) -> None:
+    """``why`` and ``export``."""
+    store = argparse.ArgumentParser(add_help=False)
+    store.add_argument("--store", metavar="FILE", help="the store (default: outlets.store of the configuration)")
+    store.add_argument(
+        "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
+    )
+    why = commands.add_parser("why", parents=[store], help="say for each metric what became of it on a turn, and by what")
+    why.add_argument("turn_id", metavar="TURN_ID", help="TRACE_ID-SPAN_ID of the turn's root, as in agenteval.turn.id")
+    why.add_argument("--url", metavar="URL", help="ask a running sidecar instead: its address of --web")
+    why.add_argument("--json", action="store_true", help="as one JSON object")
+    why.set_defaults(run=_why)
+    export = commands.add_parser("export", parents=[store], help="write the scores of a store: JSON lines, CSV or Parquet")
+    export.add_argument("--out", metavar="FILE", help="file to write (default: standard output); its ending says the format")
+    export.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="default: by the file's ending, or jsonl")
+    export.add_argument("--since", metavar="TIME", help="only turns kept since: 24h, 7d, 2026-11-20, 2026-11-20T12:00")
+    export.add_argument("--until", metavar="TIME", help="only turns kept before")
+    for name in ("agent", "service", "metric"):
+        export.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only this {name}; repeatable")
+    export.add_argument("--revisions", action="store_true", help="also what was superseded by a revision")
+    export.set_defaults(run=_export)
+
+
+def _why(args: argparse.Namespace) -> int:
+    from .why import run_why
+
+    return run_why(args)
+
+
+def _export(args: argparse.Namespace) -> int:
+    from .export import run_export
+
+    return run_export(args)
 
 
 def _add_backfill(commands: Any) -> None:

@@ -55,6 +55,8 @@ _NO_LOGGER = (
 _NO_METER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no metrics are pushed"
 
 
+BEHIND_OTLP = 10.0
+"""Seconds that ``turn.decision_delay: auto`` means where spans come in batches: exporters make them, and Collectors do."""
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_QUEUE = 0.5
 """Of the worker's queue, that turns may take which only waited for their time: they can wait for room too."""

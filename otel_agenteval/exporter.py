@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from . import names
 from .config import Config, load_config
-from .engine import Engine, switched_on
+from .engine import BEHIND_OTLP, Engine, switched_on
 from .spans.record import cut_long_values
 from .spans.sdk import from_sdk
 
@@ -20,6 +20,9 @@ _log = logging.getLogger("otel_agenteval")
 
 class AgentEvalSpanExporter(SpanExporter):
     """Evaluates turns from exported spans. Prefer the span processor: it sees a turn's exact end, and can write span events.
+
+    Spans come here in batches, after their end, so a turn is decided as a sidecar does it: ``turn.decision_delay`` is
+    ten seconds unless it is configured. A span that has ended takes no event, so ``outlets.span_events`` means nothing here.
 
     Args:
         config: as for :class:`~otel_agenteval.AgentEvalSpanProcessor`.
@@ -30,7 +33,8 @@ class AgentEvalSpanExporter(SpanExporter):
     def __init__(
         self, config: Config | Mapping[str, Any] | str | None = None, *, logger_provider: Any = None, meter_provider: Any = None
     ) -> None:
-        self.engine = Engine(load_config(config), logger_provider=logger_provider, meter_provider=meter_provider)
+        wanted = load_config(load_config(config), overrides={"outlets": {"span_events": "off"}})
+        self.engine = Engine(wanted, decision_delay=BEHIND_OTLP, logger_provider=logger_provider, meter_provider=meter_provider)
         self._passive = not self.engine.enabled
         if not self._passive:
             self.engine.register_exit()
@@ -67,11 +71,15 @@ class AgentEvalSpanExporter(SpanExporter):
 
     def stand_down(self) -> None:
         """Do nothing from now on: a span processor of ours sees the same spans, and no turn must be scored twice."""
-        self._passive = True
+        if not self._passive:
+            self._passive = True
+            _log.warning("this provider has an AgentEvalSpanProcessor too; the exporter does nothing")
 
 
 class SafeExporter(SpanExporter):
-    """The exporter as an entry point (``OTEL_TRACES_EXPORTER=agenteval``): a fault in its set-up switches it off, nothing else."""
+    """The exporter as an entry point (``OTEL_TRACES_EXPORTER=agenteval``, or in a file of ``OTEL_CONFIG_FILE``, where what stands
+    below its name is configuration of ours): a fault in its set-up switches it off, nothing else.
+    """
 
     def __init__(self, **config: Any) -> None:
         self._exporter: AgentEvalSpanExporter | None = None

@@ -25,7 +25,7 @@ LAYERS: dict[str, int] = {
         "judge queues budget store encryption",
         "emit asking judging",
         "pipeline worker engine",
-        "processor logs exporter expect instrument replay backfill table report judge_command cli demo auto sampler completion_hook pytest_plugin serve stream __init__ __main__",
+        "processor logs exporter expect instrument replay backfill why export table report judge_command cli demo auto sampler completion_hook pytest_plugin serve stream __init__ __main__",
     ))
     for name in names.split()
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from ..why import what_became_of
 from .answers import Refusal
 from .guard import Guard
 from .http_server import Exchange, Head, Response
@@ -76,7 +77,7 @@ def api(intake: Intake, status: Callable[[], dict[str, Any]]) -> Callable[[Head]
         turn_id = head.path.removeprefix("/api/why/")
         if turn_id == head.path:
             return None
-        found = intake.engine.pipeline.why(turn_id)
+        found = what_became_of(intake.engine, turn_id)
         return None if found is None else _json({"turn_id": turn_id, "metrics": found})
 
     return get

@@ -17,7 +17,7 @@ from .. import names
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import Config, ServeOptions, TlsOptions, load_config
 from ..emit.prometheus import PrometheusOutlet
-from ..engine import Engine
+from ..engine import BEHIND_OTLP, Engine
 from ..errors import ConfigError
 from .grpc_door import GrpcDoor
 from .guard import Guard, is_loopback
@@ -29,8 +29,6 @@ from .pages import Page, api, metrics_page
 
 _log = logging.getLogger("otel_agenteval")
 
-DECISION_DELAY = 10.0
-"""Seconds that ``turn.decision_delay: auto`` means here: exporters batch, and Collectors do."""
 _THREADS = 4
 _HOUSEKEEPING = 1.0
 """Seconds between two looks at what the journal may forget."""
@@ -59,7 +57,7 @@ class Service:
         self.options = config.serve
         check_exposure(self.options)
         self.registry = CollectorRegistry()
-        self.engine = Engine(as_sidecar(config), decision_delay=DECISION_DELAY, clock=clock)
+        self.engine = Engine(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock)
         self.engine.pipeline.outlets.append(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
         ProcessCollector(registry=self.registry)
         self.journal = Journal(self.options.journal, self.options.journal_bytes) if self.options.journal is not None else None

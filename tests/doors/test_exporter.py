@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import otel_agenteval as oa
+from otel_agenteval.engine import BEHIND_OTLP
 from tests.support.rig import Rig, chat_attributes
 
 QUIET = {"outlets": {"prometheus": None, "log_events": False}}
@@ -98,6 +99,15 @@ def test_beside_a_span_processor_it_does_nothing():
         rig.run()
         assert len(rig.turns()) == 1
         assert (exporter.engine.spans_received, exporter.engine.assembler.open_turns) == (0, 0)
+
+
+def test_it_waits_as_long_as_a_sidecar_and_makes_no_span_events():
+    exporter = oa.AgentEvalSpanExporter({**QUIET, "outlets": {**QUIET["outlets"], "span_events": "all"}})
+    try:
+        assert exporter.engine.assembler._limits.decision_delay == BEHIND_OTLP == 10.0
+        assert exporter.engine.span_events.mode == "off"
+    finally:
+        exporter.shutdown()
 
 
 def test_after_shutdown_it_takes_no_more(door):

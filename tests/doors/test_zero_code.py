@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.process import run
+from tests.support.receiver import GrpcReceiver
 
 INSTRUMENT = Path(sys.executable).parent / "opentelemetry-instrument"
 AGENT = """
@@ -112,8 +114,81 @@ def test_the_exporter_entry_point_with_a_bad_configuration_lets_the_agent_run(st
 
 
 def test_processor_and_exporter_together_score_a_turn_once(start):
-    scores, _ = start(OTEL_TRACES_EXPORTER="agenteval", OTEL_AGENTEVAL_ENABLED="true")
+    scores, complaints = start(OTEL_TRACES_EXPORTER="agenteval", OTEL_AGENTEVAL_ENABLED="true")
     assert len({score["result_id"] for score in scores}) == len(scores) > 0
+    assert {score["close_reason"] for score in scores} == {"root_ended"}, "it is the processor that works"
+    assert "the exporter does nothing" in complaints
+
+
+@pytest.mark.parametrize("exporters", ["agenteval,otlp_proto_grpc", "otlp_proto_grpc,agenteval"])
+def test_the_exporter_writes_nothing_on_the_spans(start, exporters):
+    receiver = GrpcReceiver()
+    try:
+        scores, complaints = start(
+            OTEL_TRACES_EXPORTER=exporters,
+            OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{receiver.address}",
+            OTEL_EXPORTER_OTLP_INSECURE="true",
+        )
+        assert complaints == ""
+        assert {score["close_reason"] for score in scores} <= {"exit", "shutdown"}, "it waits as a sidecar does"
+        assert len(scores) > 10
+        (root,) = receiver.spans("invoke_agent bot")
+        assert not root.events
+    finally:
+        receiver.close()
+
+
+# --- declarative configuration
+
+DECLARED = """
+file_format: "1.0"
+resource: {attributes: [{name: service.name, value: shop}]}
+tracer_provider:
+  processors:
+    - simple: {exporter: {agenteval: %s}}
+    - batch: {exporter: {agenteval: %s}}
+"""
+declarative = pytest.mark.skipif(
+    importlib.util.find_spec("opentelemetry.configuration") is None, reason="opentelemetry-configuration is not installed"
+)
+
+
+def declared(folder: Path, text: str) -> str:
+    file = folder / "otel.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+@declarative
+@pytest.mark.parametrize("kind", ["simple", "batch"])
+def test_the_exporter_in_a_declarative_configuration_scores_the_agent(start, tmp_path, kind):
+    lines = [line for line in DECLARED.splitlines() if "exporter:" not in line or kind in line]
+    text = "\n".join(lines) % "{inline: {metrics: [code_empty_answer, code_turn_error]}}"
+    scores, complaints = start(OTEL_CONFIG_FILE=declared(tmp_path, text))
+    assert "otel" not in complaints.replace(
+        "OTEL_CONFIG_FILE is set; ignoring configurator kwargs", ""
+    )  # the SDK says that of itself
+    assert {(score["metric"], score["agent"], score["service"]) for score in scores} == {
+        ("code_empty_answer", "bot", "shop"), ("code_turn_error", "bot", "shop"),
+    }  # fmt: skip
+
+
+@declarative
+def test_a_bad_option_in_a_declarative_configuration_lets_the_agent_run(start, tmp_path):
+    lines = [line for line in DECLARED.splitlines() if "simple" not in line]
+    scores, complaints = start(OTEL_CONFIG_FILE=declared(tmp_path, "\n".join(lines) % "{inline: {metric: []}}"))
+    assert scores == []
+    assert "otel-agenteval is off: inline.metric: unknown key" in complaints
+    assert "Traceback" not in complaints
+
+
+@declarative
+def test_in_a_declarative_configuration_too_it_stands_down_beside_the_processor(start, tmp_path):
+    lines = [line for line in DECLARED.splitlines() if "simple" not in line]
+    scores, complaints = start(OTEL_CONFIG_FILE=declared(tmp_path, "\n".join(lines) % "{}"), OTEL_AGENTEVAL_ENABLED="true")
+    assert len({score["result_id"] for score in scores}) == len(scores) > 10
+    assert {score["close_reason"] for score in scores} == {"root_ended"}
+    assert "the exporter does nothing" in complaints
 
 
 def test_the_entry_point_modules_import_nothing_but_the_standard_library():

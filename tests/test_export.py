@@ -1,0 +1,117 @@
+"""``export`` and ``why``, on a store that an agent filled."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from otel_agenteval.cli import main
+from otel_agenteval.export import moment
+from otel_agenteval.store import EXPORTED
+from tests.support.rig import Rig
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    path = tmp_path / "scores.db"
+    with Rig(
+        {"outlets": {"store": str(path)}, "inline": {"metrics": ["code_turn_error", "code_latency", "code_tool_call_count"]}}
+    ) as rig:
+        for name in ("travel", "billing", "travel"):
+            rig.run(name)
+        rig.scored()
+    return str(path)
+
+
+def lines(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_json_lines_are_one_object_per_score(store: str, capsys: Capture) -> None:
+    assert main(["export", "--store", store]) == 0
+    printed = capsys.readouterr()
+    rows = lines(printed.out)
+    assert printed.err == f"{len(rows)} scores exported\n"
+    assert len(rows) == len({row["result_id"] for row in rows}) > 5
+    assert {row["agent"] for row in rows} == {"travel", "billing"}
+    assert all(set(row) <= set(EXPORTED) for row in rows)
+    assert str(rows[0]["start"]).endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        (["--agent", "billing"], {("billing", "code_turn_error"), ("billing", "code_latency")}),
+        (["--metric", "code_latency"], {("billing", "code_latency"), ("travel", "code_latency")}),
+        (["--metric", "code_latency", "--agent", "travel", "--service", "shop"], {("travel", "code_latency")}),
+        (["--since", "1h", "--agent", "billing", "--metric", "code_latency"], {("billing", "code_latency")}),
+        (["--until", "1h"], set()),
+        (["--service", "nobody"], set()),
+    ],
+)
+def test_filters(store: str, options: list[str], left: set[tuple[str, str]], capsys: Capture) -> None:
+    assert main(["export", "--store", store, *options]) == 0
+    found = {(row["agent"], row["metric"]) for row in lines(capsys.readouterr().out)}
+    assert left <= found
+    assert found <= left or "--metric" not in options
+
+
+def test_csv_and_parquet_say_the_same(store: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["export", "--store", store]) == 0
+    expected = lines(capsys.readouterr().out)
+    for name in ("scores.csv", "scores.parquet"):
+        assert main(["export", "--store", store, "--out", str(tmp_path / name)]) == 0
+    assert sorted(file.name for file in tmp_path.iterdir() if "partial" in file.name) == []
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "scores.csv").read_text())))
+    assert [row["result_id"] for row in rows] == [row["result_id"] for row in expected]
+    assert tuple(rows[0]) == EXPORTED
+    table = pyarrow.parquet.read_table(tmp_path / "scores.parquet")
+    assert tuple(table.column_names) == EXPORTED
+    assert [str(table.schema.field(name).type) for name in ("value", "passed", "start", "revision")] == [
+        "double", "bool", "timestamp[us, tz=UTC]", "int64",
+    ]  # fmt: skip
+    for row, other in zip(table.to_pylist(), expected, strict=True):
+        assert (row["metric"], row["value"], row["passed"], row["turn_id"]) == tuple(
+            other[name] for name in ("metric", "value", "passed", "turn_id")
+        )
+        assert row["start"].isoformat(timespec="microseconds").replace("+00:00", "Z") == other["start"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["export", "--store", "nowhere.db"], "nowhere.db: there is no such file"),
+        (["export"], "no store is configured: name one with --store FILE"),
+        (["export", "--store", "STORE", "--format", "parquet"], "--format parquet needs --out FILE"),
+        (["export", "--store", "STORE", "--since", "yesterday"], "--since: 'yesterday' is not allowed"),
+        (["export", "--store", "STORE", "--out", "/no/such/folder/x.csv"], "/no/such/folder/x.csv: cannot be written"),
+        (["why", "x", "--store", "nowhere.db"], "nowhere.db: there is no such file"),
+        (["why", "x", "--url", "127.0.0.1:1"], "--url: '127.0.0.1:1' is not allowed"),
+    ],
+)
+def test_what_cannot_be_done_is_said(store: str, arguments: list[str], said: str, capsys: Capture) -> None:
+    assert main([store if part == "STORE" else part for part in arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_times() -> None:
+    assert moment("2026-01-01", "--since") == moment("2026-01-01T01:00:00+01:00", "--since") == 1_767_225_600
+    assert moment("2026-01-01T00:00:00Z", "--since") == 1_767_225_600
+    assert moment(None, "--since") is None
+
+
+def test_why_says_what_became_of_each_metric(store: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["export", "--store", store, "--metric", "code_latency", "--agent", "billing"]) == 0
+    (row,) = lines(capsys.readouterr().out)
+    monkeypatch.setenv("OTEL_AGENTEVAL_OUTLETS__STORE", store)  # as configured
+    assert main(["why", str(row["turn_id"])]) == 0
+    assert {tuple(line.split(None, 1)) for line in capsys.readouterr().out.splitlines()} >= {("code_latency", "scored")}
+    assert main(["why", "no-such-turn"]) == 1
+    assert capsys.readouterr().out == "no turn no-such-turn is known\n"
