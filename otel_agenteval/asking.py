@@ -11,10 +11,12 @@ from .budget import Budget
 from .clock import Clock
 from .emit.base import Judged
 from .errors import JudgeError
-from .judge import Account, Judge, is_asking_anew, recording
+from .judge import Account, Bench, Judge, is_asking_anew, recording
+from .model import Turn
 from .names import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
 from .registry import Asks, BoundMetric, Embeds
 from .sampling import Chance
+from .score import Score
 from .telemetry import Telemetry
 
 T = TypeVar("T")
@@ -61,10 +63,22 @@ class Asking:
         """Error type of the last question that failed."""
         self.accounts: list[Account] = []
 
+    @property
+    def evaluated(self) -> Callable[[BoundMetric, Turn], Score] | None:
+        """Who decides who judges, where somebody does: each judge is then asked through this."""
+        bench = self._models.judge
+        if not isinstance(bench, Bench):
+            return None
+        return lambda metric, turn: bench.evaluated(metric, turn, lambda judge: _Through(self, judge))
+
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
         """As :meth:`otel_agenteval.Judge.ask`."""
         judge = self._models.judge
         assert judge is not None
+        return self.ask_of(judge, stage, task, data, reply, **more)
+
+    def ask_of(self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
+        """The same, of a judge."""
         known = self._known(judge, task, data, reply, more)
         if known is not None:
             return known
@@ -133,6 +147,19 @@ class Asking:
             asked[-1].model if asked else getattr(self._models.judge if kind == "llm" else self._models.embedder, "model", None)
         )
         return Judged(kind, chance.probability, model, cost, chance.by, upstream)
+
+
+class _Through:
+    """One judge, behind the budget of a job."""
+
+    def __init__(self, asking: Asking, judge: Judge) -> None:
+        self._asking = asking
+        self._judge = judge
+        self.model = judge.model
+
+    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
+        """As :meth:`otel_agenteval.Judge.ask`."""
+        return self._asking.ask_of(self._judge, stage, task, data, reply, **more)
 
 
 def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:

@@ -214,6 +214,12 @@ def _is_price(value: Any) -> bool:
     )
 
 
+def _panelists(value: Any) -> Any:
+    if isinstance(value, (list, tuple)) and len(value) != 1 and all(isinstance(item, str) and item.strip() for item in value):
+        return tuple(item.strip() for item in value)
+    raise ValueError("a list of two models or more, or an empty one, is")
+
+
 def _rate(value: Any) -> float:
     number = _number(value)
     if number is None or number > 1:
@@ -730,6 +736,52 @@ class CacheOptions(_Section):
     """Share of judged turns whose questions are asked although they are known: what is said then takes the place of what was kept."""
 
 
+class ServerOptions(_Section):
+    """A further server of judges. A model ``NAME/MODEL`` is asked there, where ``NAME`` is the server's in ``judge.servers``."""
+
+    base_url: Url
+    """Address of the server, up to and including the version."""
+    api_key: Text | None = None
+    """Key of the server, as ``${env:NAME}``."""
+    provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
+    """Wire format; null is that of the server's name (``anthropic``), and ``openai`` for any other name."""
+    requests_per_minute: Count | None = None
+    """Rate of requests; null is without limit."""
+    tokens_per_minute: Count | None = None
+    """Rate of input and output tokens; null is without limit."""
+
+
+class JudgeChoice(_Section):
+    """Another model for some metrics, or for the turns of some agents: ``{metric: llm_faithfulness, model: anthropic/claude-x}``."""
+
+    metric: Patterns = ()
+    """Names of metrics, with ``*`` for any characters; all, if left out."""
+    agent: Patterns = ()
+    """Names of agents that answered; all, if left out."""
+    model: Text
+    """The model's name at the judge's server, or ``SERVER/MODEL`` for one of ``judge.servers``."""
+
+
+class SecondOptions(_Section):
+    """A second judge, asked where the first one's score is near its threshold. Where the two disagree, the second one's stands."""
+
+    model: Text | None = None
+    """Its name, as in ``judge.choose``; null is none."""
+    margin: Annotated[float, BeforeValidator(_rate)] = 0.1
+    """How near to its threshold a score is in doubt, 0 to 1."""
+    tolerance: Annotated[float, BeforeValidator(_rate)] = 0.2
+    """How far two scores that both pass, or both fail, may be apart and still agree, 0 to 1."""
+
+
+class PanelOptions(_Section):
+    """Several judges, all of them asked, in place of one."""
+
+    models: Annotated[tuple[str, ...], BeforeValidator(_panelists)] = ()
+    """Their names, as in ``judge.choose``; three or more, odd numbers are best. Empty: there is none."""
+    combine: Literal["median", "majority"] = "median"
+    """Whose score stands: the median judge's, or the median one's among the majority that passes or fails the turn."""
+
+
 class JudgeOptions(ServiceOptions):
     """The model that ``llm_`` metrics ask; without one they are skipped."""
 
@@ -745,6 +797,14 @@ class JudgeOptions(ServiceOptions):
     """What judges and embedders may take."""
     queue: JobQueueOptions = JobQueueOptions()
     """Where judged metrics wait."""
+    servers: dict[str, ServerOptions] = Field(default_factory=dict)
+    """Further servers by name: ``{anthropic: {base_url: https://api.anthropic.com/v1, api_key: "${env:ANTHROPIC_API_KEY}"}}``."""
+    choose: tuple[JudgeChoice, ...] = ()
+    """Other models for some metrics or agents; the first that fits wins."""
+    second: SecondOptions = SecondOptions()
+    """A second judge, asked where the first is in doubt."""
+    panel: PanelOptions = PanelOptions()
+    """Several judges in place of one."""
     cache: CacheOptions = CacheOptions()
     """Verdicts that are known already."""
     encryption_key: Text | None = None
@@ -1044,6 +1104,7 @@ def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
 _ENTRIES: dict[tuple[type[_Section], str | int], type[_Section]] = {
     (Config, "metrics"): MetricEntry, (Config, "groups"): GroupOptions, (GroupOptions, "metrics"): MetricEntry,
     (BudgetOptions, "metrics"): SpendingOptions, (ConversationOptions, "metrics"): MetricEntry, (ReferenceOptions, "given"): GivenReferences, (SampleOptions, "rates"): SampleRate,
+    (JudgeOptions, "servers"): ServerOptions, (JudgeOptions, "choose"): JudgeChoice,
 }  # fmt: skip
 """Lists, and mappings by names that the user chooses, of sections."""
 

@@ -464,8 +464,15 @@ class BoundMetric:
         )
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
-        """Score one turn. A metric that fails is a score with ``status="error"``, one that does not apply ``skipped``."""
+        """Score one turn. A metric that fails is a score with ``status="error"``, one that does not apply ``skipped``.
+
+        ``judge`` may also be somebody who decides who judges, with a method ``evaluated(metric, turn)``.
+        """
         try:
+            if judge is not None and self._service == "llm":
+                decided = getattr(judge, "evaluated", None)
+                if decided is not None:
+                    return cast("Score", decided(self, turn))
             if self._missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
             for need, read, present_when_empty in self._needs:

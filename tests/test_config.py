@@ -190,6 +190,12 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("judge.queue.work", True, True),
         ("judge.queue", {"backend": "sqlite", "path": "q.db"}, JobQueueOptions(backend="sqlite", path="q.db")),
         ("judge.max_input_tokens", 5000, 5000),
+        ("judge.second.model", "large", "large"),
+        ("judge.second.margin", 0.2, 0.2),
+        ("judge.second.tolerance", 0, 0.0),
+        ("judge.panel.models", ["a", " b "], ("a", "b")),
+        ("judge.panel.models", [], ()),
+        ("judge.panel.combine", "majority", "majority"),
         ("judge.cache.path", "v.db", "v.db"),
         ("judge.cache.ttl", "1d", 86400.0),
         ("judge.cache.max_bytes", "1MiB", 2**20),
@@ -362,6 +368,11 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("judge.queue.work", "maybe", "true or false"),
         ("judge.queue.path", 5, "the path of a file"),
         ("judge.max_input_tokens", 0, COUNT),
+        ("judge.second.model", "", "a text"),
+        ("judge.second.margin", 2, "a share from 0 to 1"),
+        ("judge.second.tolerance", -1, "a share from 0 to 1"),
+        ("judge.panel.models", ["a"], "two models or more"),
+        ("judge.panel.combine", "mean", "median or majority"),
         ("judge.cache.path", "", "the path of a file"),
         ("judge.cache.ttl", 0, "above 0"),
         ("judge.cache.max_bytes", 0, SIZE),
@@ -411,6 +422,8 @@ def test_every_option_is_in_the_tables_of_good_and_bad_values() -> None:
         "metrics",
         "groups",
         "conversation.metrics",
+        "judge.servers",
+        "judge.choose",
         "references.given",
     }  # lists of entries have tables of their own
     assert leaves <= covered(test_a_value_is_read)
@@ -915,3 +928,31 @@ def test_a_store_may_be_only_its_path(file: Any) -> None:
 
 def test_what_the_tests_are_told_by_the_environment_is_no_option() -> None:
     assert load_config(env={"OTEL_AGENTEVAL_TEST_JUDGE_URL": "http://127.0.0.1:1/v1"}) == Config()
+
+
+def test_servers_and_choices_of_judges_are_read_and_written() -> None:
+    given = {
+        "servers": {"anthropic": {"base_url": "https://h/v1", "api_key": "k"}},
+        "choose": [{"metric": "llm_fluency", "agent": ["a", "b*"], "model": "anthropic/x"}],
+    }
+    config = load_config({"judge": given}, NOTHING)
+    assert config.judge.servers["anthropic"].base_url == "https://h/v1"
+    assert (config.judge.choose[0].metric, config.judge.choose[0].agent) == (("llm_fluency",), ("a", "b*"))
+    assert load_config(config.to_dict(), NOTHING) == config
+    assert "k-secret" not in effective_yaml(
+        load_config({"judge": {"servers": {"a": {"base_url": "https://h/v1", "api_key": "k-secret"}}}}, NOTHING)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"servers": {"a": {}}}, "judge.servers.a"),
+        ({"servers": {"a": {"base_url": "h"}}}, "judge.servers.a.base_url: 'h' is not allowed; an address"),
+        ({"servers": {"a": {"base_urls": "h"}}}, "did you mean 'base_url'?"),
+        ({"choose": [{"metric": "llm_x"}]}, "judge.choose[0]"),
+        ({"choose": [{"model": "m", "metrics": "x"}]}, "did you mean 'metric'?"),
+    ],
+)
+def test_servers_and_choices_that_are_not_allowed_are_named(given: dict[str, Any], message: str) -> None:
+    assert message in message_of({"judge": given}, NOTHING)

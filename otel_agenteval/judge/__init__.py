@@ -1,12 +1,25 @@
 """Asking models: a judge that answers questions about a turn, and an embedder that turns texts into vectors."""
 
 from .accounts import Account, Total, recording
+from .bench import Bench, Choice, Second
 from .cache import VerdictCache, asking_anew, is_asking_anew
 from .configured import embedder_from, judge_from, seal_from
 from .embedder import Embedder
 from .judge import Judge
 
 __all__ = [
-    "Account", "Embedder", "Judge", "Total", "VerdictCache", "asking_anew", "embedder_from", "is_asking_anew", "judge_from", "recording",
+    "Account",
+    "Bench",
+    "Choice",
+    "Embedder",
+    "Judge",
+    "Second",
+    "Total",
+    "VerdictCache",
+    "asking_anew",
+    "embedder_from",
+    "is_asking_anew",
+    "judge_from",
+    "recording",
     "seal_from",
 ]  # fmt: skip

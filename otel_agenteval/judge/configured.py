@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import CacheOptions, Config, ServiceOptions
 from ..encryption import Seal
 from ..errors import ConfigError
+from ..keypath import KeyPath
+from .bench import Bench, Choice, Second
 from .cache import VerdictCache
 from .embedder import Embedder
 from .judge import Judge
+from .providers import PROVIDERS
 
 
-def judge_from(config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> Judge | None:
-    """The configured judge; None if none is. Clock and sleep are for tests.
+def judge_from(
+    config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
+) -> Judge | Bench | None:
+    """The configured judge, or those who judge in its place; None if none is. Clock and sleep are for tests.
 
     Raises:
         ConfigError: half of it is missing, or a value is not allowed; with its path and, where it comes from a file, its line.
@@ -24,16 +29,65 @@ def judge_from(config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[
     options = config.judge
     if not _is_configured(config, "judge", options):
         return None
+    shared: dict[str, Any] = {
+        "max_input_tokens": options.max_input_tokens, "cache": _cache(options.cache, seal_from(config)), "clock": clock, "sleep": sleep,
+    }  # fmt: skip
     try:
-        return Judge(
-            **_arguments(options),
-            provider=options.provider,
-            cache=_cache(options.cache, seal_from(config)),
-            clock=clock,
-            sleep=sleep,
-        )
+        main = Judge(**_arguments(options), provider=options.provider, **shared)
     except ConfigError as error:
         raise ConfigError(f"{config.where(('judge',))}.{error}") from None
+    named = _Named(config, main, shared)
+    choices = [
+        Choice(named.judge(one.model, ("judge", "choose", index, "model")), one.metric, one.agent)
+        for index, one in enumerate(options.choose)
+    ]
+    second = None
+    if options.second.model is not None:
+        judge = named.judge(options.second.model, ("judge", "second", "model"))
+        second = Second(judge, options.second.margin, options.second.tolerance)
+    panel = [named.judge(model, ("judge", "panel", "models", index)) for index, model in enumerate(options.panel.models)]
+    if not (choices or second or panel):
+        return main
+    return Bench(main, choices, second, panel, options.panel.combine)
+
+
+class _Named:
+    """Judges by the names that a configuration gives them."""
+
+    def __init__(self, config: Config, main: Judge, shared: Mapping[str, Any]) -> None:
+        self._config = config
+        self._main = main
+        self._shared = shared
+        self._found: dict[str, Judge] = {config.judge.model or "": main}
+        self._servers: dict[str, Judge] = {}
+
+    def judge(self, name: str, path: KeyPath) -> Judge:
+        """The judge of this name: one object for each.
+
+        Raises:
+            ConfigError: it is of a server that is not configured.
+        """
+        try:
+            return self._found.setdefault(name, self._found.get(name) or self._made(name))
+        except ConfigError as error:
+            hint = f"; name the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
+            raise ConfigError(f"{self._config.where(path)}: {error}{hint}") from None
+
+    def _made(self, name: str) -> Judge:
+        server, slash, model = name.partition("/")
+        options = self._config.judge.servers.get(server) if slash else None
+        if options is None:
+            return self._main.with_model(name)
+        known = self._servers.get(server)
+        if known is not None:
+            return known.with_model(model)
+        provider = options.provider or (server if server in PROVIDERS else "openai")
+        arguments = {**_arguments(self._config.judge), **{key: getattr(options, key) for key in _OF_A_SERVER}, "model": model}
+        self._servers[server] = Judge(**arguments, provider=provider, **self._shared)
+        return self._servers[server]
+
+
+_OF_A_SERVER = ("base_url", "api_key", "requests_per_minute", "tokens_per_minute")
 
 
 def seal_from(config: Config) -> Seal | None:
