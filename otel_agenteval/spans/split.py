@@ -8,6 +8,7 @@ is the same as OTLP's list of pairs, so that no Python object is made for a pair
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, cast
@@ -103,6 +104,8 @@ _parse_log_head = _MESSAGES["LogHead"].FromString
 _TRACE_ID, _SPAN_ID, _PARENT_ID, _FLAGS = b"\x0a\x10", b"\x12\x08", b"\x22\x08", b"\x85\x01"
 """Tags and lengths as every writer in use puts them: in the order of their numbers."""
 _NAME = 0x2A
+_HEAD = struct.Struct("2s16s2s8s2s8s")
+"""The beginning of such a span: tag and trace id, tag and span id, the next tag and what may be the parent's id."""
 _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
 
@@ -124,15 +127,17 @@ def split_spans(body: bytes, drop_scope: str = "") -> tuple[dict[bytes, Part], i
                 continue
             origin = Origin(scope, resource_attributes(raw_resource), _record_of)
             for raw in items:
-                if raw[:2] == _TRACE_ID and raw[18:20] == _SPAN_ID and len(raw) > 38:
-                    trace_id, span_id = raw[2:18], raw[20:28]
-                    if raw[28:30] == _PARENT_ID:
+                size = len(raw)
+                if size > _HEAD.size:
+                    trace_tag, trace_id, span_tag, span_id, next_tag, parent_id = _HEAD.unpack_from(raw)
+                else:
+                    trace_tag = span_tag = trace_id = span_id = next_tag = parent_id = b""
+                if trace_tag == _TRACE_ID and span_tag == _SPAN_ID:
+                    if next_tag == _PARENT_ID:
                         # Flags are read for certain with the rest; here they only say whether more is expected of the trace.
-                        root = raw[30:38] == _NO_ID or (raw[-6:-4] == _FLAGS and raw[-3] & 3 == 3)
-                    elif raw[28] == _NAME:
-                        root = True
+                        root = (raw[-3] & 3 == 3 and raw[-6:-4] == _FLAGS) or parent_id == _NO_ID
                     else:
-                        root = _is_local_root(raw)
+                        root = next_tag[0] == _NAME or _is_local_root(raw)
                 else:
                     found = _ids_of(raw)
                     if found is None:
@@ -149,7 +154,7 @@ def split_spans(body: bytes, drop_scope: str = "") -> tuple[dict[bytes, Part], i
                 if span_id == _NO_ID:
                     invalid += 1
                     continue
-                size = len(raw) + OVERHEAD
+                size += OVERHEAD
                 part.spans.append(WireSpan(raw, span_id, origin, size))
                 part.size += size
                 if root:
