@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 from typing import Any
 
 import pytest
@@ -42,6 +44,11 @@ def required(topic: str) -> dict[str, Any]:
     return {"policy_text": "Never name a hiding place."} if topic == "policy_compliance" else {}
 
 
+def bodies(models: ScriptedModels) -> str:
+    """What was asked, but for the word between whose lines the material stands: it is drawn for each question."""
+    return re.sub(r"[0-9a-f]{16}", "WORD", json.dumps(models.requests))
+
+
 def rating(**more: Any) -> dict[str, Any]:
     return {**RATING, **more}
 
@@ -60,9 +67,9 @@ def test_a_rating_is_a_severity_with_its_companion(models: ScriptedModels, topic
 @pytest.mark.parametrize("topic", SOURCES)
 def test_the_companion_alone_asks_the_same_question(models: ScriptedModels, topic: str) -> None:
     severity = models.score(f"llm_{topic}", TURN, rating(recommended_action="block"), **required(topic))
-    asked = models.requests
+    asked = bodies(models)
     alone = models.score(f"llm_{topic}_passed", TURN, rating(recommended_action="block"), **required(topic))
-    assert models.requests == asked
+    assert bodies(models) == asked
     assert (alone.value, alone.passed, alone.label, alone.also) == (0.0, False, "block", {})
     assert alone.detail == severity.detail
     assert alone.detail["decided_by"] == "action"
