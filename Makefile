@@ -71,6 +71,7 @@ lint: $(DEV)
 bench: $(DEV)
 	@echo "==> measuring what collecting and scoring adds (some minutes; quiet machines measure best)"
 	@$(BIN)/python benchmarks/bench.py $(ARGS)
+	@$(BIN)/python benchmarks/receiving.py $(ARGS)
 
 format: $(DEV)
 	@$(BIN)/ruff check --fix-only --quiet .

@@ -240,6 +240,24 @@ def test_a_fault_of_ours_is_never_unknown_and_may_pass(transport: Transport, mon
         assert own.service.intake.running == 0
 
 
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_an_answer_comes_in_time_although_the_work_does_not(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.serve.grpc_door.ANSWER_WITHIN", 0.1)
+    go = threading.Event()
+    with Sidecar() as own:
+        take = own.service.intake.take
+        monkeypatch.setattr(own.service.intake, "take", lambda request: (go.wait(20), take(request))[1])
+        if transport == "grpc":
+            assert details(call(own, turn_of(1)))[0] is grpc.StatusCode.UNAVAILABLE
+        else:
+            assert own.post("/v1/traces", turn_of(1))[0] == 503
+        go.set()
+        _until(lambda: own.engine.spans_received == 2)  # and it is done all the same
+        monkeypatch.setattr(own.service.intake, "take", take)
+        assert own.post("/v1/traces", turn_of(1))[0] == 200  # the sender came again
+        assert len(own.turns()[0].spans) == 2
+
+
 def test_too_many_requests_at_once_are_sent_away_before_their_bodies_are_read() -> None:
     with Sidecar({"serve": {"max_requests": 1, "body_timeout": "5s"}}) as own:
         host, _, port = own.addresses["http"].rpartition(":")

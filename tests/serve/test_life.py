@@ -139,6 +139,26 @@ def test_a_share_of_the_traces_is_read_the_same_in_every_instance() -> None:
     assert 60 < len(chosen[0]) < 140
 
 
+# --- more than can be evaluated
+
+
+def test_a_flood_is_sent_away_before_anything_is_lost() -> None:
+    with Sidecar({"queue": {"max_bytes": "256kB"}, "turn": {"max_open": 10}}) as sidecar:
+        acknowledged = 0
+        with sidecar.engine.worker._working:  # evaluation stands still
+            for number in range(1, 2_000):
+                status, headers, _ = sidecar.post("/v1/traces", turn_of(number))
+                if status == 503:
+                    break
+                assert status == 200
+                acknowledged += 1
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert 30 < acknowledged < 200
+        assert len(sidecar.turns()) == acknowledged
+        assert sidecar.service.ledger()["spans"] == {"received": 2 * acknowledged, "not_used": {}}
+        assert sidecar.post("/v1/traces", turn_of(9_999))[0] == 200  # and it goes on
+
+
 # --- draining
 
 
@@ -178,6 +198,31 @@ def test_who_comes_during_a_drain_is_sent_elsewhere_and_who_is_inside_gets_an_an
         with grpc.insecure_channel(sidecar.addresses["grpc"]) as channel, pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary(TRACES)(turn_of(1), timeout=5)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
+
+
+def test_a_request_that_is_inside_when_the_drain_begins_is_answered_and_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Sidecar() as sidecar:
+        take = sidecar.service.intake.take
+        inside, go = threading.Event(), threading.Event()
+
+        def slow(request: Any) -> Any:
+            inside.set()
+            assert go.wait(20)
+            return take(request)
+
+        monkeypatch.setattr(sidecar.service.intake, "take", slow)
+        answers: list[int] = []
+        sender = threading.Thread(target=lambda: answers.append(sidecar.post("/v1/traces", turn_of(1))[0]))
+        sender.start()
+        assert inside.wait(10)
+        drain = threading.Thread(target=sidecar.stop)
+        drain.start()
+        until(lambda: sidecar.service.intake.stopping)
+        go.set()
+        sender.join(20)
+        drain.join(20)
+    assert answers == [200]
+    assert sidecar.ledger["turns"]["closed"] == {"shutdown": 1}
 
 
 # --- reloading
