@@ -40,6 +40,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import Tracer
 
 from otel_agenteval.processor import AgentEvalSpanProcessor
+from otel_agenteval.queues import Job, SqliteQueue
 
 ROUNDS = 7
 TURNS_PER_BLOCK = 250
@@ -162,6 +163,9 @@ class Setup:
                 config["inline"] = {"metrics": []}
             elif kind == "no span events":
                 config["outlets"] = {"span_events": "off"}
+            elif kind == "dead judge":
+                config["judge"] = {"base_url": f"http://127.0.0.1:{self._taken_port(listening=False)}/v1", "model": "none"}
+                config["metrics"] = ["llm_relevance"]
             elif kind == "dead outlets":
                 config["outlets"] = {"jsonl": self._unwritable_path(), "prometheus": {"port": self._taken_port()}}
                 logs = self._logs(DeadLogExporter())
@@ -182,10 +186,11 @@ class Setup:
         folder = self._cleanup.enter_context(tempfile.TemporaryDirectory())
         return str(Path(folder, "missing", "scores.jsonl"))
 
-    def _taken_port(self) -> int:
+    def _taken_port(self, *, listening: bool = True) -> int:
         taken = self._cleanup.enter_context(socket.socket())
         taken.bind(("127.0.0.1", 0))
-        taken.listen()
+        if listening:
+            taken.listen()
         return int(taken.getsockname()[1])
 
     def settle(self) -> None:
@@ -356,7 +361,7 @@ def _added(what: str, us: float, unit: float, bound: float | None = None, unit_n
 def measure() -> list[Row]:
     """The whole table."""
     rows = []
-    with setups("without", "noop", "least", "collect", "default", "no span events", "dead outlets") as made:
+    with setups("without", "noop", "least", "collect", "default", "no span events", "dead outlets", "dead judge") as made:
         found = best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.thread_time)
         f = found["without"]
         tail = p99_of_root_end(made["default"])
@@ -366,6 +371,8 @@ def measure() -> list[Row]:
     rows.append(_added("default pack, span events off", found["no span events"] - f, f))
     over_default = (found["dead outlets"] - f) / (found["default"] - f)
     rows.append(Row("default pack, every other outlet dead", f"{found['dead outlets'] - f:+.0f} µs", f"{over_default:.2f} × default", "≤ 1.15 × default", over_default / 1.15))  # fmt: skip
+    over_default = (found["dead judge"] - f) / (found["default"] - f)
+    rows.append(Row("default pack and a judged metric whose judge is dead", f"{found['dead judge'] - f:+.0f} µs", f"{over_default:.2f} × default", "≤ 1.15 × default", over_default / 1.15))  # fmt: skip
     rows.append(Row("99th percentile of the root's `end()`, wall clock", f"{tail:.2f} ms", "", "≤ 1 ms", tail))
 
     with setups("without", "noop", "least", "default") as made:
@@ -403,6 +410,7 @@ def measure() -> list[Row]:
         rows.append(Row(what, f"{grown:+.1f} MB", "", "≤ 5 MB", grown / 5))
     rows.append(Row("memory of the SDK alone, likewise", f"{memory_growth('without'):+.1f} MB"))
 
+    rows.append(queue_row())
     rows += reading_rows()
     rows.append(import_row())
     rows.append(_added("floor: a span processor that does nothing", found["noop"] - f, f))
@@ -422,6 +430,28 @@ def measure() -> list[Row]:
         _added("floor: the least that knows when it is over, on the trace without GenAI", plain["least"] - t, t, unit_name="T")
     )
     return rows
+
+
+def queue_row(jobs: int = 6_000, batch: int = 100) -> Row:
+    """Jobs per second through an SQLite file, each with a turn of 4 kB: put, claimed and settled in batches."""
+    payload = os.urandom(4_096)
+    best = 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        queue = SqliteQueue(str(Path(folder, "queue.db")), 1 << 30)
+        for round_ in range(3):
+            start = time.perf_counter()
+            for first in range(0, jobs, batch):
+                queue.put_many([Job(f"{round_} {n}", payload) for n in range(first, first + batch)])
+                queue.ack_many([job.id for job in queue.claim(batch, 60.0)])
+            best = max(best, jobs / (time.perf_counter() - start))
+        queue.close()
+    return Row(
+        "judge jobs through an SQLite queue: put, claimed and settled, in batches of 100",
+        f"{best:.0f} /s",
+        "",
+        "≥ 3000 /s",
+        3_000 / best,
+    )
 
 
 def import_row() -> Row:

@@ -128,6 +128,10 @@ class SealedQueue:
         """It is done."""
         self._queue.ack(job_id)
 
+    def ack_many(self, job_ids: Sequence[str]) -> None:
+        """They are done."""
+        self._queue.ack_many(job_ids)
+
     def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
         """Give a claimed job back, due at a time."""
         self._queue.retry_at(job_id, at, counted=counted)

@@ -14,7 +14,8 @@ import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -194,6 +195,8 @@ class Judging:
         self._rendered: OrderedDict[str, None] = OrderedDict()
         """Jobs whose score was sent out, so that a lease that ended too early makes no second one."""
         self._given_up = False
+        self._done: list[str] | None = None
+        """Jobs that are settled, while verdicts are."""
 
     def names(self, *, conversation: bool) -> list[str]:
         """Names of the judged metrics of turns, or of conversations."""
@@ -542,10 +545,27 @@ class Judging:
             self._again(job, _PAUSE_FULL, counted=False)
         self._settled.set()
 
+    @contextmanager
+    def settling(self) -> Iterator[None]:
+        """While verdicts are settled: the queue is told of all that are done at once. On the worker."""
+        self._done = []
+        try:
+            yield
+        finally:
+            done, self._done = self._done, None
+            try:
+                if done:
+                    self.queue.ack_many(done)
+            except Exception as error:  # they come back after their leases
+                self._failed("judge_queue", error)
+            self._settled.set()
+
     def _ack(self, job: Job, score: Score | None) -> None:
         try:
             if score is not None and score.status == "error":
                 self.queue.dead(job.id, score.error_type or "")
+            elif self._done is not None:
+                self._done.append(job.id)
             else:
                 self.queue.ack(job.id)
         except Exception as error:  # it comes back after its lease, and its score again under the same id

@@ -326,8 +326,10 @@ class Pipeline:
             scored.scores = [*scored.scores, *more]
             scored.seconds += seconds
         self.emit([*done, *self._judge(done), *(verdict.scored for verdict in verdicts)])
-        for verdict in verdicts:
-            verdict.settle()
+        if verdicts and self._judging is not None:
+            with self._judging.settling():
+                for verdict in verdicts:
+                    verdict.settle()
         if self._conversations is not None:
             for scored in done:
                 self.end_conversations(self._conversations.store.add(scored.turn, scored.size, scored.root))

@@ -48,6 +48,9 @@ class JobQueue(Protocol):
     def ack(self, job_id: str) -> None:
         """It is done: it will not be claimed again, nor taken in again."""
 
+    def ack_many(self, job_ids: Sequence[str]) -> None:
+        """As :meth:`ack`, for several at once."""
+
     def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
         """Give a claimed job back, due at a time; whether the attempt counts."""
 

@@ -106,6 +106,12 @@ class MemoryQueue:
         with self._lock:
             self._finish(job_id)
 
+    def ack_many(self, job_ids: Sequence[str]) -> None:
+        """They are done."""
+        with self._lock:
+            for job_id in job_ids:
+                self._finish(job_id)
+
     def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
         """Give a claimed job back, due at a time."""
         with self._lock:

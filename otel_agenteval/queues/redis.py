@@ -408,6 +408,11 @@ class RedisQueue:
         """It is done."""
         self._settle(job_id, None)
 
+    def ack_many(self, job_ids: Sequence[str]) -> None:
+        """They are done."""
+        for job_id in job_ids:
+            self._settle(job_id, None)
+
     def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
         """Give a claimed job back, due at a time. Without the server it comes back at the end of its lease."""
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)

@@ -153,7 +153,11 @@ class SqliteQueue(_File):
 
     def ack(self, job_id: str) -> None:
         """It is done."""
-        self._finish(job_id, None)
+        self._finish([job_id], None)
+
+    def ack_many(self, job_ids: Sequence[str]) -> None:
+        """They are done: one transaction for all."""
+        self._finish(job_ids, None)
 
     def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
         """Give a claimed job back, due at a time."""
@@ -165,7 +169,7 @@ class SqliteQueue(_File):
 
     def dead(self, job_id: str, reason: str) -> None:
         """It cannot be done."""
-        self._finish(job_id, reason)
+        self._finish([job_id], reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last thousand, of the last day."""
@@ -192,10 +196,11 @@ class SqliteQueue(_File):
             jobs, size = self._open().execute("SELECT jobs, bytes FROM totals").fetchone()
         return jobs, size
 
-    def _finish(self, job_id: str, reason: str | None) -> None:
+    def _finish(self, job_ids: Sequence[str], reason: str | None) -> None:
         with self._transaction() as db:
-            if db.execute("DELETE FROM jobs WHERE id = ?", (job_id,)).rowcount:
-                db.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", (job_id, self._now(), reason))
+            for job_id in job_ids:
+                if db.execute("DELETE FROM jobs WHERE id = ?", (job_id,)).rowcount:
+                    db.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", (job_id, self._now(), reason))
 
     def _make_room(self, db: sqlite3.Connection, job: Job, left_out: list[Job]) -> bool:
         """Whether the job fits, once lower ones that wait have made room for it: the lowest first, and of those the oldest."""

@@ -100,6 +100,15 @@ def test_an_id_is_taken_in_once_also_after_it_is_done(queue: JobQueue) -> None:
     assert queue.depth == 0
 
 
+def test_several_are_done_at_once(queue: JobQueue) -> None:
+    queue.put_many([job("a"), job("b"), job("c")])
+    assert claimed(queue, 2) == ["a", "b"]
+    queue.ack_many(["a", "b", "unknown"])
+    assert (queue.depth, queue.bytes) == (1, 1_000)
+    assert queue.put_many([job("a")]) == []
+    assert claimed(queue) == ["c"]
+
+
 def test_a_lease_that_ends_gives_the_job_back(queue: JobQueue, clock: FakeClock) -> None:
     queue.put_many([job("a")])
     assert claimed(queue, lease=60.0) == ["a"]
