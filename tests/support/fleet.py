@@ -1,4 +1,4 @@
-"""Two services with three scripted agents, to which everything happens that dashboards and alerts are made for.
+"""Three services with four scripted agents, one of them behind a sidecar, to which everything happens that dashboards and alerts are made for.
 
 Spans, engine, judge's client and ``/metrics`` are real; what agents and judge say is thrown by seeded dice. Turns take as
 long as they say, not as long as they run: their spans carry scripted times.
@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from typing_extensions import Self
 
 import otel_agenteval as oa
 from otel_agenteval.emit.prometheus import PrometheusOutlet
 from tests.support.judges import ScriptedModels
+from tests.support.service import Sidecar
 
-AGENTS = {"shop": ("trip-planner", "concierge"), "desk": ("helpdesk",)}
-"""Service → its agents."""
+AGENTS = {"shop": ("trip-planner", "concierge"), "desk": ("helpdesk",), "outpost": ("courier",)}
+"""Service → its agents. The outpost knows nothing of us: it exports OTLP to a sidecar."""
 
-_MODELS = {"trip-planner": "large-1", "concierge": "small-1", "helpdesk": "small-1"}
+_MODELS = {"trip-planner": "large-1", "concierge": "small-1", "helpdesk": "small-1", "courier": "small-1"}
 _USD = {"large-1": (3e-6, 15e-6), "small-1": (3e-7, 12e-7)}
 
 
@@ -59,7 +63,39 @@ class _Service:
         self.tracer = self.provider.get_tracer("acme.app")
         assert self.handle.processor is not None
         outlets = self.handle.processor.engine.pipeline.outlets
-        self.port = next(outlet.port for outlet in outlets if isinstance(outlet, PrometheusOutlet))
+        self.address = f"127.0.0.1:{next(outlet.port for outlet in outlets if isinstance(outlet, PrometheusOutlet))}"
+
+    def flush(self) -> None:
+        self.handle.flush(10)
+
+    def close(self) -> None:
+        judging = self.handle.processor.engine.judging
+        self.handle.shutdown()
+        for thread in judging._threads:  # one that was asking may have connected anew after the shutdown
+            thread.join(10)
+        judging._models.judge.close()
+
+
+class _Outpost:
+    """A service that exports its spans, and the sidecar that scores them."""
+
+    def __init__(self, name: str, config: dict[str, Any]) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        store = str(Path(self.folder.name) / "scores.db")
+        self.sidecar = Sidecar({**config, "turn": {"decision_delay": "500ms"}, "outlets": {"log_events": False, "store": store}})
+        self.provider = TracerProvider(resource=Resource({"service.name": name}), shutdown_on_exit=False)
+        self._spans = BatchSpanProcessor(self.sidecar.exporter("http"), schedule_delay_millis=3_600_000)
+        self.provider.add_span_processor(self._spans)
+        self.tracer = self.provider.get_tracer("acme.app")
+        self.address = self.sidecar.addresses["metrics"]
+
+    def flush(self) -> None:
+        self._spans.force_flush()
+
+    def close(self) -> None:
+        self.provider.shutdown()
+        self.sidecar.stop()
+        self.folder.cleanup()
 
 
 class Fleet:
@@ -92,8 +128,12 @@ class Fleet:
             "queue": {"max_bytes": "256KiB"},
             "outlets": {"log_events": False, "jsonl": "/dev/full"},
         }
-        self.services = {name: _Service(name, short if trouble and name == "desk" else config) for name in AGENTS}
-        self.targets = {f"agenteval-{name}": f"127.0.0.1:{service.port}" for name, service in self.services.items()}
+        self.services: dict[str, Any] = {
+            "shop": _Service("shop", config),
+            "desk": _Service("desk", short if trouble else config),
+            "outpost": _Outpost("outpost", config),
+        }
+        self.targets = {f"agenteval-{name}": service.address for name, service in self.services.items()}
         """``host:port`` of each service's ``/metrics``, by job."""
 
     def play(self, turns: int = 1) -> None:
@@ -104,9 +144,9 @@ class Fleet:
                 for _ in range(turns):
                     self._turn(service, agent)
             service.tracer.start_span("GET /health").end()  # belongs to no turn
-            service.handle.flush(10)
+            service.flush()
 
-    def _turn(self, service: _Service, agent: str) -> None:
+    def _turn(self, service: Any, agent: str) -> None:
         dice, model = self._dice, _MODELS[agent]
         now = time.time_ns()
         attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent}
@@ -135,12 +175,12 @@ class Fleet:
             root.set_attribute("error.type", "TimeoutError")
         root.end(now)
         if dice.random() < 0.1:  # a cache that is written when the answer has gone
-            service.handle.flush(10)
+            service.flush()
             late = service.tracer.start_span("execute_tool remember", context, attributes={
                 "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "remember"}, start_time=now)  # fmt: skip
             late.end(now + 10**9)
 
-    def _tool(self, service: _Service, context: Any, now: int) -> int:
+    def _tool(self, service: Any, context: Any, now: int) -> int:
         dice = self._dice
         attributes = {
             "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": dice.choice(("search_trains", "book_seat")),
@@ -159,11 +199,7 @@ class Fleet:
 
     def __exit__(self, *_: object) -> None:
         for service in self.services.values():
-            service.handle.shutdown()
-            judging = service.handle.processor.engine.judging
-            for thread in judging._threads:  # one that was asking may have connected anew after the shutdown
-                thread.join(10)
-            judging._models.judge.close()
+            service.close()
         self.judge.close()
 
 
