@@ -367,19 +367,19 @@ def agent() -> Dashboard:
     found.with_panel(
         bars(
             "Verdicts that pass, by metric", "Over the time range, the worst first.", units.PercentUnit,
-            f"sort({passed('metric', window='$__range')})", "{{metric}}", span=12, height=16,
+            f"sort({passed('metric', window='$__range')})", "{{metric}}",
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Metrics that fail", "Failures per second.", units.CountsPerSecond,
-            (rates(names.RESULTS, "metric", f'outcome="fail",{AGENT}'), "{{metric}}"), span=12, stacked=True,
+            (rates(names.RESULTS, "metric", f'outcome="fail",{AGENT}'), "{{metric}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Mean scores", "Of metrics from 0 to 1. A metric that always scores the same tells nothing.", units.Short,
-            (mean(names.SCORE, AGENT_AND_SERVICE, "metric"), "{{metric}}"), span=12, most=1,
+            (mean(names.SCORE, AGENT_AND_SERVICE, "metric"), "{{metric}}"), most=1,
         )
     )  # fmt: skip
     found.with_row(Row("Time and money"))

@@ -46,7 +46,11 @@ class Query(NamedTuple):
 def build() -> ModuleType:
     """deploy/grafana/build.py as a module."""
     pytest.importorskip("grafana_foundation_sdk", reason="needs Python 3.11")
-    spec = importlib.util.spec_from_file_location("build_dashboards", GRAFANA / "build.py")
+    return module_of(GRAFANA / "build.py")
+
+
+def module_of(script: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(script.stem, script)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -239,3 +243,24 @@ def raised(prometheus: Prometheus) -> set[str]:
 def test_alerts_are_raised_by_what_the_application_shows(watched: tuple[Fleet, Prometheus]) -> None:
     _, prometheus = watched
     assert RAISED - raised(prometheus) == set()
+
+
+def test_the_panels_can_be_drawn_for_the_documentation(watched: tuple[Fleet, Prometheus], tmp_path: Path) -> None:
+    _, prometheus = watched
+    pictures = module_of(ROOT / "scripts" / "panel_pictures.py")
+    assert {f"{name}.json" for name in pictures.CHOICES} == FILES
+    now = time.time()
+    for name, choice in pictures.CHOICES.items():
+        file = tmp_path / f"{name}.png"
+        pictures.draw(name, choice, prometheus, now - 60, now, file)
+        assert file.read_bytes().startswith(b"\x89PNG")
+        assert file.stat().st_size > 30_000  # more than frames and titles
+
+
+def test_the_documentation_shows_every_dashboard_and_says_what_the_pictures_are() -> None:
+    text = (ROOT / "docs" / "dashboards.md").read_text(encoding="utf-8")
+    for name in FILES:
+        picture = f"images/dashboard-{name.removesuffix('.json')}.png"
+        assert f"({picture})" in text
+        assert 20_000 < (ROOT / "docs" / picture).stat().st_size < 400_000
+    assert "rendered by matplotlib from a real run, not a Grafana screenshot" in text

@@ -72,10 +72,10 @@ class Prometheus(Process):
         return found[0] if found else None
 
     def over_time(
-        self, expression: str, seconds: float, step: float = 1
+        self, expression: str, seconds: float, step: float = 1, end: float | None = None
     ) -> dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]:
-        """Series and their points (time, value) of the last seconds, without those that are no number."""
-        now = time.time()
+        """Series and their points (time, value) of the seconds before the end (now), without those that are no number."""
+        now = time.time() if end is None else end
         found = self._get("query_range", query=expression, start=str(now - seconds), end=str(now), step=str(step))["result"]
         series = {
             tuple(sorted(one["metric"].items())): [(at, float(text)) for at, text in one["values"] if text != "NaN"]
