@@ -1,0 +1,300 @@
+"""What the engine does beyond one process: workers on Kafka and Redis, many open turns, backfill.
+
+    PYTHONPATH=. python benchmarks/scale.py [kafka] [judges] [queue] [open] [backfill]    all of them without a name
+    ... --write       the tables also into docs/scaling.md
+    ... --spans N     of the backfill (default 40,000)
+
+Servers are real and started here (see tests/support). Rates are wall time on this machine, whatever else it does; CPU time is of our processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.support.clock import FakeClock
+from tests.support.faulty import FaultyModel
+from tests.support.kafka import Kafka
+from tests.support.process import ROOT, environment
+from tests.support.redis_server import RedisServer
+from tests.support.servers import free_port, until
+from tests.support.turns_on_wire import messages_of
+
+DOCUMENT = ROOT / "docs" / "scaling.md"
+KAFKA_TURNS, JUDGED, QUEUED = 3_000, 300, 6_000
+THINKING = 0.1
+
+
+@contextmanager
+def workers(folder: Path, count: int, config: dict[str, Any], *args: str) -> Iterator[list[psutil.Process]]:
+    """So many ``otel-agenteval worker``."""
+    running = []
+    for i in range(count):
+        file = folder / f"worker-{count}-{i}.yaml"
+        file.write_text(json.dumps({**config, "outlets": {"log_events": False, **config.get("outlets", {})}}))
+        command = [
+            sys.executable,
+            "-m",
+            "otel_agenteval",
+            "worker",
+            "--config",
+            str(file),
+            "--metrics",
+            f"127.0.0.1:{free_port()}",
+            *args,
+        ]
+        running.append(subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    try:
+        yield [psutil.Process(one.pid) for one in running]
+    finally:
+        for one in running:
+            one.terminate()
+        for one in running:
+            one.wait(40)
+
+
+def cpu_of(processes: list[psutil.Process]) -> float:
+    """Seconds of CPU that they took so far."""
+    return sum(sum(process.cpu_times()[:2]) for process in processes)
+
+
+def kafka(folder: Path) -> list[str]:
+    """Spans/s with one and two workers on a topic that is full already; from the first commit to the last."""
+    import confluent_kafka
+
+    messages = messages_of(KAFKA_TURNS)
+    spans = 3 * KAFKA_TURNS
+    rows = ["| workers of spans | spans/s | CPU µs per span |", "|---|---|---|"]
+    with Kafka(folder / "kafka", partitions=4) as broker:
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.address})
+        for message in messages:
+            producer.produce("spans", message.proto, message.trace_id.hex())
+            producer.poll(0)
+        producer.flush(60)
+        for count in (1, 2):
+            group = f"bench-{count}"
+            url = f"kafka://{broker.address}/spans?group={group}&commit=0.5"
+            with workers(folder, count, {"turn": {"decision_delay": "300ms"}}, "--spans", url) as running:
+                consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.address, "group.id": group})
+                places = [confluent_kafka.TopicPartition("spans", i) for i in range(4)]
+
+                def done(consumer: Any = consumer, places: Any = places) -> int:
+                    return sum(max(0, place.offset) for place in consumer.committed(places, timeout=10))
+
+                first = until(done, "the first commit", 60, 0.05)
+                started, cpu = time.monotonic(), cpu_of(running)
+                until(lambda done=done: done() == len(messages), "all are committed", 300, 0.05)
+                seconds, spent = time.monotonic() - started, cpu_of(running) - cpu
+                consumer.close()
+            share = spans * (len(messages) - first) / len(messages)
+            rows.append(f"| {count} | {share / seconds:,.0f} | {spent / share * 1e6:.0f} |")
+    return rows
+
+
+def judges(folder: Path) -> list[str]:
+    """Jobs/s with one to four judge workers, whose judge takes a tenth of a second; four questions at once in each."""
+    from otel_agenteval.queues.redis import RedisQueue
+    from tests.support.rig import Rig
+
+    rows = ["| judge workers | jobs/s | CPU µs per job |", "|---|---|---|"]
+    server = RedisServer(folder / "redis", ["--appendfsync", "everysec"])
+    judge = FaultyModel(0.0, {"score": 80, "reason": "It answers."}, served=lambda: time.sleep(THINKING))
+    try:
+        for count in (1, 2, 3, 4):
+            name = f"bench-{count}"
+            queue = {"backend": "redis", "url": server.url, "name": name, "work": False}
+            config = {
+                "judge": {"base_url": judge.url, "model": "scripted", "max_concurrency": 4, "queue": queue},
+                "metrics": ["llm_relevance"], "inline": {"metrics": []},
+            }  # fmt: skip
+            with Rig({**config, "outlets": {"log_events": False}}) as rig:
+                for _ in range(JUDGED):
+                    rig.run()
+                rig.engine.flush(30)
+            watch = RedisQueue(server.url, 1, name=name)
+            with workers(folder, count, config, "--judge", server.url) as running:
+                until(lambda watch=watch: watch.depth < JUDGED, "the first is done", 60, 0.02)
+                started, before, cpu = time.monotonic(), watch.depth, cpu_of(running)
+                until(lambda watch=watch: watch.depth == 0, "all are done", 300, 0.05)
+                seconds, spent = time.monotonic() - started, cpu_of(running) - cpu
+            watch.close()
+            rows.append(f"| {count} | {before / seconds:,.0f} | {spent / before * 1e6:,.0f} |")
+    finally:
+        judge.close()
+        server.stop()
+    return rows
+
+
+_CLAIM = """
+import resource, sys, time
+from otel_agenteval.queues.redis import RedisQueue
+queue = RedisQueue(sys.argv[1], 2**30)
+queue.depth
+done = 0
+cpu = time.process_time()
+while jobs := queue.claim(20, 60.0):
+    for job in jobs:
+        queue.ack(job.id)
+    done += len(jobs)
+print(done, time.process_time() - cpu)
+"""
+
+
+def queue(folder: Path) -> list[str]:
+    """The queue alone: jobs of 4 kB put by one process in hundreds, claimed in twenties and acknowledged one by one."""
+    from otel_agenteval.queues import Job
+    from otel_agenteval.queues.redis import RedisQueue
+
+    server = RedisServer(folder / "redis-queue", ["--appendfsync", "everysec"])
+    rows = ["| processes | claimed and acknowledged, jobs/s | CPU µs per job |", "|---|---|---|"]
+    try:
+        put = RedisQueue(server.url, 2**30)
+        for count in (1, 2, 3, 4):
+            jobs = [Job(f"{count}-{i}", os.urandom(2_000).hex().encode()) for i in range(QUEUED // 2)]
+            started, cpu = time.monotonic(), time.process_time()
+            for at in range(0, len(jobs), 100):
+                put.put_many(jobs[at : at + 100])
+            if count == 1:
+                seconds, spent = time.monotonic() - started, time.process_time() - cpu
+                rows.append(f"| put by 1 | {len(jobs) / seconds:,.0f} | {spent / len(jobs) * 1e6:.0f} |")
+            started = time.monotonic()
+            command = [sys.executable, "-c", _CLAIM, server.url]
+            running = [subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(count)]
+            found = [one.communicate(timeout=200)[0].split() for one in running]
+            seconds = time.monotonic() - started
+            spent = sum(float(cpu) for _, cpu in found)
+            rows.append(f"| {count} | {len(jobs) / seconds:,.0f} | {spent / len(jobs) * 1e6:.0f} |")
+        put.close()
+    finally:
+        server.stop()
+    return rows
+
+
+def open_turns(folder: Path) -> list[str]:
+    """CPU per turn (taken, closed, scored, its offset let go) while so many others are open."""
+    from otel_agenteval.config import load_config
+    from otel_agenteval.engine import Engine
+    from otel_agenteval.stream.offsets import Partition, Place
+    from otel_agenteval.stream.source import Following
+
+    sample = 2_000
+    rows = ["| open turns | CPU µs per turn | × 1,000 | ms to see what can be committed |", "|---|---|---|---|"]
+    base = 0.0
+    for count in (1_000, 10_000, 100_000):
+        clock = FakeClock()
+        turn = {"decision_delay": "10s", "idle_timeout": "1h", "max_open": 200_000, "total_bytes": "4GiB"}
+        config = load_config(
+            {"turn": turn, "outlets": {"log_events": False, "prometheus": None}, "queue": {"max_bytes": "4GiB"}}, {}
+        )
+        engine = Engine(config, decision_delay=10.0, clock=clock)
+        engine.worker.courteous = False
+        intake = Following(engine, config.serve)
+        partition = Partition(Place(0, 0), 0)
+        rest = messages_of(count + sample, together=10**9)
+        first, last = rest[0::2], rest[1::2]
+        offset = 0
+        for message in first[:count]:
+            partition.note(offset, intake.feed("traces", message.proto, False))
+            offset += 1
+        assert engine.assembler.open_turns == count
+        started = time.process_time()
+        for i in range(sample):
+            for message in (first[count + i], last[count + i]):
+                partition.note(offset, intake.feed("traces", message.proto, False))
+                offset += 1
+        clock.advance(11)
+        engine.tick()
+        engine.worker.drain(60)
+        spent = (time.process_time() - started) / sample * 1e6
+        held = time.process_time()
+        place = partition.done(intake.held(set(partition.traces)))
+        partition.commit(place)
+        look = (time.process_time() - held) * 1e3
+        base = base or spent
+        rows.append(f"| {count:,} | {spent:,.0f} | {spent / base:.2f} | {look:.1f} |")
+        engine.assembler.forget()
+        engine.shutdown()
+    return rows
+
+
+def backfill(folder: Path, spans: int) -> list[str]:
+    """CPU µs per span of pyarrow and Daft over the same Parquet files, with what starts them."""
+    import pyarrow.parquet as pq
+
+    from otel_agenteval.replay import Reading, read_items
+    from otel_agenteval.spans.columnar import table_of
+
+    lines = folder / "spans.jsonl"
+    with lines.open("wb") as file:
+        for message in messages_of(spans // 3):
+            file.write(message.json + b"\n")
+    items = list(read_items([lines], Reading(), print))
+    source = folder / "parquet"
+    source.mkdir()
+    for i in range(4):
+        pq.write_table(table_of(items[i::4]), source / f"{i}.parquet")
+    rows = ["| engine | spans/s | CPU µs per span | peak MB |", "|---|---|---|---|"]
+    for engine in ("local", "daft"):
+        command = [
+            sys.executable,
+            "-m",
+            "otel_agenteval",
+            "backfill",
+            str(source),
+            "--out",
+            str(folder / engine),
+            "--buckets",
+            "8",
+        ]
+        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        subprocess.run([*command, "--engine", engine], env=environment(), check=True, stdout=subprocess.DEVNULL)
+        seconds, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        name = {"local": "pyarrow, one process", "daft": "Daft, this machine"}[engine]
+        rows.append(f"| {name} | {len(items) / seconds:,.0f} | {spent / len(items) * 1e6:.0f} | {after.ru_maxrss / 1024:,.0f} |")
+    return rows
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("parts", nargs="*")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/scaling.md")
+    parser.add_argument("--spans", type=int, default=40_000, help="of the backfill")
+    args = parser.parse_args()
+    parts: dict[str, Callable[[Path], list[str]]] = {
+        "kafka": kafka, "judges": judges, "queue": queue, "open": open_turns,
+        "backfill": lambda folder: backfill(folder, args.spans),
+    }  # fmt: skip
+    for name in args.parts or parts:
+        with tempfile.TemporaryDirectory() as folder:
+            text = "\n".join(parts[name](Path(folder)))
+        print(f"{name}\n{text}\n", flush=True)
+        if args.write:
+            write(name, text)
+    return 0
+
+
+def write(name: str, text: str) -> None:
+    """Between the marks of that name in the document."""
+    document = DOCUMENT.read_text(encoding="utf-8")
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, _, rest = document.partition(begin)
+    _, _, after = rest.partition(end)
+    DOCUMENT.write_text(f"{before}{begin}\n{text}\n\n{end}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
