@@ -13,7 +13,7 @@ import functools
 import random
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -63,6 +63,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 _PAUSE_UNASKED = 15.0
 """Seconds until a job is looked at again that the rate left no room for."""
 _PAUSE_FULL = 1.0
+_THREADS_PER_CLAIM = 8
 _ABSENT = frozenset(("no_judge", "no_embedder"))
 _COMPARED = frozenset(("new_tool", "slow", "dear"))
 SCORE_BYTES = 8 * 1024
@@ -192,6 +193,9 @@ class Judging:
         """Of recent turns: what is judged once is judged again when it is revised."""
         self._telling = threading.Lock()
         self._settling = threading.Lock()
+        self._claiming = threading.Lock()
+        self._claimed: deque[Job] = deque()
+        """Jobs that are claimed and not begun."""
         self._rendered: OrderedDict[str, None] = OrderedDict()
         """Jobs whose score was sent out, so that a lease that ended too early makes no second one."""
         self._given_up = False
@@ -407,14 +411,28 @@ class Judging:
 
     def step(self) -> bool:
         """Do one job that is due, in this thread; False when there is none."""
-        jobs = self.queue.claim(1, self._lease)
+        job = self._next()
+        if job is None:
+            return False
         self._busy.add(threading.get_ident())
         try:
-            for job in jobs:
-                self._try(job)
+            self._try(job)
         finally:
             self._busy.discard(threading.get_ident())
-        return bool(jobs)
+        return True
+
+    def _next(self) -> Job | None:
+        """A job that is due. Where there are many threads, one of them claims some for all: a file serves one of them at a time."""
+        with self._claiming:
+            if not self._claimed and not self._stopping:
+                self._claimed.extend(self.queue.claim(max(1, len(self._threads) // _THREADS_PER_CLAIM), self._lease))
+            return self._claimed.popleft() if self._claimed else None
+
+    def _give_back(self) -> None:
+        """What was claimed and not begun is due at once again."""
+        with self._claiming:
+            while self._claimed:
+                self._again(self._claimed.popleft(), 0.0, counted=False)
 
     def _try(self, job: Job) -> None:
         try:
@@ -675,6 +693,7 @@ class Judging:
         with self._settling:  # a score that was not sent out by now is not sent out any more
             self._given_up = True
         try:
+            self._give_back()
             self._drop([job for job in self.queue.close() if job.id not in self._rendered], "shutdown")
             self.budget.close()
             if self._others is not None:

@@ -1,0 +1,71 @@
+"""Many threads and one queue: jobs are claimed some at a time, and none of them is kept back."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval import judging as judging_module
+from otel_agenteval.queues import Job, SqliteQueue
+from tests.support.clock import FakeClock
+from tests.support.judges import SameReply
+from tests.support.rig import Rig
+
+
+def config(path: Path, threads: int) -> dict[str, Any]:
+    queue = {"backend": "sqlite", "path": str(path / "q.db")}
+    judge = {"base_url": "http://127.0.0.1:1/v1", "model": "m-1", "max_concurrency": threads, "queue": queue}
+    return {"judge": judge, "metrics": ["llm_relevance"], "inline": {"metrics": []}}
+
+
+@pytest.fixture(autouse=True)
+def _answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging_module, "judge_from", lambda _: SameReply({"score": 90}))
+
+
+def test_many_threads_claim_some_at_a_time_and_every_job_is_done_once(tmp_path: Path) -> None:
+    with Rig(config(tmp_path, 48)) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        asked: list[int] = []
+        claim = judging.queue.claim
+
+        def counted(n: int, lease: float) -> list[Job]:
+            asked.append(n)
+            return claim(n, lease)
+
+        judging.queue.claim = counted  # type: ignore[method-assign]
+        judging.may_start = False
+        for _ in range(300):
+            rig.run()
+        assert rig.engine.flush(30)
+        judging.may_start = True
+        judging.start(300)
+        assert rig.engine.drain(60, judges=True)
+        assert max(asked) == 6
+        assert {key[2]: value for key, value in rig.count("agenteval.results").items()} == {"pass": 300}
+        assert len({event.attributes["agenteval.result.id"] for event in rig.log_events()}) == len(rig.log_events()) == 300
+
+
+def test_what_was_claimed_and_not_begun_is_due_again_after_a_stop(tmp_path: Path, clock: FakeClock) -> None:
+    with Rig(config(tmp_path, 32), clock=clock) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        judging.may_start = False
+        for _ in range(10):
+            rig.run()
+        assert rig.engine.flush(30)
+        judging._threads = [threading.current_thread()] * 32
+        begun = judging._next()
+        assert begun is not None
+        assert len(judging._claimed) == 3
+        judging._threads = []
+    queue = SqliteQueue(str(tmp_path / "q.db"), 10**9, clock)
+    left = queue.claim(100, 60)
+    assert len(left) == 9
+    assert {job.attempts for job in left} == {1}
+    assert begun.id not in {job.id for job in left}
+    queue.close()
