@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import judges
 import metric_times
 import orjson
 import reading
@@ -412,6 +413,7 @@ def measure() -> list[Row]:
 
     rows.append(queue_row())
     rows += reading_rows()
+    rows += concurrency_rows()
     rows.append(import_row())
     rows.append(_added("floor: a span processor that does nothing", found["noop"] - f, f))
     rows.append(_added("floor: the least that knows when a turn is over, and nothing of its root", found["least"] - f, f))
@@ -452,6 +454,17 @@ def queue_row(jobs: int = 6_000, batch: int = 100) -> Row:
         "≥ 3000 /s",
         3_000 / best,
     )
+
+
+def concurrency_rows() -> list[Row]:
+    """Judges that wait for a slow model."""
+    rows = []
+    ideal = judges.AT_ONCE / judges.SECONDS
+    for backend, where in (("memory", "in memory"), ("sqlite", "in SQLite")):
+        rate = judges.jobs_per_second(backend)
+        what = f"{judges.AT_ONCE} judges at once, a model of {judges.SECONDS * 1e3:.0f} ms, queue {where}"
+        rows.append(Row(what, f"{rate:.0f} jobs/s", f"{rate / ideal:.2f} × ideal", "≥ 0.8 × ideal", 0.8 * ideal / rate))
+    return rows
 
 
 def import_row() -> Row:

@@ -1,0 +1,94 @@
+"""How many judged metrics a second 200 judges at once make of a model that takes 50 ms, through the real queue and worker.
+
+    python benchmarks/judges.py
+
+The model sleeps and costs no time of the processor, so that what is left is ours: claiming, reading a turn, scoring, rendering, settling.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.sdk.trace import TracerProvider
+
+from otel_agenteval import judging
+from otel_agenteval.processor import AgentEvalSpanProcessor
+
+JOBS, AT_ONCE, SECONDS = 4_000, 200, 0.05
+
+
+class _Sleeping:
+    """A judge that answers after a while, and takes nothing of the processor."""
+
+    model = "sleeping"
+    priced = True
+
+    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **_: Any) -> dict[str, Any]:
+        time.sleep(SECONDS)
+        return {"score": 90, "reasoning": "It answers."}
+
+
+def jobs_per_second(backend: str, jobs: int = JOBS) -> float:
+    """Settled jobs a second; the queue is full before the first one is asked."""
+    made = judging.judge_from
+    judging.judge_from = lambda *_, **__: _Sleeping()  # type: ignore[assignment, return-value]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            queue = {"backend": "sqlite", "path": str(Path(folder) / "q.db")} if backend == "sqlite" else {}
+            processor = AgentEvalSpanProcessor({
+                "judge": {"base_url": "http://127.0.0.1:1/v1", "model": "m-1", "max_concurrency": AT_ONCE, "queue": queue},
+                "metrics": ["llm_relevance"], "inline": {"metrics": []}, "outlets": {"log_events": False, "prometheus": None},
+            })  # fmt: skip
+            provider = TracerProvider(shutdown_on_exit=False)
+            provider.add_span_processor(processor)
+            return _measured(processor, provider, jobs)
+    finally:
+        judging.judge_from = made
+
+
+def _measured(processor: AgentEvalSpanProcessor, provider: TracerProvider, jobs: int) -> float:
+    judges = processor.engine.judging
+    assert judges is not None
+    judges.may_start = False
+    tracer = provider.get_tracer("acme.app")
+    for _ in range(jobs):
+        _turn(tracer)
+    assert processor.engine.flush(120)
+    judges.may_start = True
+    started = time.perf_counter()
+    judges.start(jobs)
+    assert processor.engine.drain(600, judges=True)
+    taken = time.perf_counter() - started
+    provider.shutdown()
+    return jobs / taken
+
+
+def _turn(tracer: Any) -> None:
+    said = {
+        "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "How far is it to the moon?"}]}],
+        "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "384,400 km on average."}]}],
+    }
+    with tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        tracer.start_span(
+            "chat m-1", attributes={"gen_ai.operation.name": "chat", **{key: json.dumps(value) for key, value in said.items()}}
+        ).end()
+
+
+def main() -> int:
+    """Print both rates."""
+    logging.disable(logging.CRITICAL)
+    for backend in ("memory", "sqlite"):
+        rate = jobs_per_second(backend)
+        print(f"{backend}: {rate:.0f} jobs/s, {rate * SECONDS / AT_ONCE:.0%} of the ideal")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
