@@ -125,7 +125,7 @@ def test_overload_is_absorbed_by_the_queue_and_past_it_only_our_copy_drops(tmp_p
         assert max(Counter(span.span_id for span in backend.spans()).values()) == 1
 
         closed.unlink()
-        until(lambda: collector.metric("otelcol_exporter_queue_size", **OURS) == 0, "the queue is worked off", 60)
+        until(lambda: collector.metric("otelcol_exporter_queue_size", **OURS) == 0, "the queue is worked off")
         until(lambda: absorbed <= turns_in(scores), "every turn that was absorbed is scored")
         assert ready(sidecar)
         assert len(turns_in(scores)) < agent.turns, "what was dropped is not"
@@ -190,14 +190,15 @@ def test_kills_of_ours_and_a_restart_of_the_collector_lose_nothing(tmp_path: Pat
     ):
         agent = Both(collector.grpc, tmp_path)
         agent.play(24)
-        until(lambda: sidecar.metric("agenteval_turns_open") > 0, "acknowledged turns that are open", every=0.01)
+        until(lambda: agent.play(1) or sidecar.metric("agenteval_turns_open") > 0, "acknowledged turns that are open", every=0)
         sidecar.kill()
+        before = len(turns_in(scores))
         agent.play(24)
         until(lambda: collector.metric("otelcol_exporter_queue_size", **OURS) > 0, "the queue has what nobody takes")
         collector.stop()
         collector.start()
         sidecar.start()
-        until(lambda: agent.play(1) or len(turns_in(scores)) > 24, "scores again", every=0.01)
+        until(lambda: agent.play(1) or len(turns_in(scores)) > before, "scores again", every=0.01)
         sidecar.kill()
         sidecar.start()
         agent.play(24)
@@ -205,7 +206,7 @@ def test_kills_of_ours_and_a_restart_of_the_collector_lose_nothing(tmp_path: Pat
         assert agent.failed == 0
         expected = last_revisions(agent.rows())
         assert len({trace_id for trace_id, _ in expected}) == agent.turns
-        until(lambda: last_revisions(rows_in(scores)) == expected, "every score of every turn", 60)
+        until(lambda: last_revisions(rows_in(scores)) == expected, "every score of every turn")
         in_process = {(trace_id, metric, row["value"]) for (trace_id, metric), row in expected.items()}
         until(lambda: stored(tmp_path / "store.db") == in_process, "one row of each in the store")
         until(lambda: len(roots(backend)) == agent.turns, "all at the backend")
@@ -213,7 +214,7 @@ def test_kills_of_ours_and_a_restart_of_the_collector_lose_nothing(tmp_path: Pat
 
 def test_without_a_journal_a_kill_costs_the_open_turns_and_no_others(tmp_path: Path, backend: GrpcReceiver) -> None:
     scores = tmp_path / "scores.jsonl"
-    config = {"turn": {"decision_delay": "2s"}, "outlets": {"jsonl": str(scores)}}
+    config = {"turn": {"decision_delay": "4s"}, "outlets": {"jsonl": str(scores)}}
     with (
         Sidecar(tmp_path, config) as sidecar,
         Collector("gateway", tmp_path, AGENTEVAL_ENDPOINT=sidecar.grpc, BACKEND_ENDPOINT=backend.address) as collector,

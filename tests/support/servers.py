@@ -54,7 +54,7 @@ def free_port() -> int:
     raise RuntimeError("no free port in a thousand tries")
 
 
-def until(condition: Callable[[], T], what: str, timeout: float = 30, every: float = 0.05) -> T:
+def until(condition: Callable[[], T], what: str, timeout: float = 60, every: float = 0.05) -> T:
     """The first true value of ``condition``. Other programs tell nobody when they are done, so they are asked again and again.
 
     A refused connection and an HTTP error count as no.
