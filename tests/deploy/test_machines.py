@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.process import ROOT
-from tests.support.servers import Process, answers, free_port
+from tests.support.servers import Process, answers, free_port, until
 
 DOCKERFILE = ROOT / "deploy" / "docker" / "Dockerfile"
 UNIT = ROOT / "deploy" / "systemd" / "otel-agenteval.service"
@@ -110,6 +112,9 @@ def test_the_unit_leaves_more_time_than_the_drain_takes_and_its_command_runs(tmp
     listen = [f"--http=127.0.0.1:{port}", "--grpc=off", "--metrics=off", "--web=off"]
     command = [sys.executable, "-m", "otel_agenteval", *arguments, *listen]
     env = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}
+    assert values["ExecReload"] == "/bin/kill -HUP $MAINPID"
     with Process(command, log=tmp_path / "log", ready=answers(f"http://127.0.0.1:{port}/readyz"), env=env) as sidecar:
+        os.kill(sidecar.pid, signal.SIGHUP)
+        until(lambda: "reload" in sidecar.text(), "the configuration is read again")
         assert sidecar.stop() == 0
     assert (tmp_path / "journal").is_dir()
