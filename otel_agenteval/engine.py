@@ -338,6 +338,7 @@ class Engine:
         if self._closed:
             return True
         self._closed = True
+        self.pipeline.begin_exit()
         if self._exit_registered:
             atexit.unregister(self._at_exit)
         self._close_open("shutdown")

@@ -469,7 +469,7 @@ class Pipeline:
         self._past.forget_traces(trace_ids)
 
     def begin_exit(self) -> None:
-        """The interpreter is about to go: outlets start no thread any more."""
+        """This is the end: outlets that send by themselves start no thread any more, and a flush now waits for their receivers."""
         for outlet in self.outlets:
             if isinstance(outlet, OwnDelivery):
                 outlet.begin_exit()

@@ -106,7 +106,7 @@ class OwnDelivery(Outlet, Protocol):
     """An outlet that sends by itself, so that nobody else hands over its rest at exit."""
 
     def begin_exit(self) -> None:
-        """The interpreter is about to go: start no thread any more."""
+        """This is the end: start no thread any more; what is flushed now is flushed for the last time."""
 
 
 @runtime_checkable

@@ -138,20 +138,31 @@ class Delivery:
         self._thread = thread
 
     def flush(self, timeout: float) -> bool:
-        """Send everything that waits, and the metrics; False when that was not done within ``timeout`` seconds."""
+        """Send everything that waits, and the metrics; False when that was not done within ``timeout`` seconds.
+
+        A receiver that is known to refuse or to be gone is not waited for, except at our end: the caller has other work. What then
+        waits in a file counts as handed over.
+        """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:
             self._metrics_due = time.monotonic()
         thread = self._thread
         self._hurry += 1
         try:
-            if thread is None or not thread.is_alive():
-                return self._work_here(until)
-            self._wake.set()
-            with self._progress:
-                return self._progress.wait_for(self._all_sent, max(0.0, until - time.monotonic()))
+            if not self.may_start or not self._fails():
+                if thread is None or not thread.is_alive():
+                    self._work_here(until)
+                else:
+                    self._wake.set()
+                    with self._progress:
+                        self._progress.wait_for(self._all_sent, max(0.0, until - time.monotonic()))
+            return self._all_sent() or (self._fails() and self.outbox.outlives_us)
         finally:
             self._hurry -= 1
+
+    def _fails(self) -> bool:
+        """Whether what waits was tried already, without success."""
+        return any(lane.failures for lane in self._lanes.values())
 
     def close(self) -> None:
         """Send nothing more. What waits stays in its file, or is counted as lost. Safe to call twice."""
@@ -190,7 +201,7 @@ class Delivery:
         finally:
             detach(token)
 
-    def _work_here(self, until: float) -> bool:
+    def _work_here(self, until: float) -> None:
         """The thread's work, where there is no thread any more."""
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
@@ -198,7 +209,6 @@ class Delivery:
                 wait = self._step_safely(until)
                 if wait > 0:
                     time.sleep(min(wait, max(0.0, until - time.monotonic())))
-            return self._all_sent()
         finally:
             detach(token)
 

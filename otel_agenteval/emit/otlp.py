@@ -124,7 +124,7 @@ class OtlpOutlet:
             self._delivery.start()
 
     def flush(self, timeout: float) -> bool:
-        """Send everything that waits; False when that was not done within ``timeout`` seconds."""
+        """Send everything that waits; False when that was not done within ``timeout`` seconds. See :meth:`Delivery.flush`."""
         return self._delivery.flush(timeout)
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class OtlpOutlet:
         self._delivery.start()
 
     def begin_exit(self) -> None:
-        """Start no thread any more."""
+        """Start no thread any more, and wait for the receiver when flushed: it is the last time."""
         self._delivery.may_start = False
 
     def after_fork_in_child(self) -> None:

@@ -291,6 +291,11 @@ class Outbox:
         """Records and spans that wait."""
         return self._memory.items() + (self._disk.items() if self._disk is not None else 0)
 
+    @property
+    def outlives_us(self) -> bool:
+        """Whether all that waits is in a file: the next process goes on with it."""
+        return self._disk is not None and self._memory.bytes == 0
+
     def close(self) -> int:
         """Put into the file what is in memory, and close it; how many records and spans are lost with the process."""
         if self._disk is not None:

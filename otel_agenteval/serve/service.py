@@ -236,13 +236,19 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
 
 
 def as_sidecar(config: Config) -> Config:
-    """The configuration as a sidecar runs it: its own ``/metrics``, and judge jobs in a file unless the configuration says where."""
+    """The configuration as a sidecar runs it: its own ``/metrics``; judge jobs, and beside a journal the scores that wait for a
+    receiver, in files unless the configuration says where.
+    """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.model_fields_set:  # no application is here that would have set up its logging
         more["outlets"]["log_events"] = False
     judged = any(service.base_url is not None for service in (config.judge, config.embedder))
     if judged and "backend" not in config.judge.queue.model_fields_set:
         more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
+    otlp = config.outlets.otlp
+    if otlp is not None and config.serve.journal is not None and "spool" not in otlp.model_fields_set:
+        # else the journal would have to keep the requests of every score that a receiver does not take
+        more["outlets"]["otlp"] = {"spool": {"directory": str(Path(config.serve.journal) / "spool")}}
     return load_config(config, overrides=more)
 
 

@@ -383,10 +383,34 @@ def test_a_receiver_that_comes_late_gets_everything(make: Make) -> None:
     assert not outlet.flush(0.2)
     receiver = GrpcReceiver(port)
     try:
+        receiver.wait_for(lambda: len(result_ids(receiver)) == 3, 20)
         assert outlet.flush(20)
         assert len(result_ids(receiver)) == 3
     finally:
         receiver.close()
+
+
+@pytest.mark.parametrize("spool", [True, False])
+def test_a_flush_does_not_wait_for_a_receiver_that_is_known_to_be_gone(make: Make, tmp_path: Path, spool: bool) -> None:
+    outlet = make(free_address()[0], spool={"directory": str(tmp_path)} if spool else None)
+    outlet.emit([one()])
+    outlet.flush(0.5)
+    assert errors(outlet), "it was tried"
+    start = time.monotonic()
+    for _ in range(5):  # a sidecar asks every second what its journal may forget
+        outlet.emit([one()])
+        assert outlet.flush(30) is spool, "what is in a file is in safe hands"
+    assert time.monotonic() - start < 5
+
+
+def test_at_the_end_a_receiver_that_refuses_for_a_moment_is_waited_for(grpc_receiver: GrpcReceiver, make: Make) -> None:
+    grpc_receiver.refusals.extend([UNAVAILABLE] * 5)
+    outlet = make(grpc_receiver)
+    outlet.emit([one()])
+    grpc_receiver.wait_for(lambda: grpc_receiver.attempts)
+    outlet.begin_exit()
+    assert outlet.flush(10)
+    assert len(result_ids(grpc_receiver)) == 1
 
 
 def test_without_a_receiver_the_queue_is_bounded_and_nobody_waits(make: Make) -> None:

@@ -121,6 +121,18 @@ def test_kill_9_with_a_journal_leaves_one_row_per_result_in_the_store(tmp_path: 
     assert {count for turn, count in Counter(turn for turn, _ in rows).items() if turn in sent} == {2}
 
 
+def test_a_journal_does_not_fill_up_while_a_receiver_of_scores_is_gone(tmp_path: Path, receiver: GrpcReceiver) -> None:
+    receiver.refusals.extend([(grpc.StatusCode.UNAVAILABLE, ())] * 1_000_000)
+    otlp = {"endpoint": f"http://{receiver.address}", "metrics_interval": 0}
+    with Sidecar(tmp_path, {**QUICK, "outlets": {"otlp": otlp}}, journal=True) as sidecar:
+        for number in range(1, 51):
+            assert export(sidecar, number)
+        until(lambda: not list((tmp_path / "journal").glob("*.requests")), "the journal is empty", 60)
+        assert not receiver.scores()
+        receiver.refusals.clear()
+        receiver.wait_for(lambda: len(receiver.scores()) == 100, 60)
+
+
 def kept(store: Path) -> Sequence[tuple[str, str]]:
     """(turn, metric) of every row, superseded ones too."""
     try:
