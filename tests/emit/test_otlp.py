@@ -29,6 +29,7 @@ from otel_agenteval.telemetry import Telemetry
 from tests.emit.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.process import ROOT, environment
 from tests.support.receiver import GrpcReceiver, Receiver, plain
+from tests.support.servers import until
 
 FAILED = Score(
     "code_tool_success",
@@ -88,6 +89,11 @@ def make() -> Iterator[Make]:
         outlet.close()
 
 
+def handed_over(outlet: OtlpOutlet) -> None:
+    """Wait for it: a flush does not, where the receiver refused before."""
+    until(lambda: outlet.flush(5), "all is handed over", 30)
+
+
 def outcomes(outlet: OtlpOutlet) -> dict[str, float]:
     return {key[1]: value for key, value in outlet._telemetry.read(names.EMIT_RECORDS).values.items()}
 
@@ -109,7 +115,7 @@ def test_a_score_is_a_log_event_under_the_resource_of_its_root(receiver: Any, ma
     outlet.emit(
         [scored_turn(FAILED, error, Score("code_absent", status="skipped"), root=Root(TRACE_ID, SPAN_ID, resource=RESOURCE))]
     )
-    assert outlet.flush(10)
+    handed_over(outlet)
     (request,) = receiver.requests
     (group,) = request.resource_logs
     resource = plain(group.resource.attributes)
@@ -150,7 +156,7 @@ def test_a_score_is_a_log_event_under_the_resource_of_its_root(receiver: Any, ma
 def test_turns_of_several_services_have_a_group_each(grpc_receiver: GrpcReceiver, make: Make) -> None:
     outlet = make(grpc_receiver)
     outlet.emit([one(1), one(2, resource={"service.name": "other"}), one(3)])
-    assert outlet.flush(10)
+    handed_over(outlet)
     (request,) = grpc_receiver.requests
     found = {
         plain(group.resource.attributes)["service.name"]: sum(len(scope.log_records) for scope in group.scope_logs)
@@ -163,7 +169,7 @@ def test_many_batches_leave_in_one_request(grpc_receiver: GrpcReceiver, make: Ma
     outlet = make(grpc_receiver)
     for number in range(50):
         outlet.emit([one(number)])
-    assert outlet.flush(10)
+    handed_over(outlet)
     assert len(grpc_receiver.requests) <= 2
     assert len(set(result_ids(grpc_receiver))) == 50
 
@@ -173,7 +179,7 @@ def test_an_evaluate_span_leads_to_its_turn(receiver: Any, make: Make, how: str)
     outlet = make(receiver, evaluate_spans=how, log_events=False)
     outlet.emit([scored_turn(FAILED, root=Root(TRACE_ID, SPAN_ID, resource=RESOURCE), seconds=0.5)] * 2)
     outlet.emit([scored_turn(FAILED, root=Root(TRACE_ID, SPAN_ID, sampled=False))])
-    assert outlet.flush(10)
+    handed_over(outlet)
     first, again = receiver.spans()
     assert first.span_id == again.span_id, "the same result sent twice is the same span"
     assert first.name == "evaluate travel"
@@ -196,7 +202,7 @@ def test_metrics_leave_under_our_own_resource_each_interval_and_at_a_flush(recei
     account(telemetry, one())
     outlet.emit([one()])
     receiver.wait_for(lambda: len(receiver.requests) >= 2)  # nobody flushed
-    assert outlet.flush(10)
+    handed_over(outlet)
     last = {metric.name: metric for metric in receiver.requests[-1].resource_metrics[0].scope_metrics[0].metrics}
     assert last["agenteval.score"].histogram.data_points[0].count == 1
     assert last["agenteval.results"].sum.data_points[0].as_double + last["agenteval.results"].sum.data_points[0].as_int == 1
@@ -207,7 +213,7 @@ def test_metrics_leave_under_our_own_resource_each_interval_and_at_a_flush(recei
 def test_headers_and_compression(receiver: Any, make: Make) -> None:
     outlet = make(receiver, headers={"X-Tenant": "acme"}, compression="gzip")
     outlet.emit([one()])
-    assert outlet.flush(10)
+    handed_over(outlet)
     ((_, headers),) = receiver.attempts
     assert {name.lower(): value for name, value in headers.items()}["x-tenant"] == "acme"
     assert len(receiver.scores()) == 1
@@ -229,7 +235,7 @@ def test_tls_with_a_certificate_of_both_sides(make: Make, tmp_path: Path) -> Non
         address = f"https://localhost:{receiver.port}"
         outlet = make(address, ca_file=str(cert), cert_file=str(cert), key_file=str(key))
         outlet.emit([one()])
-        assert outlet.flush(10)
+        handed_over(outlet)
         assert len(receiver.scores()) == 1
         unknown = make(address, ca_file=str(cert))
         unknown.emit([one()])
@@ -260,7 +266,7 @@ def test_codes_that_are_tried_again(grpc_receiver: GrpcReceiver, make: Make, cod
     grpc_receiver.refusals.extend([(grpc.StatusCode[code], ())] * 2)
     outlet = make(grpc_receiver)
     outlet.emit([one()])
-    assert outlet.flush(10)
+    handed_over(outlet)
     assert len(grpc_receiver.scores()) == 1
     assert (outcomes(outlet), errors(outlet)) == ({"sent": 1}, {code: 2})
 
@@ -270,7 +276,7 @@ def test_codes_that_are_not(grpc_receiver: GrpcReceiver, make: Make, code: str) 
     grpc_receiver.refusals.append((grpc.StatusCode[code], ()))
     outlet = make(grpc_receiver)
     outlet.emit([one()])
-    assert outlet.flush(10)
+    handed_over(outlet)
     assert (len(grpc_receiver.attempts), outcomes(outlet), errors(outlet)) == (1, {"refused": 1}, {code: 1})
 
 
@@ -281,7 +287,7 @@ def test_statuses_that_are_tried_again(make: Make, status: int) -> None:
         receiver.refusals.append((status, {}))
         outlet = make(receiver)
         outlet.emit([one()])
-        assert outlet.flush(10)
+        handed_over(outlet)
         assert (len(receiver.scores()), outcomes(outlet), errors(outlet)) == (1, {"sent": 1}, {str(status): 1})
     finally:
         receiver.close()
@@ -294,7 +300,7 @@ def test_statuses_that_are_not(make: Make, status: int) -> None:
         receiver.refusals.append((status, {}))
         outlet = make(receiver)
         outlet.emit([one()])
-        assert outlet.flush(10)
+        handed_over(outlet)
         assert (len(receiver.attempts), outcomes(outlet), errors(outlet)) == (1, {"refused": 1}, {str(status): 1})
     finally:
         receiver.close()
@@ -308,7 +314,7 @@ def test_a_receiver_that_says_when_is_not_asked_before(
     grpc_receiver.refusals.append((grpc.StatusCode[code], retry_info(0.6, in_details=in_details)))
     outlet = make(grpc_receiver)
     outlet.emit([one()])
-    assert outlet.flush(10)
+    handed_over(outlet)
     (first, _), (second, _) = grpc_receiver.attempts
     assert 0.6 <= second - first < 5
     assert outcomes(outlet) == {"sent": 1}
@@ -320,7 +326,7 @@ def test_retry_after_of_http(make: Make) -> None:
         receiver.refusals.append((503, {"Retry-After": "1"}))
         outlet = make(receiver)
         outlet.emit([one()])
-        assert outlet.flush(10)
+        handed_over(outlet)
         (first, _), (second, _) = receiver.attempts
         assert 1 <= second - first < 5
     finally:
@@ -333,7 +339,7 @@ def test_one_that_a_receiver_does_not_like_does_not_take_the_others_with_it(grpc
     for number in range(8):
         outlet.emit([one(number)])
     grpc_receiver.refusals.extend([(grpc.StatusCode.INVALID_ARGUMENT, ())] * 4)  # 8, 4, 2 together, and then one alone
-    assert outlet.flush(10)
+    handed_over(outlet)
     assert outcomes(outlet) == {"sent": 7, "refused": 1}
     assert len(set(result_ids(grpc_receiver))) == 7
 
@@ -344,7 +350,7 @@ def test_what_was_not_taken_of_a_request_is_counted(grpc_receiver: GrpcReceiver,
     grpc_receiver.refusals.append(response)
     outlet = make(grpc_receiver)
     outlet.emit([one(1), one(2), one(3)])
-    assert outlet.flush(10)
+    handed_over(outlet)
     assert outcomes(outlet) == {"sent": 2, "rejected": 1}
     assert len(grpc_receiver.attempts) == 1, "a partial success must not be repeated"
 
@@ -363,7 +369,7 @@ def test_what_was_refused_for_too_long_is_given_up(grpc_receiver: GrpcReceiver, 
     grpc_receiver.refusals.extend([UNAVAILABLE] * 100_000)
     outlet = make(grpc_receiver, retry_for="100ms")
     outlet.emit([one()])
-    assert outlet.flush(10)
+    handed_over(outlet)
     assert outcomes(outlet) == {"expired": 1}
 
 
@@ -384,7 +390,7 @@ def test_a_receiver_that_comes_late_gets_everything(make: Make) -> None:
     receiver = GrpcReceiver(port)
     try:
         receiver.wait_for(lambda: len(result_ids(receiver)) == 3, 20)
-        assert outlet.flush(20)
+        handed_over(outlet)
         assert len(result_ids(receiver)) == 3
     finally:
         receiver.close()
@@ -409,7 +415,7 @@ def test_at_the_end_a_receiver_that_refuses_for_a_moment_is_waited_for(grpc_rece
     outlet.emit([one()])
     grpc_receiver.wait_for(lambda: grpc_receiver.attempts)
     outlet.begin_exit()
-    assert outlet.flush(10)
+    assert outlet.flush(20)
     assert len(result_ids(grpc_receiver)) == 1
 
 
@@ -455,7 +461,7 @@ def test_what_one_process_could_not_send_the_next_one_sends(make: Make, tmp_path
         heir = make(receiver, spool=spool)
         heir.start()
         receiver.wait_for(lambda: len(result_ids(receiver)) == 5)
-        assert heir.flush(10)
+        handed_over(heir)
         assert outcomes(heir) == {"sent": 5}
     finally:
         receiver.close()
@@ -504,7 +510,7 @@ def test_without_a_spool_that_can_be_used_memory_does(grpc_receiver: GrpcReceive
     (tmp_path / "file").write_text("not a folder")
     outlet = make(grpc_receiver, spool={"directory": str(tmp_path / "file" / "spool")})
     outlet.emit([one()])
-    assert outlet.flush(10)
+    handed_over(outlet)
     assert (outcomes(outlet), errors(outlet)) == ({"sent": 1}, {"spool_not_opened": 1})
 
 
@@ -512,7 +518,7 @@ def test_a_damaged_file_is_passed_over(grpc_receiver: GrpcReceiver, make: Make, 
     (tmp_path / "outbox-0.db").write_bytes(b"not a database, whatever its name says" * 100)
     outlet = make(grpc_receiver, spool={"directory": str(tmp_path)})
     outlet.emit([one()])
-    assert outlet.flush(10)
+    handed_over(outlet)
     assert outcomes(outlet) == {"sent": 1}
     assert (tmp_path / "outbox-1.db").exists()
 
@@ -525,7 +531,7 @@ def test_what_comes_back_is_known_and_never_evaluated(grpc_receiver: GrpcReceive
 
     outlet = make(grpc_receiver, evaluate_spans="child")
     outlet.emit([one(1), one(2)])
-    assert outlet.flush(10)
+    handed_over(outlet)
     assert grpc_receiver.spans()
     assert grpc_receiver.scores()
     for request in grpc_receiver.requests:
