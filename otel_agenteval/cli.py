@@ -22,7 +22,7 @@ from .table import columns
 
 if TYPE_CHECKING:  # what only some commands need is imported by them
     from .config import Config
-    from .judge import Bench, Embedder, Judge
+    from .judge import Bench, Embedder, Judge, LocalEmbedder
     from .report import Report
 
 NOTHING_READ, GATE_FAILED, BAD_USE = 2, 1, 2
@@ -309,7 +309,9 @@ def _eval(args: argparse.Namespace) -> int:
     return status or _gated(args, report)
 
 
-def _say_what_nobody_judges(metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | None) -> None:
+def _say_what_nobody_judges(
+    metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None
+) -> None:
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
         names = dict.fromkeys(metric.name for metric in metrics if metric.metric.kind == kind)
         if names and given is None:
@@ -317,7 +319,7 @@ def _say_what_nobody_judges(metrics: Sequence[BoundMetric], judge: Judge | Bench
             print(f"skipped, for there is no {section} ({where}): {', '.join(names)}", file=sys.stderr)
 
 
-def _end_asking(judge: Judge | Bench | None, embedder: Embedder | None) -> None:
+def _end_asking(judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None) -> None:
     """Say what judge and embedder took, and release their connections."""
     for asked in (judge, embedder):
         if asked is None:

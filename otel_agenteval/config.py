@@ -812,7 +812,10 @@ class JudgeOptions(ServiceOptions):
 
 
 class EmbedderOptions(ServiceOptions):
-    """The server that ``embed_`` metrics ask for vectors, OpenAI-compatible; without one they are skipped."""
+    """The server that ``embed_`` metrics ask for vectors, OpenAI-compatible, or a model in this process; without either they are skipped."""
+
+    model: Text | None = None
+    """The model's name there; ``local/wordllama`` without ``base_url`` is one in this process (extra ``[embed]``)."""
 
 
 class TlsOptions(_Section):

@@ -18,7 +18,7 @@ from .. import jsonio
 from ..conditions import Known
 from ..config import Config, load_config
 from ..errors import JudgeError
-from ..judge import Embedder, Judge, embedder_from, judge_from, recording
+from ..judge import Embedder, Judge, LocalEmbedder, embedder_from, judge_from, recording
 from ..judge.prices import cost_of
 from ..judge.prompt import SYSTEM, question_of
 from ..judge.providers import Usage
@@ -253,7 +253,7 @@ def chosen(config: Config, names: Sequence[str] | None) -> list[BoundMetric]:
 class _Counting:
     """Stands for judge and embedder in a dry run: counts the first question of a metric, and does not answer it."""
 
-    def __init__(self, judge: Judge | None, embedder: Embedder | None, config: Config) -> None:
+    def __init__(self, judge: Judge | None, embedder: Embedder | LocalEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []
         self._config = config
         self.judge = self if judge is not None else None

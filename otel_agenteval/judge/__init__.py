@@ -6,6 +6,7 @@ from .cache import VerdictCache, asking_anew, is_asking_anew
 from .configured import embedder_from, judge_from, seal_from
 from .embedder import Embedder
 from .judge import Judge
+from .local import LocalEmbedder
 
 __all__ = [
     "Account",
@@ -13,6 +14,7 @@ __all__ = [
     "Choice",
     "Embedder",
     "Judge",
+    "LocalEmbedder",
     "Second",
     "Total",
     "VerdictCache",

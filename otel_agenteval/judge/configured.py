@@ -15,6 +15,7 @@ from .bench import Bench, Choice, Second
 from .cache import VerdictCache
 from .embedder import Embedder
 from .judge import Judge
+from .local import PREFIX, LocalEmbedder
 from .providers import PROVIDERS
 
 
@@ -104,13 +105,18 @@ def seal_from(config: Config) -> Seal | None:
         raise ConfigError(f"{config.where(('judge',))}.{error}") from None
 
 
-def embedder_from(config: Config) -> Embedder | None:
+def embedder_from(config: Config) -> Embedder | LocalEmbedder | None:
     """The configured embedder; None if none is.
 
     Raises:
         ConfigError: as :func:`judge_from`.
     """
     options = config.embedder
+    if options.base_url is None and (options.model or "").startswith(PREFIX):
+        try:
+            return LocalEmbedder(options.model or "")
+        except ConfigError as error:
+            raise ConfigError(f"{config.where(('embedder',))}.{error}") from None
     if not _is_configured(config, "embedder", options):
         return None
     try:

@@ -242,7 +242,7 @@ def as_sidecar(config: Config) -> Config:
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.model_fields_set:  # no application is here that would have set up its logging
         more["outlets"]["log_events"] = False
-    judged = any(service.base_url is not None for service in (config.judge, config.embedder))
+    judged = any(service.model is not None for service in (config.judge, config.embedder))
     if judged and "backend" not in config.judge.queue.model_fields_set:
         more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
     otlp = config.outlets.otlp
