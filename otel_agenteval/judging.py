@@ -408,6 +408,7 @@ class Judging:
                 with changed:
                     if not self._stopping:
                         changed.wait(_POLL if self.queue.is_shared or self._depth() else _IDLE)
+        self._release()  # a question under way when all was released has made a new connection
 
     def step(self) -> bool:
         """Do one job that is due, in this thread; False when there is none."""
@@ -700,6 +701,10 @@ class Judging:
                 self._others.close()
         except Exception as error:
             self._failed("judge_queue", error)
+        self._release()
+
+    def _release(self) -> None:
+        """Close the connections to judge and embedder."""
         for model in (self._models.judge, self._models.embedder):
             close = getattr(model, "close", None)
             if close is not None:

@@ -174,7 +174,7 @@ def test_past_the_budget_jobs_wait_for_the_next_hour(models: ScriptedModels) -> 
 
 def test_what_shutdown_leaves_behind_is_counted(models: ScriptedModels) -> None:
     models.play(*[GOOD] * 5)
-    limited = config(models, judge={"budget": {"calls_per_hour": 1}}, exit_timeout="500ms")
+    limited = config(models, judge={"budget": {"calls_per_hour": 1}}, exit_timeout="5s")
     with Rig(limited, clock=FakeClock()) as rig:
         for _ in range(5):
             rig.run()
