@@ -360,9 +360,10 @@ def test_a_receiver_without_one_signal_gets_the_other(grpc_receiver: GrpcReceive
     grpc_receiver.refusals.extend([UNAVAILABLE] * 100_000)
     outlet = make(grpc_receiver, evaluate_spans="linked")
     outlet.emit([one()])
-    grpc_receiver.wait_for(grpc_receiver.spans)
+    until(lambda: outcomes(outlet), "the span is counted")
     assert not outlet.flush(0.2)
     assert outcomes(outlet) == {"sent": 1}
+    assert len(grpc_receiver.spans()) == 1
 
 
 def test_what_was_refused_for_too_long_is_given_up(grpc_receiver: GrpcReceiver, make: Make) -> None:

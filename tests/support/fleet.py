@@ -113,6 +113,8 @@ class Fleet:
         """Of every turn that was played."""
         self.failing = 0.05
         """Share of turns that end in an error."""
+        self.raised: set[str] = set()
+        """Alerts that its watcher has seen."""
         judge = {
             "base_url": self.judge.url, "model": "judge-1", "prices": {"judge-1": {"input": 0.4, "output": 1.6}}, "attempts": 1,
             "max_concurrency": 2,
