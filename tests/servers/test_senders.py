@@ -26,9 +26,14 @@ from tests.support.sidecar import Sidecar
 OFF: dict[str, Any] = {"log_events": False, "span_events": "off", "prometheus": None}
 
 
+def whole_lines(path: Path) -> list[str]:
+    """Lines of a file that is still written to; the last may be half there."""
+    return [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+
+
 def scores_in(path: Path) -> dict[str, dict[str, Any]]:
     """Scores of a file of JSON lines by result id; what tells only when a turn was closed is left out."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    lines = [json.loads(line) for line in whole_lines(path)] if path.exists() else []
     assert len({line["result_id"] for line in lines}) == len(lines), "a score twice"
     return {line["result_id"]: {key: line[key] for key in line.keys() - {"close_reason"}} for line in lines}
 
