@@ -1,7 +1,7 @@
 """Who may import whom. A module imports from its own layer or from a lower one; what has no layer is refused.
 
 0 words everybody uses · 1 settings and self-metrics · 2 what is evaluated · 3 the registry · 4 metrics and the turns that they are for · 5 spans to turns ·
-6 judges and their queues · 7 outlets · 8 the chain · 9 doors
+6 judges and their queues, the store · 7 outlets, and what comes of judged metrics · 8 the chain · 9 doors
 """
 
 from __future__ import annotations

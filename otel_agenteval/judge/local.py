@@ -36,7 +36,7 @@ class LocalEmbedder:
         model: ``local/wordllama``: 256 dimensions, English above all. The extra ``[embed]`` brings it.
         clock: for tests.
 
-    Thread-safe. The model (33 MB) is read with the first text.
+    Thread-safe. The model (18 MB) is read with the first text.
 
     Raises:
         ConfigError: there is no such model.
