@@ -170,6 +170,8 @@ class Engine:
             self.judging.reload(judged, judged_whole)
         elif judged or judged_whole:
             fixed.append("metrics that ask a judge or embedder")
+        if self.pipeline.conversations is None and "conversation" not in fixed and _look_back(judged):
+            fixed.append("metrics that look at what was said before")
         with self.lock:
             self.assembler.set_limits(self._limits(config))
         self.references = references
@@ -190,7 +192,7 @@ class Engine:
     ) -> ConversationMetrics | None:
         """Conversations are held for metrics over whole ones, and for judged ones that look at what was said before a turn."""
         wanted = self.config.conversation
-        history = any("history" in words_of(metric.metric.fn) for metric in of_turns)
+        history = _look_back(of_turns)
         if not (metrics or judged or history):
             return None
         store = Conversations(wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, clock.monotonic)
@@ -427,6 +429,11 @@ class Engine:
         found["duplicate"] = self.assembler.duplicates
         found["error"] = sum(self.failures.values())
         return {reason: count for reason, count in found.items() if count}
+
+
+def _look_back(judged: list[BoundMetric]) -> bool:
+    """Whether a judged metric of turns looks at what was said before them: conversations are held for it."""
+    return any("history" in words_of(metric.metric.fn) for metric in judged)
 
 
 def _split(metrics: list[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:

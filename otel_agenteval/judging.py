@@ -167,10 +167,7 @@ class Judging:
         self._clock = clock
         self._shedding = shedding
         self._others = outages
-        named = [metric.sample.always_if.names for metric in self._by_key.values() if metric.sample and metric.sample.always_if]
-        self._compares = any(not _COMPARED.isdisjoint(names) for names in named)
-        self.wants_events = any(name.startswith(EVENT_PREFIX) for names in named for name in names)
-        """Whether a condition asks for events on the turn's spans."""
+        self._read_conditions()
         self._history = History()
         self.may_start = works
         """False too at interpreter exit, when no thread can be started any more."""
@@ -211,6 +208,14 @@ class Judging:
         chosen = {False: list(metrics), True: list(conversation_metrics)}
         self._by_key = {**self._by_key, **{_key(whole, metric): metric for whole, some in chosen.items() for metric in some}}
         self._metrics = chosen
+        self._read_conditions()
+
+    def _read_conditions(self) -> None:
+        """What the conditions of sampling ask for: it is found out only where one does."""
+        named = [metric.sample.always_if.names for metric in self._by_key.values() if metric.sample and metric.sample.always_if]
+        self._compares = any(not _COMPARED.isdisjoint(names) for names in named)
+        self.wants_events = any(name.startswith(EVENT_PREFIX) for names in named for name in names)
+        """Whether a condition asks for events on the turn's spans."""
 
     # --- on the worker
 

@@ -646,11 +646,7 @@ def _outcome(score: Score) -> str:
         return f"error: {score.error_type}"
     if score.status == "skipped":
         reason = score.detail.get("reason", "")
-        return (
-            f"gated: {score.detail.get('by', '')}"
-            if reason == GATED
-            else f"dropped: {SHED}"
-            if reason == SHED
-            else f"skipped: {reason}"
-        )
+        if reason == GATED:
+            return f"gated: {score.detail.get('by', '')}"
+        return f"dropped: {SHED}" if reason == SHED else f"skipped: {reason}"
     return "scored"

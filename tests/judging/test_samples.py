@@ -332,9 +332,13 @@ def test_the_head_sampler_s_probability_goes_with_the_score(models: ScriptedMode
         assert names.UPSTREAM_PROBABILITY not in judged(rig)[0]
 
 
-def test_a_user_s_feedback_on_a_span_is_a_reason_to_judge(models: ScriptedModels) -> None:
+@pytest.mark.parametrize("reloaded", [False, True], ids=["from the start", "after a reload"])
+def test_a_user_s_feedback_on_a_span_is_a_reason_to_judge(models: ScriptedModels, reloaded: bool) -> None:
     models.play(GOOD)
-    with Rig(config(models, {"rate": 0, "always_if": "event.user_feedback"}, None)) as rig:
+    wanted = config(models, {"rate": 0, "always_if": "event.user_feedback"}, None)
+    with Rig(config(models, {"rate": 0}, None) if reloaded else wanted) as rig:
+        if reloaded:
+            assert "judge" not in rig.engine.reload(load_config(wanted, env={}))
         for feedback in (False, True):
             with rig.agent() as root:
                 rig.chat("What is the capital of France?", "Paris.")
