@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import jsonio
 from .clock import SYSTEM_CLOCK, Clock
 from .errors import AgentEvalError
+from .sqlitefile import connect, transaction
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -172,20 +173,12 @@ class ScoreStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            db = self._open()
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+        with self._lock, transaction(self._open()) as db:
+            yield db
 
     def _open(self) -> sqlite3.Connection:
         if self._db is None:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db = connect(self.path, _BUSY_SECONDS)
             if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not _is_store(db):
                 db.close()
                 raise sqlite3.DatabaseError(f"{self.path}: is no score store of this version")

@@ -19,8 +19,8 @@ from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..encryption import Seal, SealError
+from ..sqlitefile import connect, transaction
 
-_BUSY_SECONDS = 5.0
 _OVERHEAD = 128
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_(\d+)\]")
 _SCHEMA = """
@@ -141,9 +141,7 @@ class VerdictCache(MutableMapping[str, str]):
         now = self._now()
         with self._lock:
             try:
-                db = self._open()
-                db.execute("BEGIN IMMEDIATE")
-                try:
+                with transaction(self._open()) as db:
                     db.execute("DELETE FROM verdicts WHERE key = ? OR at <= ?", (key, now - self._ttl))
                     db.execute("INSERT INTO verdicts (key, reply, size, at) VALUES (?, ?, ?, ?)", (key, kept, size, now))
                     over = db.execute("SELECT bytes FROM total").fetchone()[0] - self._max_bytes
@@ -151,10 +149,6 @@ class VerdictCache(MutableMapping[str, str]):
                         number, freed = db.execute("SELECT number, size FROM verdicts ORDER BY number LIMIT 1").fetchone()
                         db.execute("DELETE FROM verdicts WHERE number = ?", (number,))
                         over -= freed
-                except BaseException:
-                    db.execute("ROLLBACK")
-                    raise
-                db.execute("COMMIT")
             except (sqlite3.Error, OSError):
                 self.faults += 1
 
@@ -171,8 +165,7 @@ class VerdictCache(MutableMapping[str, str]):
             _LEFT_TO_THE_PARENT.append(self._connection)
             self._connection = None
         if self._connection is None:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-            db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db = connect(self._path)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")

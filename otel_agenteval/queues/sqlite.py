@@ -6,16 +6,15 @@ when the process dies, and may lose its last moments when the machine does.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..clock import SYSTEM_CLOCK, Clock
+from ..sqlitefile import connect, transaction
 from .base import SLOTS, Counter, Demand, Job
 
-_BUSY_SECONDS = 5.0
 _REMEMBERED_SECONDS = 86_400.0
 _REMEMBERED = 200_000
 _DEAD_LETTERS = 1_000
@@ -63,22 +62,14 @@ class _File:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            db = self._open()
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+        with self._lock, transaction(self._open()) as db:
+            yield db
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             if self._closed:
                 raise sqlite3.ProgrammingError("the file is closed")
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-            db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db = connect(self._path)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(f"BEGIN IMMEDIATE; {self._schema} COMMIT;")
