@@ -126,7 +126,7 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
     One question. A refusal, and a task that was done only in part, is no. An empty answer is judged too; a reply without a
     boolean is an error.
 
-    Detail: ``reason``.
+    Detail: ``success``, ``reason``.
 
     Source: HPD TaskSuccessEvaluator.
     """
@@ -137,8 +137,8 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
         trace_of(turn),
         '{"success": <true or false>, "reason": "<why, in one or two sentences>"}',
     )
-    reason = reason_of(reply)
-    return Result(boolean(reply, "success"), detail={"reason": reason}, explanation=reason)
+    success, reason = boolean(reply, "success"), reason_of(reply)
+    return Result(success, detail={"success": success, "reason": reason}, explanation=reason)
 
 
 @metric(needs=("output",), aliases=("hpd:GoalAccuracyEvaluator",))

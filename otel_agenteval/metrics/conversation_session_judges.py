@@ -15,7 +15,7 @@ from annotated_types import Ge
 from .. import jsonio
 from ..model import Message, Turn
 from ..registry import Asks, Result, metric, skip, vacuous
-from ._g_eval import g_eval
+from ._g_eval import Criteria, g_eval
 from ._replies import boolean, clamped, entries, number, numbered, reason_of, shown
 from ._trace import cut
 from ._values import Words
@@ -218,19 +218,20 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 # --- the conversation as a whole
 
 
-@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:conversational-g-eval",))
-def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Words, steps: list[str] | None = None) -> Result:
+@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:conversational-g-eval",), spellings={"value": "criteria"})
+def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """The whole conversation, judged by criteria of your own: G-Eval.
 
-    Two questions: evaluation steps for the criteria (left out when they are given), then a score of 0..10 by these steps; the
-    value is a tenth of it. A score outside 0..10, a missing reason and an empty list of steps are errors. Skipped with
-    ``missing:conversation`` without messages.
+    Two questions for each criterion: evaluation steps for it (left out when they are given), then a score of 0..10 by these
+    steps. The value is a tenth of the score, of several criteria the mean. A score outside 0..10, a missing reason and an
+    empty list of steps are errors. Skipped with ``missing:conversation`` without messages.
 
     Parameters:
-        criteria: what makes a conversation good, in your words; required.
-        steps: evaluation steps; default: the judge derives them from the criteria.
+        criteria: what makes a conversation good, in your words; required. One text, or several, which are evaluated one by one.
+        steps: evaluation steps for all criteria; default: the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``.
+    Detail: ``steps``, ``score`` (0..10), ``reason``; with several criteria ``criteria``, a list of these with ``criterion``, and
+    ``reason``.
 
     Source: deepeval conversational G-Eval (Trusys).
     """

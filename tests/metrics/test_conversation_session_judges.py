@@ -202,6 +202,15 @@ def test_g_eval_with_steps_of_one_s_own_asks_once(models: ScriptedModels) -> Non
     assert "1. look" in models.asked[0]
 
 
+@pytest.mark.parametrize("parameter", ["criteria", "value"])
+def test_g_eval_judges_several_criteria_one_by_one(models: ScriptedModels, parameter: str) -> None:
+    replies = [{"steps": ["a"]}, {"score": 10, "reason": "first"}, {"steps": ["b"]}, {"score": 5, "reason": "second"}]
+    score = models.score("llm_conversational_g_eval", said(*ANN), *replies, **{parameter: ["helpful", "polite"]})
+    assert (score.value, score.explanation) == (0.75, "first\nsecond")
+    assert [(one["criterion"], one["score"]) for one in score.detail["criteria"]] == [("helpful", 10), ("polite", 5)]
+    assert ["polite" in asked for asked in models.asked] == [False, False, True, True]
+
+
 @pytest.mark.parametrize(
     "replies",
     [
