@@ -182,13 +182,13 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     return _out_of_ten(reply, {"reason": reason_of(reply)})
 
 
-@metric(needs=("output",), threshold=0.5, aliases=("trusys:code-correctness",))
+@metric(threshold=0.5, aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
     """How well the code in the output does what was asked for. The judge reads it; nothing is run.
 
     One question to the judge; the value is its score of 0..10, divided by 10. Code is as in ``code_code_language``; an output
     without any is skipped with ``no_code``, one over 1 MiB with ``too_long``. Skipped with ``missing:input`` when there is no
-    specification.
+    specification, else with ``missing:output`` when the output is unknown.
 
     Parameters:
         spec: what the code has to do; default the turn's reference ``spec``, else its input.
@@ -200,7 +200,9 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
     wanted = jsonio.text_of(reference(turn, spec, "spec")) or turn.input or ""
     if not wanted:
         return skip("missing:input")
-    output = turn.output or ""
+    output = turn.output
+    if output is None:
+        return skip("missing:output")
     if len(output) > OUTPUT_CHARS:
         return skip("too_long")
     if not code_blocks(output):

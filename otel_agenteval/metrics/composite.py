@@ -137,7 +137,7 @@ def code_weighted_score(
 
     ``sum of value * weight / sum of weights``, over the scores that count. Left out are scores without a value and, unless
     ``include_booleans`` is set, booleans; the weights of the others make up the whole. A sum of weights that is not above 0
-    divides by 1. Skipped with ``all_inner_null`` when nothing counts.
+    divides by 1. Skipped with ``all_inner_null`` when nothing counts, or when there are no scores at all.
 
     Parameters:
         entries: ``[{metric, weight}]``, each metric a name or ``{name: {parameters}}``.
@@ -155,9 +155,11 @@ def code_weighted_score(
         if metrics is not None or weights is not None:
             raise MetricError("invalid_parameter", "entries and metrics or weights exclude each other")
         metrics, weights = [entry.metric for entry in entries], [entry.weight for entry in entries]
+    scores = _inner_scores(subject, metrics, "entries")
+    if not scores:
+        return skip("all_inner_null", used=[], excluded=[])
     if weights is None:
         raise MetricError("missing_parameter", "parameter 'entries' or 'weights' is required")
-    scores = _inner_scores(subject, metrics, "entries")
     if len(scores) != len(weights):
         raise MetricError("invalid_parameter", f"there are {len(weights)} weights for {len(scores)} scores")
     reasons = [_excluded(score, include_booleans) for score in scores]

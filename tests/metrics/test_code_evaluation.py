@@ -638,5 +638,17 @@ def test_correctness_is_judged_by_the_specification(models: ScriptedModels) -> N
     assert "the-input" not in models.asked[0]
     models.score("llm_code_correctness", oa.Turn(output=fenced("x = 1"), references={"spec": "of-the-case"}), {"score": 9})
     assert "of-the-case" in models.asked[0]
-    nothing = models.score("llm_code_correctness", oa.Turn(input="", output="words"))
-    assert (nothing.status, nothing.detail["reason"]) == ("skipped", "missing:input")
+
+
+@pytest.mark.parametrize(
+    ("turn", "reason"),
+    [
+        pytest.param(oa.Turn(input="", output="words"), "missing:input", id="before the code is looked for"),
+        pytest.param(oa.Turn(input=None, output=None), "missing:input", id="before the output"),
+        pytest.param(oa.Turn(input="add", output=None), "missing:output", id="the output, known to be missing"),
+        pytest.param(oa.Turn(input="add", output=""), "no_code", id="an empty output"),
+    ],
+)
+def test_correctness_says_what_is_missing_first(models: ScriptedModels, turn: oa.Turn, reason: str) -> None:
+    found = models.score("llm_code_correctness", turn)
+    assert (found.status, found.detail["reason"], models.asked) == ("skipped", reason, [])

@@ -137,6 +137,12 @@ def test_weights_that_do_not_fit_are_an_error(params: dict[str, Any], error_type
     assert combined("code_weighted_score", score("a", 1.0), score("b", 1.0), **params).error_type == error_type
 
 
+@pytest.mark.parametrize("params", [{}, {"weights": []}, {"weights": [1]}, {"entries": []}])
+def test_no_scores_need_no_weights(params: dict[str, Any]) -> None:
+    found = combined("code_weighted_score", **params)
+    assert (found.status, found.detail["reason"]) == ("skipped", "all_inner_null")
+
+
 def test_entries_give_the_weights_of_scores_too() -> None:
     entries = [{"metric": "code_latency", "weight": 3}, {"metric": {"code_cost": {}}, "weight": 1}]
     found = combined("code_weighted_score", score("code_latency", 1.0), score("code_cost", 0.0), entries=entries)
