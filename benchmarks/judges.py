@@ -2,17 +2,20 @@
 
     python benchmarks/judges.py
 
-The model sleeps and costs no time of the processor, so that what is left is ours: claiming, reading a turn, scoring, rendering, settling.
+Where the model sleeps in this process it costs no time of the processor, so that what is left is ours: claiming, reading a turn, scoring,
+rendering, settling. Asked over HTTP, of a server in a process of its own, writing and reading requests is part of it.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,22 +38,64 @@ class _Sleeping:
         return {"score": 90, "reasoning": "It answers."}
 
 
-def jobs_per_second(backend: str, jobs: int = JOBS) -> float:
+def jobs_per_second(backend: str, jobs: int = JOBS, at_once: int = AT_ONCE, *, http: bool = False) -> float:
     """Settled jobs a second; the queue is full before the first one is asked."""
-    made = judging.judge_from
-    judging.judge_from = lambda *_, **__: _Sleeping()  # type: ignore[assignment, return-value]
+    with ExitStack() as stack:
+        if http:
+            url = stack.enter_context(_served())
+        else:
+            url = "http://127.0.0.1:1/v1"
+            stack.callback(setattr, judging, "judge_from", judging.judge_from)
+            judging.judge_from = lambda *_, **__: _Sleeping()  # type: ignore[assignment, return-value]
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        queue = {"backend": "sqlite", "path": str(Path(folder) / "q.db")} if backend == "sqlite" else {}
+        processor = AgentEvalSpanProcessor({
+            "judge": {"base_url": url, "model": "m-1", "max_concurrency": at_once, "queue": queue},
+            "metrics": ["llm_relevance"], "inline": {"metrics": []}, "outlets": {"log_events": False, "prometheus": None},
+        })  # fmt: skip
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(processor)
+        return _measured(processor, provider, jobs)
+
+
+_SERVER = """
+import asyncio, json, sys
+
+SAID = json.dumps({"choices": [{"message": {"role": "assistant", "content": json.dumps({"score": 90, "reasoning": "It answers."})}}],
+                   "usage": {"prompt_tokens": 300, "completion_tokens": 20}}).encode()
+ANSWER = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(SAID) + SAID
+
+
+async def serve(reader, writer):
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            queue = {"backend": "sqlite", "path": str(Path(folder) / "q.db")} if backend == "sqlite" else {}
-            processor = AgentEvalSpanProcessor({
-                "judge": {"base_url": "http://127.0.0.1:1/v1", "model": "m-1", "max_concurrency": AT_ONCE, "queue": queue},
-                "metrics": ["llm_relevance"], "inline": {"metrics": []}, "outlets": {"log_events": False, "prometheus": None},
-            })  # fmt: skip
-            provider = TracerProvider(shutdown_on_exit=False)
-            provider.add_span_processor(processor)
-            return _measured(processor, provider, jobs)
+        while True:
+            head = (await reader.readuntil(b"\\r\\n\\r\\n")).lower()
+            await reader.readexactly(int(head.partition(b"content-length:")[2].split(None, 1)[0]))
+            await asyncio.sleep(float(sys.argv[1]))
+            writer.write(ANSWER)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1_000)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def _served() -> Iterator[str]:
+    """The base URL of a model that takes its time, in a process of its own."""
+    process = subprocess.Popen([sys.executable, "-c", _SERVER, str(SECONDS)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
     finally:
-        judging.judge_from = made
+        process.terminate()
+        process.wait()
 
 
 def _measured(processor: AgentEvalSpanProcessor, provider: TracerProvider, jobs: int) -> float:
@@ -86,7 +131,10 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     for backend in ("memory", "sqlite"):
         rate = jobs_per_second(backend)
-        print(f"{backend}: {rate:.0f} jobs/s, {rate * SECONDS / AT_ONCE:.0%} of the ideal")
+        print(f"{AT_ONCE} at once, {backend}: {rate:.0f} jobs/s, {rate * SECONDS / AT_ONCE:.0%} of the ideal")
+    for at_once in (8, 50, AT_ONCE):
+        rate = jobs_per_second("memory", 10 * at_once, at_once, http=True)
+        print(f"{at_once} at once, over HTTP: {rate:.0f} jobs/s, {rate * SECONDS / at_once:.0%} of the ideal")
     return 0
 
 

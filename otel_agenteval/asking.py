@@ -233,6 +233,8 @@ class Outage:
 
     def enter(self) -> tuple[float | None, bool]:
         """Whether a job may go on: (0, whether it is the one that tries), or the seconds to wait; None until that one is back."""
+        if self._others is None and self._since is None:  # it is up: nothing to keep
+            return 0.0, False
         told = 0.0 if self._others is None else self._others.until(self._kind)
         with self._lock:
             if told > max(self._now(), self._until):
@@ -256,6 +258,8 @@ class Outage:
             answered: whether the server answered; None when it was not asked.
             down: whether it was not asked because it is known to be down.
         """
+        if self._since is None and not trying and not down:
+            return
         news: float | None = None
         with self._lock:
             now = self._now()

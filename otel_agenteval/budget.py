@@ -74,6 +74,7 @@ class Budget:
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
         self.bounds = tuple(bounds)
+        self._accounts = {bound.counter.account for bound in bounds}
         self._book = book
         self._clock = clock
         self._soft = soft
@@ -86,7 +87,7 @@ class Budget:
 
     def wants_prices(self, metric: str) -> bool:
         """Whether dollars are bounded for a metric: then only models whose price is known may be asked."""
-        return any(bound.counter.unit == "usd" for bound in self._about(metric))
+        return self._concerns(metric) and any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
         """Take a question for a metric, if there is room.
@@ -96,13 +97,20 @@ class Budget:
             urgent: whether it may use what is kept for those that matter more, and for jobs that were begun.
         """
         at = self._now()
+        if not self._concerns(metric):
+            return Admission(0.0, at)
         with self._lock:
             demands = [self._demand(bound, metric, urgent) for bound in self._about(metric)]
         wait = self._book.take(demands, at) if demands else 0.0
         return Admission(wait, at, () if wait else demands, metric)
 
+    def _concerns(self, metric: str) -> bool:
+        return "" in self._accounts or metric in self._accounts
+
     def settle(self, admission: Admission, usd: float | None, tokens: int | None, calls: int) -> None:
         """What a question took in the end. None: nobody knows, and it is taken to be as usual."""
+        if not admission.metric:  # no bound is about it
+            return
         spent = {"usd": usd, "tokens": tokens, "calls": calls}
         with self._lock:
             for unit, amount in spent.items():

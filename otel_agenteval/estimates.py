@@ -127,12 +127,14 @@ class Estimates:
             if key not in self._series and len(self._series) >= _SERIES:
                 key = (metric, OTHER)
             parts = self._series.setdefault(key, {})
-            for old in [old for old in parts if old <= part - _PARTS]:
-                del parts[old]
+            if part not in parts:
+                for old in [old for old in parts if old <= part - _PARTS]:
+                    del parts[old]
+                parts[part] = Sums()
             found = self._traces.pop((key, trace), None)
             if found is None or found.part not in parts:
                 found = _Trace(part)
-            sums = parts.setdefault(found.part, Sums())
+            sums = parts[found.part]
             if found.scores:
                 sums.add(*found.sums(), sign=-1)
             found.scores[turn_id] = (1 / probability, value / probability)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -429,10 +429,18 @@ class Judging:
 
     def _next(self) -> Job | None:
         """A job that is due. Where there are many threads, one of them claims some for all: a file serves one of them at a time."""
-        with self._claiming:
-            if not self._claimed and not self._stopping:
-                self._claimed.extend(self.queue.claim(max(1, len(self._threads) // _THREADS_PER_CLAIM), self._lease))
-            return self._claimed.popleft() if self._claimed else None
+        while True:
+            with suppress(IndexError):
+                return self._claimed.popleft()
+            with self._claiming:
+                if self._claimed:
+                    continue
+                if self._stopping:
+                    return None
+                found = self.queue.claim(max(1, len(self._threads) // _THREADS_PER_CLAIM), self._lease)
+                if not found:
+                    return None
+                self._claimed.extend(found)
 
     def _give_back(self) -> None:
         """What was claimed and not begun is due at once again."""
@@ -475,10 +483,10 @@ class Judging:
     def _judge(self, job: Job, head: dict[str, Any], metric: BoundMetric, outage: Outage, trying: bool) -> None:
         asking = Asking(self._models, self.budget, self._telemetry, metric.name, job.priority > 0)
         try:
-            turn = Turn.from_dict(jsonio.loads(job.payload.partition(b"\n")[2]))
+            turn = Turn.written(jsonio.loads(job.payload.partition(b"\n")[2]))
             asked: Any = GivenUp() if job.attempts > self._attempts else asking
             start = time.perf_counter()
-            with asking_anew(position(job.id, _AUDIT_SEED) < self._audit):
+            with asking_anew() if self._audit and position(job.id, _AUDIT_SEED) < self._audit else nullcontext():
                 score = _about(metric.evaluate(turn, judge=asked, embedder=asked), turn)
             seconds = time.perf_counter() - start
         finally:
@@ -561,13 +569,15 @@ class Judging:
             for one in following:
                 if one.job is None:
                     self._end(one.metric, scored, one.outcome, one.fate, one.reason)
-            self._settled.set()
+            if not self._settled.is_set():
+                self._settled.set()
 
         if self._stopping:
             return  # it was counted as dropped, or comes back from the queue
         if not self._deliver(Verdict(scored, begin, settle)):
             self._again(job, _PAUSE_FULL, counted=False)
-        self._settled.set()
+        if not self._settled.is_set():
+            self._settled.set()
 
     @contextmanager
     def settling(self) -> Iterator[None]:
@@ -822,7 +832,7 @@ def judging_from(
         max_age=queue.max_age,
         seed=wanted.seed or "",
         redact=config.privacy.redact,
-        audit=wanted.cache.audit,
+        audit=wanted.cache.audit if wanted.cache.path is not None else 0.0,
         clock=clock,
         works=queue.work,
         outages=outages_from(queue),

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from . import jsonio
 from .errors import ConfigError, nearest
@@ -194,8 +194,9 @@ _FACTS_WHEN_EMPTY = ("output", "tool_calls", "retrieved_ids")
 class TurnBuilder(Protocol):
     """Where a turn's fields come from on first use."""
 
-    FIELDS: ClassVar[frozenset[str]]
-    """Each is the name of a method without arguments."""
+    @property
+    def FIELDS(self) -> Collection[str]:  # noqa: N802 - of most builders it is a constant
+        """Each is the name of a method without arguments."""
 
 
 class Turn:
@@ -274,6 +275,14 @@ class Turn:
         turn.__dict__ = known
         return turn
 
+    @classmethod
+    def written(cls, data: Mapping[str, Any]) -> Turn:
+        """A turn that :meth:`to_dict` wrote: as :meth:`from_dict`, but each field is read on first use, and faults are found then."""
+        known = dict(data)
+        if not isinstance(known.get("llm_calls"), (list, type(None))):
+            return cls.from_dict(data)
+        return cls.lazily(known, _Written({name: known.pop(name) for name in _READ_LATER & known.keys()}))
+
     def without_content(self) -> Turn:
         """What outlets say of a turn, and no content: so small that thousands of them can wait in a queue."""
         return Turn(**{name: getattr(self, name) for name in _ABOUT_THE_TURN})
@@ -341,6 +350,18 @@ class Turn:
 
     def __repr__(self) -> str:
         return f"Turn({self.turn_id or '?'}, agent={self.agent!r}, close_reason={self.close_reason!r})"
+
+
+class _Written:
+    """Reads the fields of form ``turn.v1`` that are no plain values."""
+
+    __slots__ = ("FIELDS",)
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.FIELDS = data
+
+    def __getattr__(self, name: str) -> Callable[[], Any]:
+        return lambda: _READERS[name](self.FIELDS[name], f"turn.{name}")
 
 
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
@@ -478,9 +499,11 @@ def _read_fields(value: Any, path: str, readers: Mapping[str, Callable[[Any, str
 
 
 def _record(cls: type[Any], **readers: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    by_key = {name.rstrip("_"): reader for name, reader in readers.items()}
+    spelt = {name.rstrip("_"): name for name in readers}
+
     def read(value: Any, path: str) -> Any:
-        given = _read_fields(value, path, {name.rstrip("_"): reader for name, reader in readers.items()})
-        return cls(**{name: given[name.rstrip("_")] for name in readers if name.rstrip("_") in given})
+        return cls(**{spelt[key]: given for key, given in _read_fields(value, path, by_key).items()})
 
     return read
 
@@ -544,3 +567,5 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "interactions": _list_of(_object), "conflicts": _list_of(_object), "metadata": _object, "privacy": _object,
     "logprobs": _list_of(_number), "references": _object,
 }  # fmt: skip
+_PLAIN = (_text, _number, _count, _flag, _object, _anything)
+_READ_LATER = frozenset(name for name, reader in _READERS.items() if reader not in _PLAIN)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import email.utils
 import json
 import math
-import os
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +21,7 @@ from ..clock import SYSTEM_CLOCK, Clock
 from ..config import http_url
 from ..errors import ConfigError, JudgeError
 from .aws import Sign
+from .connections import Connections
 from .limits import Breaker, Limits
 
 if TYPE_CHECKING:
@@ -111,14 +110,11 @@ class Transport:
         self._sign = sign
         self._timeout = timeout
         self._largest = largest_reply
-        self._most_connections = max_concurrency
         self.limits = Limits(max_concurrency, requests_per_minute, tokens_per_minute, clock, sleep)
         self._breaker = Breaker(clock)
         self.clock = clock
         self._sleep = sleep
-        self._lock = threading.Lock()
-        self._client: httpx.Client | None = None
-        self._process = 0
+        self._connections = Connections(clock)
 
     def __repr__(self) -> str:
         return f"Transport({self.base_url!r})"
@@ -184,9 +180,9 @@ class Transport:
         stop = self.clock.monotonic() + left
         fault: NotAnswered
         try:
-            client = self._connected()
             with (
                 _unseen(),
+                self._connections.client() as client,
                 client.stream("POST", url, content=content, headers=headers, timeout=left) as response,
             ):
                 return response.status_code, response.headers, self._read(response, stop)
@@ -215,22 +211,9 @@ class Transport:
                 raise NotAnswered("the answer came too slowly", "timeout", transient=True)
         return bytes(found)
 
-    def _connected(self) -> httpx.Client:
-        import httpx
-
-        with self._lock:
-            if self._client is None or self._process != os.getpid():  # after a fork connections belong to the parent
-                limits = httpx.Limits(max_connections=self._most_connections, max_keepalive_connections=self._most_connections)
-                self._client = httpx.Client(limits=limits, follow_redirects=False)
-                self._process = os.getpid()
-            return self._client
-
     def close(self) -> None:
         """Release connections. A later request makes new ones."""
-        with self._lock:
-            client, self._client = self._client, None
-        if client is not None and self._process == os.getpid():
-            client.close()
+        self._connections.close()
 
     def _object_in(self, status: int, headers: Mapping[str, str], raw: bytes) -> dict[str, Any]:
         if not 200 <= status < 300:

@@ -7,7 +7,6 @@ import itertools
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..clock import SYSTEM_CLOCK, Clock
 from .base import SLOTS, Demand, Job
@@ -95,7 +94,7 @@ class MemoryQueue:
                 if entry is None:
                     break
                 entry.claimed, entry.due = True, now + lease
-                entry.job = replace(entry.job, attempts=entry.job.attempts + 1)
+                entry.job = _with_attempts(entry.job, 1)
                 self._evictable[entry.job.priority] -= 1
                 heapq.heappush(self._later, (entry.due, entry.number, entry.job.id))
                 claimed.append(entry.job)
@@ -119,7 +118,7 @@ class MemoryQueue:
             if entry is None or not entry.claimed:
                 return
             if not counted:
-                entry.job = replace(entry.job, attempts=entry.job.attempts - 1)
+                entry.job = _with_attempts(entry.job, -1)
             self._wait(entry, at)
 
     def dead(self, job_id: str, reason: str) -> None:
@@ -261,3 +260,7 @@ class MemorySpendBook:
         for slot in [slot for slot in slots if slot < oldest]:
             del slots[slot]
         return sum(slots.values())
+
+
+def _with_attempts(job: Job, more: int) -> Job:
+    return Job(job.id, job.payload, job.priority, job.attempts + more)

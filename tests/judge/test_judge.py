@@ -328,13 +328,13 @@ def test_the_representation_says_who_is_asked(judge: oa.Judge, embedder: oa.Embe
 # --- our own calls are nobody's turn
 
 
-def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge) -> None:
+def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    import httpx
     from opentelemetry import context
     from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
 
     seen: list[tuple[Any, ...]] = []
-    transport = judge._service.transport
-    send = transport._connected().stream
+    send = httpx.Client.stream
 
     def spy(*args: Any, **kwargs: Any) -> Any:
         seen.append(
@@ -342,7 +342,7 @@ def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge) -> 
         )
         return send(*args, **kwargs)
 
-    transport._connected().stream = spy  # type: ignore[method-assign]
+    monkeypatch.setattr(httpx.Client, "stream", spy)
     server.reply({"score": 1})
     ask(judge)
     assert seen == [(False, False, True)]

@@ -72,6 +72,8 @@ class Request:
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
+    connection: int = 0
+    """The client's port."""
 
     @property
     def text(self) -> str:
@@ -128,7 +130,9 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            request = Request(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+            request = Request(
+                self.path, {name.lower(): value for name, value in self.headers.items()}, body, self.client_address[1]
+            )
             server.requests.append(request)
             response = server.answering(request)
             if response.wait is not None:

@@ -317,12 +317,12 @@ def test_a_job_that_cannot_be_read_is_dropped_after_all_attempts(models: Scripte
         rig.turns()
         [job] = judging.queue.claim(1, 60.0)
         judging.queue.ack(job.id)
-        judging.queue.put_many([Job("other", job.payload.partition(b"\n")[0] + b'\n{"no_such_field": 1}')])
+        judging.queue.put_many([Job("other", job.payload.partition(b"\n")[0] + b'\n{"turn_id": ')])
         for _ in range(2):
             assert judging.step()
             clock.advance(10)
         assert judging.queue.depth == 0
-        assert judging.queue.dead_letters() == [("other", "ConfigError")]
+        assert judging.queue.dead_letters() == [("other", "JSONDecodeError")]
         assert results(rig) == {"dropped": 1}
 
 
