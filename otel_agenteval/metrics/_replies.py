@@ -24,8 +24,9 @@ def invalid(key: str, wanted: str) -> MetricError:
 def number(reply: Mapping[str, Any], key: str = "score") -> float:
     """A finite number, also as text."""
     value = reply.get(key)
+    readable = "_" not in value if isinstance(value, str) else isinstance(value, (int, float)) and not isinstance(value, bool)
     try:
-        found = math.nan if isinstance(value, bool) or not isinstance(value, (int, float, str)) else float(value)
+        found = float(value) if readable else math.nan  # type: ignore[arg-type]  # "1_0" is ten to Python alone
     except (ValueError, OverflowError):  # an integer can be larger than any float
         found = math.nan
     if not math.isfinite(found):
@@ -62,8 +63,10 @@ def as_boolean(value: Any) -> bool | None:
     """The truth that a value says; None for anything else."""
     if isinstance(value, bool):
         return value
-    if isinstance(value, (str, int, float)):
-        word = str(value).strip().lower()
+    if isinstance(value, (int, float)):
+        return bool(value) if value in (0, 1) else None
+    if isinstance(value, str):
+        word = value.strip().lower()
         return True if word in _TRUE else False if word in _FALSE else None
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,14 +9,14 @@ from ..model import Turn
 from ..registry import MetricError, Result, metric, skip
 from ..score import Score
 from ._ratings import BLOCK_FROM, BLOCKED_ACTIONS, WARN_FROM, Rating, SafetyPolicy, Severity, action_word
-from ._replies import as_boolean
+from ._replies import as_boolean, optional_number
 
 
 def _rating(score: Score) -> Rating:
     """The rating in a score: what a judge wrote stands in its detail, unclamped."""
     written = score.detail
     if "score" in written:
-        severity = _severity(written["score"])
+        severity = optional_number(written, "score")
     elif score.direction == "down" and score.type == "numeric":
         severity = score.value
     else:
@@ -25,16 +24,6 @@ def _rating(score: Score) -> Rating:
     if severity is None:
         raise MetricError("invalid_rating", f"the score in the rating of {score.metric} is no finite number")
     return Rating(severity, action_word(written.get("recommended_action")), _judge_passed(score.metric, written.get("passed")))
-
-
-def _severity(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _judge_passed(metric_name: str, value: Any) -> bool | None:
