@@ -20,6 +20,7 @@ LAYERS: dict[str, int] = {
         "config telemetry",
         "model score",
         "registry",
+        "pricetable",
         "metrics conditions history sampling selection references privacy estimates",
         "spans dialects turns",
         "judge queues budget store encryption",
@@ -30,7 +31,7 @@ LAYERS: dict[str, int] = {
     for name in names.split()
 }  # fmt: skip
 DISCOVERY = ("registry", "metrics")  # the registry walks the catalogue once, by name
-METRICS_MAY_IMPORT = {"model", "score", "registry", "errors", "jsonio", "metrics"}
+METRICS_MAY_IMPORT = {"model", "score", "registry", "pricetable", "errors", "jsonio", "metrics"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import functools
-import importlib.metadata
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,16 +10,15 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Lt, Predicate
 
-from ..errors import MissingExtra
 from ..model import LlmCall, Turn
-from ..registry import require
+from ..pricetable import Tokens, table_cost, table_name
 
 COST_KEYS = ("cost_usd", "turn_cost_usd", "estimated_cost_usd", "cost")
 """Where a turn's metadata can hold its cost, first come first."""
 
 _MILLION = 1_000_000
 _MOST_CALLS = 1_000
-"""Model calls of a turn that are priced (about 0.2 ms each); a turn of more has no estimate."""
+"""Model calls of a turn that are priced; a turn of more has no estimate."""
 _LONGEST_NAME = 200
 """Characters of a model's or provider's name; longer ones are no names, and the price table remembers what it is asked."""
 _SHOWN = 10
@@ -104,7 +101,7 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
             unpriced[str(call.model or "?")[:_LONGEST_NAME]] = None
         else:
             total += usd
-            sources.add("prices" if own is not None else _table_name())
+            sources.add("prices" if own is not None else table_name())
     if unpriced or not math.isfinite(total):
         return None, list(unpriced)[:_SHOWN]
     if not wanted:
@@ -150,35 +147,12 @@ def _times(price: Mapping[str, float], call: _Call) -> float:
     return (fresh * price["input"] + call.cached_tokens * cached + call.output_tokens * price["output"]) / _MILLION
 
 
-@functools.cache
-def _table() -> Any:
-    """The package with the prices, or None: without it only the prices of the configuration are known."""
-    try:
-        return require("genai_prices", feature="prices of models", extra="cost")
-    except MissingExtra:
-        return None
-
-
-@functools.cache
-def _table_name() -> str:
-    return f"genai-prices {importlib.metadata.version('genai-prices')}"
-
-
-@functools.lru_cache(maxsize=4096)
 def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
-    """USD by the bundled table, without any network; None when it is not installed or has no such model of this provider."""
+    """USD by the bundled table; None when it is not installed or has no such model of this provider."""
     model, provider = call.model, call.provider
     if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME:
         return None
-    table = _table()
-    if table is None:
-        return None
-    usage = table.Usage(
-        input_tokens=call.input_tokens, output_tokens=call.output_tokens, cache_read_tokens=call.cached_tokens or None
-    )
     provider = _PROVIDERS.get(provider or "", provider) or None
-    try:
-        priced = table.calc_price(usage, model, provider_id=provider, genai_request_timestamp=start or _LATEST)
-        return float(priced.total_price)
-    except (LookupError, ValueError, ArithmeticError):  # an unknown model or provider; prices that its usage does not fit
-        return None
+    return table_cost(
+        model, Tokens(call.input_tokens, call.output_tokens, call.cached_tokens), start or _LATEST, provider=provider
+    )

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval import pricetable
 from otel_agenteval.metrics import _prices
 
 
@@ -278,26 +279,44 @@ def test_estimates_can_be_switched_off() -> None:
 
 
 def test_without_the_table_only_configured_prices_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_prices, "_table", lambda: None)
-    _prices._table_price.cache_clear()
+    def absent(module: str, *, feature: str, extra: str) -> Any:
+        raise oa.errors.MissingExtra(feature, extra)
+
+    monkeypatch.setattr(pricetable, "require", absent)
+    pricetable.table.cache_clear()
     try:
         score = evaluate("code_cost", {"llm_calls": [llm("gpt-4o", provider="openai")]})
         assert score.detail == {"reason": "missing:cost", "unpriced": ["gpt-4o"]}
         assert evaluate("code_cost", {"llm_calls": [llm()]}, prices=OWN).value == pytest.approx(0.003)
     finally:
-        _prices._table_price.cache_clear()
+        pricetable.table.cache_clear()
 
 
-def test_the_table_is_an_optional_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(module: str, *, feature: str, extra: str) -> Any:
-        raise oa.errors.MissingExtra(feature, extra)
+TOKENS = [
+    pricetable.Tokens(*some) for some in ((0, 0), (1, 0), (0, 1), (12_345, 678), (12_345, 678, 9_000), (300_000, 5_000, 300_000))
+]
 
-    monkeypatch.setattr(_prices, "require", absent)
-    _prices._table.cache_clear()
-    try:
-        assert _prices._table() is None
-    finally:
-        _prices._table.cache_clear()
+
+def test_what_is_reckoned_here_is_what_the_table_says_of_every_model() -> None:
+    """Of all models, also those whose prices have steps, change with the time of the day, or know no output."""
+    reckoned = asked = 0
+    night = datetime.datetime(2025, 3, 1, 17, tzinfo=datetime.timezone.utc)
+    for provider in genai_prices.data_snapshot.get_snapshot().providers:
+        for model in provider.models[::3]:
+            for at in (datetime.datetime(2026, 6, 1, 12, tzinfo=datetime.timezone.utc), night):
+                for tokens in TOKENS:
+                    usage = genai_prices.Usage(
+                        input_tokens=tokens.input, output_tokens=tokens.output, cache_read_tokens=tokens.cached or None
+                    )
+                    try:
+                        there = genai_prices.calc_price(usage, model.id, provider_id=provider.id, genai_request_timestamp=at)
+                    except (LookupError, ValueError, ArithmeticError):
+                        there = None
+                    here = pricetable.table_cost(model.id, tokens, at, provider=provider.id)
+                    assert here == (None if there is None else float(there.total_price)), (provider.id, model.id, tokens)
+                    asked += 1
+                    reckoned += there is not None and pricetable._rates(there.model_price) is not None
+    assert reckoned > asked * 0.8
 
 
 # --- perplexity
