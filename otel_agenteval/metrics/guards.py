@@ -66,11 +66,14 @@ def code_repeated_tool_calls(turn: Turn, *, max_repeats: Annotated[int, annotate
     return True
 
 
+_SORTED = json.JSONEncoder(sort_keys=True, default=str)
+
+
 def _canonical(arguments: Any) -> str | None:
     if arguments is None:
         return None
     try:
-        return json.dumps(arguments, sort_keys=True, default=str)
+        return _SORTED.encode(arguments)
     except (TypeError, ValueError, RecursionError):  # keys of mixed types, circular, too deep
         return None
 
