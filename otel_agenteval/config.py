@@ -745,6 +745,8 @@ class ServerOptions(_Section):
     """Key of the server, as ``${env:NAME}``."""
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """Wire format; null is that of the server's name (``anthropic``), and ``openai`` for any other name."""
+    endpoint: Literal["chat", "moderations"] = "chat"
+    """As ``judge.endpoint``."""
     requests_per_minute: Count | None = None
     """Rate of requests; null is without limit."""
     tokens_per_minute: Count | None = None
@@ -787,6 +789,8 @@ class JudgeOptions(ServiceOptions):
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """Wire format; null goes by the model's beginning (``anthropic/…``), and is ``openai`` without one."""
+    endpoint: Literal["chat", "moderations"] = "chat"
+    """``moderations`` puts what ``llm_moderation`` asks to ``/moderations`` instead, with this model; only OpenAI and servers like it have that."""
     max_input_tokens: Count = 100_000
     """About how many tokens a question may have; past it the longest texts of a turn are cut in the middle, with a mark."""
     attempts: Count = 5

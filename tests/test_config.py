@@ -166,6 +166,7 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ],
         ("judge.provider", "anthropic", "anthropic"),
         ("judge.provider", None, None),
+        ("judge.endpoint", "moderations", "moderations"),
         ("judge.attempts", 3, 3),
         ("judge.seed", "2026", "2026"),
         ("judge.budget.usd_per_hour", 2, 2.0),
@@ -343,6 +344,7 @@ PRICES = "a mapping of models to {input, output, cached_input}"
             )
         ],
         ("judge.provider", "openia", "openai, responses, anthropic, gemini or bedrock"),
+        ("judge.endpoint", "chats", "chat or moderations"),
         ("judge.attempts", 0, COUNT),
         ("judge.seed", "", "a text"),
         ("judge.budget", 5, "a mapping of usd_per_minute, usd_per_hour, usd_per_day, tokens_per_minute"),

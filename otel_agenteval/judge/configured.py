@@ -34,7 +34,7 @@ def judge_from(
         "max_input_tokens": options.max_input_tokens, "cache": _cache(options.cache, seal_from(config)), "clock": clock, "sleep": sleep,
     }  # fmt: skip
     try:
-        main = Judge(**_arguments(options), provider=options.provider, **shared)
+        main = Judge(**_arguments(options), provider=options.provider, endpoint=options.endpoint, **shared)
     except ConfigError as error:
         raise ConfigError(f"{config.where(('judge',))}.{error}") from None
     named = _Named(config, main, shared)
@@ -88,7 +88,7 @@ class _Named:
         return self._servers[server]
 
 
-_OF_A_SERVER = ("base_url", "api_key", "requests_per_minute", "tokens_per_minute")
+_OF_A_SERVER = ("base_url", "api_key", "endpoint", "requests_per_minute", "tokens_per_minute")
 
 
 def seal_from(config: Config) -> Seal | None:

@@ -13,6 +13,7 @@ from typing import Any
 from ..clock import SYSTEM_CLOCK, Clock
 from ..errors import ConfigError, JudgeError
 from ..registry import metric_that_asks
+from . import moderations
 from .accounts import Account, Total
 from .aws import Signer, region_in
 from .cache import is_asking_anew, without_marker_numbers
@@ -48,6 +49,8 @@ class Judge:
             the environment (extra ``[bedrock]``).
         provider: ``openai`` (chat completions: OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others; the default),
             ``responses``, ``anthropic``, ``gemini`` or ``bedrock``. The model's name is then sent as it is.
+        endpoint: ``moderations`` puts what ``llm_moderation`` asks to the server's ``/moderations`` (of the provider ``openai``), with
+            this model and the response alone; all else goes to ``chat``, the default.
         headers: further headers.
         timeout: seconds that one attempt may take.
         deadline: seconds that one question may take, with retries, repair and waiting for its turn.
@@ -74,6 +77,7 @@ class Judge:
         api_key: str | None = None,
         *,
         provider: str | None = None,
+        endpoint: moderations.Endpoint = "chat",
         headers: Mapping[str, str] | None = None,
         timeout: float = 30.0,
         deadline: float = 120.0,
@@ -89,6 +93,11 @@ class Judge:
         self._explicit = provider
         self.provider, self.model = chosen(model, provider)
         self._wire = PROVIDERS[self.provider]
+        if endpoint not in moderations.ENDPOINTS:
+            raise ConfigError(f"endpoint: {endpoint!r} is not allowed; {' and '.join(moderations.ENDPOINTS)} are")
+        if endpoint == "moderations" and self.provider != "openai":
+            raise ConfigError(f"endpoint: 'moderations' is not allowed with the provider {self.provider}; with openai it is")
+        self._endpoint = endpoint
         key = (api_key or "").strip() or None
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         transport = Transport(
@@ -157,6 +166,10 @@ class Judge:
         key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
         until = self._service.until()
         try:
+            if self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data:
+                flagged = self._moderated(str(data["response"]), stage, until)
+                self._keep(key, json.dumps(flagged))
+                return flagged
             asked = question_of(task, data, reply, media, self._most_tokens)
             schema = schema_of(reply) if schema is None else schema
             answer = self._complete((asked,), schema, stage, until)
@@ -223,6 +236,8 @@ class Judge:
         asked = [
             self._service.transport.base_url, self.provider, self.model, VERSION, metric_that_asks(), task, texts, reply, list(media), schema,
         ]  # fmt: skip
+        if self._endpoint != "chat":
+            asked.append(self._endpoint)
         return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
 
     def _keep(self, key: str, text: str) -> None:
@@ -231,6 +246,13 @@ class Judge:
                 self._cache[key] = text
 
     # --- one request
+
+    def _moderated(self, response: str, stage: str, until: float) -> dict[str, Any]:
+        def read(body: dict[str, object]) -> tuple[dict[str, Any], Usage]:
+            return moderations.reply_in(body), Usage()
+
+        request = moderations.request(self.model, response)
+        return self._service.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
 
     def _complete(
         self, messages: tuple[Message, ...], schema: Mapping[str, Any] | None, stage: str, until: float, *, repair: bool = False

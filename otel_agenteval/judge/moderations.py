@@ -1,0 +1,37 @@
+"""OpenAI's moderation endpoint: it takes no question, only a text, and says which of its categories the text is in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from .providers import Request
+from .providers.base import mapping, mappings, no_answer
+
+Endpoint = Literal["chat", "moderations"]
+ENDPOINTS: tuple[Endpoint, ...] = ("chat", "moderations")
+STAGE = "moderation"
+"""The question that the endpoint can answer: the one of ``llm_moderation``."""
+
+
+def request(model: str, text: str) -> Request:
+    """``POST /moderations``."""
+    return Request("/moderations", {"model": model, "input": text})
+
+
+def reply_in(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a judge would have replied: ``{flags: [{code, description, confidence}]}``.
+
+    Raises:
+        JudgeError: the response has another form.
+    """
+    results = list(mappings(body.get("results")))
+    if not results or not all(isinstance(result.get("categories"), Mapping) for result in results):
+        raise no_answer("moderations")
+    flags = [
+        {"code": code, "description": None, "confidence": mapping(result.get("category_scores")).get(code)}
+        for result in results
+        for code, is_flagged in result["categories"].items()
+        if is_flagged is True
+    ]
+    return {"flags": flags}
