@@ -1,7 +1,8 @@
-"""HTTP clients of one connection each.
+"""Connections to a server that is asked many questions at once.
 
-A pool of connections looks at every one of them on every request: with two hundred questions at once that takes several times as long
-as all else that a request takes.
+A pool looks at every connection on every request: with two hundred of them that takes several times as long as all else that a request
+takes. So these are httpx's transports, each with one connection, without the client around them, which prepares redirects, cookies and
+logins that no judge has.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import os
 import ssl
 import threading
+import urllib.parse
+import urllib.request
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,72 +26,82 @@ _IDLE_SECONDS = 30.0
 
 
 class Connections:
-    """Clients to be used by one thread at a time, as many as were needed at once lately. Thread-safe.
+    """Connections to be used by one thread at a time, as many as were needed at once lately. Thread-safe.
 
     Args:
-        clock: says how long a client was not needed.
+        url: of the server.
+        clock: says how long a connection was not needed.
     """
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, url: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._url = url
         self._clock = clock
         self._lock = threading.Lock()
         self._reset()
 
     def _reset(self) -> None:
         self._process = os.getpid()
-        self._idle: deque[tuple[httpx.Client, float]] = deque()
+        self._idle: deque[tuple[httpx.HTTPTransport, float]] = deque()
         """With the time since when, the longest idle one first."""
         self._opened = 0
         """Counts calls of :meth:`close`: what was taken before is not kept."""
 
     @contextmanager
-    def client(self) -> Iterator[httpx.Client]:
-        """A client that nobody else uses meanwhile: the one that was used last, whose connection is most likely still open."""
+    def one(self) -> Iterator[httpx.HTTPTransport]:
+        """A connection that nobody else uses meanwhile: the one that was used last, which is most likely still open."""
         with self._lock:
             if self._process != os.getpid():  # after a fork connections belong to the parent
                 self._reset()
             opened = self._opened
             found = self._idle.pop()[0] if self._idle else None
-        client = found or self._made()
+        connection = found or self._made()
         try:
-            yield client
+            yield connection
         finally:
-            self._give_back(client, opened)
+            self._give_back(connection, opened)
 
     def close(self) -> None:
         """Release connections. A later request makes new ones."""
         with self._lock:
-            idle = [] if self._process != os.getpid() else [client for client, _ in self._idle]
+            idle = [] if self._process != os.getpid() else [connection for connection, _ in self._idle]
             self._idle.clear()
             self._opened += 1
-        for client in idle:
-            client.close()
+        for connection in idle:
+            connection.close()
 
-    def _give_back(self, client: httpx.Client, opened: int) -> None:
+    def _give_back(self, connection: httpx.HTTPTransport, opened: int) -> None:
         now = self._clock.monotonic()
         with self._lock:
             over = []
             if self._process == os.getpid() and opened == self._opened:
-                self._idle.append((client, now))
+                self._idle.append((connection, now))
                 while self._idle[0][1] < now - _IDLE_SECONDS:
                     over.append(self._idle.popleft()[0])
             else:
-                over.append(client)
+                over.append(connection)
         for one in over:
             one.close()
 
-    def _made(self) -> httpx.Client:
+    def _made(self) -> httpx.HTTPTransport:
         import httpx
 
         limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
-        return httpx.Client(limits=limits, follow_redirects=False, verify=_trusted())
+        return httpx.HTTPTransport(verify=_trusted(), limits=limits, proxy=_proxy_for(self._url))
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy that the environment names (``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``, and not in ``NO_PROXY``)."""
+    parts = urllib.parse.urlsplit(url)
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    return None if proxy is None or urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]) else proxy
 
 
 _TRUSTED: list[ssl.SSLContext] = []
 
 
 def _trusted() -> ssl.SSLContext:
-    """What all clients trust; reading the certificates takes tens of milliseconds."""
+    """What all connections trust; reading the certificates takes tens of milliseconds."""
     if not _TRUSTED:
         import httpx
 

@@ -13,7 +13,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .. import jsonio
@@ -27,6 +27,7 @@ from .limits import Breaker, Limits
 if TYPE_CHECKING:
     import httpx
 
+_OURS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
 _RETRIED = frozenset((408, 409, 429))
 _ATTEMPTS = 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
@@ -106,7 +107,9 @@ class Transport:
         except ValueError as error:
             raise ConfigError(f"base_url: this is not allowed; {error}") from None
         _refuse_unsendable(headers)
-        self._headers = {**headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}
+        given = {name.lower() for name in headers}
+        ours = {name: value for name, value in _OURS.items() if name.lower() not in given}
+        self._headers = {**ours, **headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._sign = sign
         self._timeout = timeout
         self._largest = largest_reply
@@ -114,7 +117,9 @@ class Transport:
         self._breaker = Breaker(clock)
         self.clock = clock
         self._sleep = sleep
-        self._connections = Connections(clock)
+        self._connections = Connections(self.base_url, clock)
+        self._urls: dict[str, httpx.URL] = {}
+        """Parsed ones; there is one for each path that is asked."""
 
     def __repr__(self) -> str:
         return f"Transport({self.base_url!r})"
@@ -180,11 +185,10 @@ class Transport:
         stop = self.clock.monotonic() + left
         fault: NotAnswered
         try:
-            with (
-                _unseen(),
-                self._connections.client() as client,
-                client.stream("POST", url, content=content, headers=headers, timeout=left) as response,
-            ):
+            request = httpx.Request(
+                "POST", self._parsed(url), headers=headers, content=content, extensions={"timeout": httpx.Timeout(left).as_dict()}
+            )
+            with _unseen(), self._connections.one() as connection, closing(connection.handle_request(request)) as response:
                 return response.status_code, response.headers, self._read(response, stop)
         except httpx.TimeoutException:
             fault = NotAnswered(f"no answer within {left:g} s", "timeout", transient=True)
@@ -197,6 +201,14 @@ class Transport:
                 else NotAnswered(f"could not be asked: {type(error).__name__}", "unreachable")
             )
         raise fault  # outside of the handler: the other library's exception holds the request, and with it the key
+
+    def _parsed(self, url: str) -> httpx.URL:
+        import httpx
+
+        found = self._urls.get(url)
+        if found is None:
+            found = self._urls[url] = httpx.URL(url)
+        return found
 
     def _read(self, response: httpx.Response, stop: float) -> bytes:
         most = self._largest if response.is_success else _LONGEST_REFUSAL

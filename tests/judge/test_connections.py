@@ -5,21 +5,30 @@ from __future__ import annotations
 import os
 import threading
 
+import httpx
 import pytest
 
+import otel_agenteval as oa
 from otel_agenteval.judge.connections import Connections
 from tests.judge.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 
 
 def post(connections: Connections, server: Server) -> int:
-    with connections.client() as client:
-        return client.post(f"{server.url}/chat/completions", json={}).status_code
+    with connections.one() as connection:
+        return sent(connection, server)
+
+
+def sent(connection: httpx.HTTPTransport, server: Server) -> int:
+    response = connection.handle_request(httpx.Request("POST", f"{server.url}/chat/completions", json={}))
+    response.read()
+    response.close()
+    return response.status_code
 
 
 def test_questions_one_after_the_other_share_a_connection(server: Server) -> None:
     server.reply({}, {}, {})
-    connections = Connections()
+    connections = Connections(server.url)
     assert [post(connections, server) for _ in range(3)] == [200] * 3
     connections.close()
     assert len({request.connection for request in server.requests}) == 1
@@ -33,7 +42,7 @@ def test_questions_at_once_have_one_each_and_the_next_ones_use_them_again(server
         return Response(said("openai", "{}"))
 
     server.answering = answer
-    connections = Connections()
+    connections = Connections(server.url)
     for _ in range(2):
         threads = [threading.Thread(target=post, args=(connections, server)) for _ in range(8)]
         for thread in threads:
@@ -47,11 +56,10 @@ def test_questions_at_once_have_one_each_and_the_next_ones_use_them_again(server
 
 def test_what_is_released_is_not_used_again_even_if_it_was_in_use(server: Server) -> None:
     server.reply({}, {}, {})
-    connections = Connections()
-    with connections.client() as client:
-        client.post(f"{server.url}/chat/completions", json={})
+    connections = Connections(server.url)
+    with connections.one() as connection:
+        sent(connection, server)
         connections.close()
-    assert client.is_closed
     post(connections, server)
     post(connections, server)
     connections.close()
@@ -59,27 +67,43 @@ def test_what_is_released_is_not_used_again_even_if_it_was_in_use(server: Server
     assert ports[0] != ports[1] == ports[2]
 
 
-def test_what_nobody_needed_for_a_while_is_closed() -> None:
+def test_what_nobody_needed_for_a_while_is_closed(server: Server) -> None:
+    server.reply(*[{}] * 6)
     clock = FakeClock()
-    connections = Connections(clock)
-    with connections.client() as one, connections.client() as other:
-        pass
-    clock.advance(20)
-    with connections.client() as again:
+    connections = Connections(server.url, clock)
+    with connections.one() as one, connections.one() as other:
+        sent(one, server)
+        sent(other, server)
+    for pause in (20, 20, 1):  # after the second the other one was not needed for 40 seconds
+        clock.advance(pause)
+        with connections.one() as again:
+            assert again is one
+    with connections.one() as again, connections.one() as new:
         assert again is one
-    assert not other.is_closed
-    clock.advance(20)
-    with connections.client() as again:
-        assert again is one
-    assert other.is_closed
-    assert not one.is_closed
+        assert new is not other
+    sent(other, server)  # what is used after all connects anew
+    ports = [request.connection for request in server.requests]
+    assert ports[2] not in ports[:2]
+    other.close()
     connections.close()
+
+
+def test_the_environment_s_proxy_is_asked_unless_the_server_is_excepted(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+    monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server.reply({"score": 1}, {"score": 2})
+    for address in ("http://models.example/v1", server.url):
+        judge = oa.Judge(address, "m-1")
+        judge.ask("relevance", "Rate it.", {"input": "x"}, '{"score": number}')
+        judge.close()
+    assert [request.path for request in server.requests] == ["http://models.example/v1/chat/completions", "/v1/chat/completions"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_leaves_its_parent_s_connections_alone(server: Server) -> None:
     server.reply({}, {}, {})
-    connections = Connections()
+    connections = Connections(server.url)
     post(connections, server)
     child = os.fork()
     if child == 0:

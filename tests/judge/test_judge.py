@@ -334,7 +334,7 @@ def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, mon
     from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
 
     seen: list[tuple[Any, ...]] = []
-    send = httpx.Client.stream
+    send = httpx.HTTPTransport.handle_request
 
     def spy(*args: Any, **kwargs: Any) -> Any:
         seen.append(
@@ -342,7 +342,7 @@ def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, mon
         )
         return send(*args, **kwargs)
 
-    monkeypatch.setattr(httpx.Client, "stream", spy)
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", spy)
     server.reply({"score": 1})
     ask(judge)
     assert seen == [(False, False, True)]
