@@ -16,6 +16,7 @@ from ..dialects.content import REDACTED
 from ..dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from ..model import AgentRun, CloseReason, Document, ErrorInfo, Retrieval, SpanInfo, Turn
 from ..spans.record import SpanRecord
+from . import told
 from .steps import END
 from .tools import TOOL_OR_CALLER
 from .words import WordsReader
@@ -41,6 +42,7 @@ class TurnReader(WordsReader):
     FIELDS: ClassVar[frozenset[str]] = frozenset((
         "start", "user_id", "framework", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
         "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
+        "interactions", "conflicts",
     ))  # fmt: skip
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
@@ -101,7 +103,10 @@ class TurnReader(WordsReader):
         return self.root.framework or self._first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """``completed`` when the answering call stopped by itself; ``unknown`` when it did not say."""
+        """What the application says; else ``completed`` when the answering call stopped by itself, ``unknown`` when it did not say."""
+        said = told.stop_kind(self.root, self.steps)
+        if said is not None:
+            return said
         step = self._answering_call()
         if step is None:
             return None
@@ -162,6 +167,14 @@ class TurnReader(WordsReader):
                 )
             )
         return runs
+
+    def interactions(self) -> list[dict[str, Any]]:
+        """Messages between agents, where the application tells them."""
+        return told.interactions(self.steps)
+
+    def conflicts(self) -> list[dict[str, Any]]:
+        """Conflicts of agents, likewise."""
+        return told.conflicts(self.steps)
 
     def error(self) -> ErrorInfo | None:
         """Why the turn failed; None when it did not."""

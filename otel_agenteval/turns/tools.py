@@ -13,6 +13,7 @@ from .. import jsonio
 from ..dialects.content import REDACTED, Later, arguments_of, unwrap_result
 from ..dialects.step import AGENT, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_text
 from ..model import ErrorInfo, Handoff, ToolCall, ToolRequest
+from . import told
 from .calls import CallReader, fill
 from .steps import LONGEST_CONSTANT
 
@@ -175,6 +176,9 @@ class ToolReader(CallReader):
 
     def handoffs(self) -> list[Handoff]:
         """Where one agent left the turn to another."""
+        said = told.handoffs(self.steps)
+        if said:
+            return said
         spans = [step for step in self.of_role.get(HANDOFF, ()) if self._nearest(step, (HANDOFF,)) is None]
         if spans:
             return [self._handoff_of(step) for step in spans]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import otel_agenteval as oa
 from otel_agenteval.model import ErrorInfo
 from otel_agenteval.spans.record import LogPart, SpanEvent
 from tests.support.spans import agent, chat, span, tool, turn_of
@@ -268,3 +269,52 @@ def test_the_turn_is_named_after_its_root():
     assert turn.turn_id == f"{0xA1:032x}-{0xB:016x}"
     assert (turn.service, turn.conversation_id, turn.agent) == ("shop", "c-1", "bot")
     assert turn.to_dict()["start"] == "2026-01-01T00:00:00.000000Z"
+
+
+# --- what the application says in so many words
+
+
+def test_events_of_the_application_tell_hand_offs_interactions_and_conflicts():
+    handoff = SpanEvent("agent.handoff", {"from": "triage", "to": "refunds", "success": True, "duration_s": 0.5}, 30)
+    asked = SpanEvent(
+        "agent.interaction", {"agent.interaction.from": "refunds", "agent.interaction.to": ("bank", "legal"), "x": 1}, 20
+    )
+    earlier = SpanEvent(
+        "agent.interaction", {"from": "triage", "to": "refunds", "type": "delegation", "response_time_s": 2.0}, 10
+    )
+    conflict = SpanEvent("agent.conflict", {"resolved": True, "resolution_time_s": 4}, 40)
+    transfer = tool(3, 1, name="transfer_to_billing")
+    turn = turn_of(agent(1, events=[asked, conflict]), chat(2, 1), transfer, span(4, 1, events=[handoff, earlier]))
+    assert [(found.from_, found.to, found.success, found.duration_s) for found in turn.handoffs] == [
+        ("triage", "refunds", True, 0.5)
+    ]
+    assert turn.interactions == [
+        {"from": "triage", "to": "refunds", "type": "delegation", "response_time_s": 2.0},
+        {"from": "refunds", "to": ["bank", "legal"]},
+    ]
+    assert turn.conflicts == [{"resolved": True, "resolution_time_s": 4}]
+    assert oa.get_metric("code_conflict_resolution_rate").evaluate(turn).value == 1.0
+    again = oa.Turn.from_dict(turn.to_dict())
+    assert (again.handoffs, again.interactions, again.conflicts) == (turn.handoffs, turn.interactions, turn.conflicts)
+
+
+def test_events_that_tell_nonsense_tell_nothing():
+    events = [SpanEvent("agent.handoff", {"from": 3, "to": "", "success": "yes", "duration_s": float("nan")}, 1)]
+    turn = turn_of(agent(1, events=events), chat(2, 1))
+    assert [(found.from_, found.to, found.success, found.duration_s) for found in turn.handoffs] == [(None, None, None, None)]
+    assert (turn.interactions, turn.conflicts) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("root", "below", "kind"),
+    [
+        pytest.param("asked_clarification", "completed", "asked_clarification", id="the root's word counts"),
+        pytest.param(None, "awaiting_confirmation", "awaiting_confirmation", id="else a span's below it"),
+        pytest.param("whatever", None, "completed", id="a word that is none says nothing"),
+        pytest.param(7, None, "completed", id="nor does a number"),
+    ],
+)
+def test_the_application_says_how_the_turn_stopped(root, below, kind):
+    said = [{} if word is None else {"agent.stop_kind": word} for word in (root, below)]
+    call = chat(2, 1, attributes={"gen_ai.response.finish_reasons": ["stop"], **said[1]})
+    assert turn_of(agent(1, attributes=said[0]), call).stop_kind == kind
