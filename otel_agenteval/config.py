@@ -286,6 +286,10 @@ def _patterns(value: Any) -> Any:
     raise ValueError("a text or a list of texts is, with * for any characters")
 
 
+def _some_patterns(value: Any) -> Any:
+    return () if value in ([], ()) else _patterns(value)
+
+
 Patterns = Annotated[tuple[str, ...], BeforeValidator(_patterns)]
 Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handoff"], ...], BeforeValidator(_patterns)]
 
@@ -468,6 +472,8 @@ class ReferenceOptions(_Section):
     """Attributes of the root span (``baggage:key`` for baggage) that may say a reference: a list, or ``{attribute: reference}``. No other may."""
     given: tuple[GivenReferences, ...] = ()
     """References for agents, services or routes; the first that fits wins."""
+    retrievers: Annotated[tuple[str, ...], BeforeValidator(_some_patterns)] = ()
+    """Tools that look things up (``*`` for any characters): their results are the turn's context where no retrieval span says one."""
     dataset: Annotated[str, BeforeValidator(_file)] | None = None
     """JSON lines, CSV or Parquet file of cases: ``case_id`` or ``input``, and references in the other columns."""
 

@@ -19,7 +19,7 @@ from typing import Any
 from . import jsonio
 from .config import Config, Selector
 from .errors import ConfigError
-from .model import Turn
+from .model import Document, Retrieval, Turn
 from .privacy import redacted_turn
 from .registry import Asks, BoundMetric, Embeds, require
 from .score import Score
@@ -28,6 +28,8 @@ BAGGAGE = "baggage:"
 _CASE = "case_id"
 _CASE_COLUMNS = ("case_id", "id", "case")
 _FIELDS = ("ground_truth", "relevant_ids")
+_FACTS = ("context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata", "privacy", "logprobs")
+"""Facts for evaluation alone that stand beside the references: no span says them, or not every span."""
 
 
 class ReferenceSources:
@@ -47,6 +49,7 @@ class ReferenceSources:
             source.removeprefix(BAGGAGE): name for source, name in options.accept_from.items() if source.startswith(BAGGAGE)
         }
         """Baggage keys that are let in, and the reference that each one is."""
+        self._retrievers = options.retrievers
         self._given = [(entry.when, entry.references) for entry in options.given]
         self._by_case: dict[str, dict[str, Any]] = {}
         self._by_input: dict[str, dict[str, Any]] = {}
@@ -97,7 +100,33 @@ class ReferenceSources:
             for name in _FIELDS:
                 if name in found and not known.get(name):
                     known[name] = found[name]
+            for name in _FACTS:
+                if name in found and not getattr(turn, name):
+                    fact = _fact(name, found[name])
+                    if fact:
+                        known[name] = fact
+        if self._retrievers and not turn.context:
+            self._take_retrieved(turn, sources)
         return sources
+
+    def _take_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
+        """Results of the tools that look things up are what the turn's retrievals found."""
+        found: list[Retrieval] = []
+        tools: dict[str, None] = {}
+        for call in turn.tool_calls or ():
+            if call.error is None and call.result not in (None, "") and _matches(call.name, self._retrievers):
+                documents = [Document(**facts) for facts in _documents_in(call.result)]
+                if documents:
+                    found.append(Retrieval(jsonio.text_of(call.arguments) if call.arguments else None, documents))
+                    tools[call.name] = None
+        if found:
+            known = vars(turn)
+            texts = [document.content for retrieval in found for document in retrieval.documents if document.content]
+            known["context"] = texts
+            known["retrievals"] = [*turn.retrievals, *found]
+            if not turn.retrieved_ids:
+                known["retrieved_ids"] = [d.id for retrieval in found for d in retrieval.documents if d.id] or None
+            sources["context"] = f"tool {', '.join(tools)}"
 
 
 def evaluate(
@@ -214,6 +243,36 @@ def _matches(value: Any, wanted: Sequence[str]) -> bool:
     if isinstance(value, bool):
         value = str(value).lower()
     return value is not None and any(fnmatchcase(str(value), pattern) for pattern in wanted)
+
+
+def _fact(name: str, given: Any) -> Any:
+    """A fact as a turn holds it; None where it is no such thing: what spans, baggage and data sets say is not checked before."""
+    try:
+        return getattr(Turn.from_dict({name: [given] if name == "context" and isinstance(given, str) else given}), name)
+    except ConfigError:
+        return None
+
+
+_TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
+_LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
+
+
+def _documents_in(result: Any) -> Iterator[dict[str, Any]]:
+    """What a tool found: each entry of a list, or of the list in an object, is a document; else all of it is one."""
+    value = _value(result)
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in _LISTS if isinstance(value.get(key), (list, tuple))), [value])
+    for item in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(item, Mapping):
+            text = next((item[key] for key in _TEXTS if isinstance(item.get(key), str)), None)
+            name, score = item.get("id"), item.get("score")
+            yield {
+                "id": str(name) if isinstance(name, (str, int)) and not isinstance(name, bool) else None,
+                "content": jsonio.text_of(item) if text is None else text,
+                "score": float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+            }
+        elif item not in (None, ""):
+            yield {"content": jsonio.text_of(item)}
 
 
 def _normal(text: str) -> str:

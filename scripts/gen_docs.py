@@ -144,7 +144,7 @@ _KINDS = {
     config._file: "path", config._names: "`default` or list of names",
     config.http_url: "http(s) address", config._text: "text", config._prices: "mapping of prices",
     config._headers: "mapping of headers", config._usd: "US dollars", config._rate: "share from 0 to 1",
-    config._address: "HOST:PORT", config._hosts: "list of names",
+    config._address: "HOST:PORT", config._hosts: "list of names", config._some_patterns: "text or list of texts",
 }  # fmt: skip
 
 

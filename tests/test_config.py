@@ -140,6 +140,9 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ),
         ("references.accept_from", {"app.answer": "ground_truth"}, {"app.answer": "ground_truth"}),
         ("references.dataset", "cases.jsonl", "cases.jsonl"),
+        ("references.retrievers", "search_docs", ("search_docs",)),
+        ("references.retrievers", ["search_docs", "kb_*"], ("search_docs", "kb_*")),
+        ("references.retrievers", [], ()),
         ("privacy.redact", ["email", "ssn"], ("email", "ssn")),
         ("privacy.redact", [], ()),
         *[
@@ -319,6 +322,7 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("references.accept_from", "everything", "a list of span attributes"),
         ("references.accept_from", {"app.answer": 5}, "a mapping of them to reference names"),
         ("references.dataset", 5, "the path of a file"),
+        ("references.retrievers", [5], "a list of texts is"),
         ("privacy.redact", "email", "a list of email"),
         *[
             (f"{section}.{option}", value, allowed)

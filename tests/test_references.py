@@ -239,3 +239,95 @@ def test_the_effective_configuration_shows_selectors_and_references():
     }
     config = load_config(written, env={})
     assert load_config(config.to_dict(), env={}) == config
+
+
+# --- facts beside the references
+
+
+def test_facts_that_no_span_says_can_be_given():
+    graph = {"nodes": ["a", "b"], "edges": [["a", "b"]], "entry": "a", "exits": ["b"]}
+    given = [
+        {
+            "context": "Paris is the capital.",
+            "workflow": {"graph": graph},
+            "agents": {"a": {"authority_level": 2}},
+            "metadata": {"cost": 1.5},
+        }
+    ]
+    about = turn()
+    sources(given=given).attach(about, {})
+    assert (about.context, about.workflow, about.agents) == (
+        ["Paris is the capital."],
+        {"graph": graph},
+        {"a": {"authority_level": 2}},
+    )
+    assert about.metadata == {"cost": 1.5}
+    assert oa.get_metric("code_cost").evaluate(about).value == 1.5
+
+
+def test_what_a_turn_knows_of_itself_wins_over_what_is_given():
+    about = turn(context=["Seen."], metadata={"cost": 1})
+    sources(given=[{"context": ["Given."], "metadata": {"cost": 2}}]).attach(about, {})
+    assert (about.context, about.metadata) == (["Seen."], {"cost": 1})
+
+
+def test_a_fact_of_the_wrong_kind_is_none():
+    about = turn()
+    told = {"eval.context": "7", "eval.agents": "no object"}
+    sources(accept_from=["eval.context", "eval.agents"]).attach(about, told)
+    assert (about.context, about.agents) == (["7"], {})
+    sources(given=[{"logprobs": ["x"]}]).attach(about, {})
+    assert about.logprobs is None
+
+
+# --- retrieval by tool
+
+FOUND = {
+    "matches": [
+        {"id": 7, "text": "Paris is the capital.", "score": 0.9},
+        {"page_content": "It is old."},
+        "A city.",
+        {"x": 1},
+        None,
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("result", "texts", "ids"),
+    [
+        pytest.param(FOUND, ["Paris is the capital.", "It is old.", "A city.", '{"x":1}'], ["7"], id="an object with a list"),
+        pytest.param(
+            json.dumps(FOUND), ["Paris is the capital.", "It is old.", "A city.", '{"x":1}'], ["7"], id="that as JSON text"
+        ),
+        pytest.param(["One.", "Two."], ["One.", "Two."], None, id="a list"),
+        pytest.param("Paris is the capital.", ["Paris is the capital."], None, id="a text"),
+        pytest.param({"content": "Alone.", "id": "d1"}, ["Alone."], ["d1"], id="one document"),
+        pytest.param([], [], None, id="nothing was found"),
+        pytest.param("", [], None, id="nothing was said"),
+    ],
+)
+def test_results_of_tools_that_look_things_up_are_the_context(result, texts, ids):
+    calls = [{"name": "kb_search", "arguments": {"q": "capital"}, "result": result}, {"name": "pay", "result": "done"}]
+    about = turn(tool_calls=calls)
+    where = sources(retrievers=["search", "kb_*"]).attach(about, {})
+    assert (about.context, about.retrieved_ids) == (texts, ids)
+    assert where == ({"context": "tool kb_search"} if texts else {})
+    assert [retrieval.query for retrieval in about.retrievals] == (['{"q":"capital"}'] if texts else [])
+
+
+def test_a_failed_look_up_found_nothing_and_a_retrieval_span_wins():
+    failed = turn(tool_calls=[{"name": "search", "result": "boom", "error": True}])
+    known = turn(tool_calls=[{"name": "search", "result": "tool's"}], context=["span's"])
+    for about in (failed, known):
+        assert sources(retrievers=["search"]).attach(about, {}) == {}
+    assert (failed.context, known.context) == ([], ["span's"])
+
+
+def test_a_live_turn_s_tool_results_reach_metrics_of_retrieval():
+    references = {"retrievers": ["search"], "given": [{"relevant_ids": ["d1"]}]}
+    with Rig({**LIVE, "references": references}) as rig:
+        with rig.tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent"}):
+            said = {"gen_ai.tool.name": "search", "gen_ai.tool.call.result": '[{"id": "d1", "text": "Paris"}]'}
+            rig.tracer.start_span("execute_tool search", attributes={"gen_ai.operation.name": "execute_tool", **said}).end()
+        assert recall(rig).value == 1.0

@@ -560,6 +560,17 @@ _RESULT_KEYS = frozenset((
 ))  # fmt: skip
 
 
+def _is_text_block(item: Any) -> bool:
+    """Whether it is a text as frameworks wrap it; an entry of data has more than a text, and no type of block."""
+    if not isinstance(item, Mapping):
+        return False
+    kind = item.get("type")
+    return kind == "text" or ("text" in item and (isinstance(kind, str) or _TEXT_BLOCK.issuperset(item)))
+
+
+_TEXT_BLOCK = frozenset(("text", "type", "annotations", "_meta", "meta", "cache_control", "citations", "thought"))
+
+
 def unwrap_result(raw: Any) -> Any:
     """What a tool returned, out of the message or content blocks that frameworks wrap around it."""
     value = raw
@@ -575,11 +586,7 @@ def unwrap_result(raw: Any) -> Any:
             value = jsonio.loads(raw)
         except ValueError:
             return raw
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(item, Mapping) and ("text" in item or item.get("type") == "text") for item in value)
-    ):
+    if isinstance(value, list) and value and all(map(_is_text_block, value)):
         texts = [str(item.get("text", item.get("content", ""))) for item in value]
         return "\n".join(texts)
     if isinstance(value, Mapping):

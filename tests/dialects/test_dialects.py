@@ -209,6 +209,8 @@ def test_arguments_in_each_shape(raw, value):
         ('[{"text": "18"}]', "18"),
         ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
         ({"temp": 18}, {"temp": 18}),
+        pytest.param('[{"text": "a", "annotations": null}, {"text": "b"}]', "a\nb", id="texts without a type"),
+        pytest.param('[{"id": "d1", "text": "a"}]', '[{"id": "d1", "text": "a"}]', id="entries of data with a text are data"),
     ],
 )
 def test_results_come_out_of_what_frameworks_wrap_around_them(raw, value):
