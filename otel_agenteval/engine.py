@@ -13,7 +13,7 @@ import time
 import uuid
 import weakref
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry._logs import get_logger_provider
@@ -90,6 +90,7 @@ class Engine:
         logger_provider: where log events go; None = the global one, looked up when the first score leaves.
         meter_provider: where OTLP metrics go, when they are on; None = the global one.
         clock: injected by tests.
+        waited: seconds by which turns and conversations wait for more, where that is not the time that passes; None = the clock's.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Engine:
         logger_provider: Any = None,
         meter_provider: Any = None,
         clock: Clock = SYSTEM_CLOCK,
+        waited: Callable[[], float] | None = None,
     ) -> None:
         self.config = config
         self.enabled = switched_on()
@@ -109,7 +111,8 @@ class Engine:
         self.lock = threading.Lock()
         """Guards the assembler. Held for microseconds, never during evaluation or I/O."""
         self._decision_delay = decision_delay
-        self.assembler = Assembler(self._limits(config), role_of_span, clock.monotonic)
+        waited = waited or clock.monotonic
+        self.assembler = Assembler(self._limits(config), role_of_span, waited)
         self.references = ReferenceSources(config)
         self.span_events = SpanEventOutlet(config.outlets.span_events)
         self.failures: Counter[str] = Counter()
@@ -124,9 +127,9 @@ class Engine:
             self.span_events,
             config.inline.budget,
             self.references,
-            self._conversations(whole, judged_whole, judged, clock),
+            self._conversations(whole, judged_whole, judged, waited),
             config.turn.stitch_timeout,
-            clock.monotonic,
+            waited,
             self.judging,
             self.shedding,
             lambda: self.worker.bytes / self.worker.max_bytes,
@@ -188,14 +191,18 @@ class Engine:
         return judging_from(self.config, metrics, of_conversations, self.telemetry, put, self.failed, clock, self.shedding)
 
     def _conversations(
-        self, metrics: list[BoundMetric], judged: list[BoundMetric], of_turns: list[BoundMetric], clock: Clock
+        self,
+        metrics: list[BoundMetric],
+        judged: list[BoundMetric],
+        of_turns: list[BoundMetric],
+        now: Callable[[], float],
     ) -> ConversationMetrics | None:
         """Conversations are held for metrics over whole ones, and for judged ones that look at what was said before a turn."""
         wanted = self.config.conversation
         history = _look_back(of_turns)
         if not (metrics or judged or history):
             return None
-        store = Conversations(wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, clock.monotonic)
+        store = Conversations(wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, now)
         return ConversationMetrics(store, metrics, bool(judged), history)
 
     def _outlets(self, logger_provider: Any, meter_provider: Any) -> list[Outlet]:
@@ -262,6 +269,11 @@ class Engine:
         for _ in range(len(self.assembler.late_ages)):
             self.telemetry.observe(names.LATE_SPAN_AGE, self.assembler.late_ages.popleft())
         return waiting or self.pipeline.waiting > 0 or bool(store)
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything may become due as time passes."""
+        return self.assembler.waiting or self.pipeline.waiting > 0 or bool(self.pipeline.conversations)
 
     def held(self, trace_ids: set[int]) -> set[int]:
         """Those of some traces of which something is not evaluated yet, except what is in the worker's queue."""

@@ -7,6 +7,7 @@ import logging
 import os
 import ssl
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -48,16 +49,17 @@ class Service:
     Args:
         config: all of it; ``serve`` says where to listen.
         clock: injected by tests.
+        waited: see :class:`~otel_agenteval.engine.Engine`.
 
     Raises:
         ConfigError: the configuration is not valid, or not safe.
     """
 
-    def __init__(self, config: Config, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, config: Config, *, clock: Clock = SYSTEM_CLOCK, waited: Callable[[], float] | None = None) -> None:
         self.options = config.serve
         check_exposure(self.options)
         self.registry = CollectorRegistry()
-        self.engine = Engine(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock)
+        self.engine = Engine(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock, waited=waited)
         self.engine.pipeline.outlets.append(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
         ProcessCollector(registry=self.registry)
         self.journal = Journal(self.options.journal, self.options.journal_bytes) if self.options.journal is not None else None

@@ -15,6 +15,7 @@ from ..config import Config, load_config
 from ..errors import ConfigError
 from ..serve.memory import tune
 from ..serve.service import Service
+from .patience import Patience
 from .source import Address, Following, KafkaSource
 
 _log = logging.getLogger("otel_agenteval")
@@ -64,14 +65,15 @@ def configured(args: argparse.Namespace) -> Config:
 
 
 async def _work(config: Config, address: Address | None) -> dict[str, Any]:
-    service = Service(config)
+    patience = None if address is None else Patience()
+    service = Service(config, waited=patience)
     engine = service.engine
     judging = engine.judging
     source = None
-    if address is not None:
+    if address is not None and patience is not None:
         intake = Following(engine, config.serve)
         service.intake = intake
-        source = KafkaSource(intake, address, lambda: judging is None or judging.queue.flush())
+        source = KafkaSource(intake, address, patience, lambda: judging is None or judging.queue.flush())
     await service.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -25,6 +25,7 @@ from ..serve.intake import Intake, Signal
 from ..spans.otlp import OtlpLog
 from ..spans.wire import Part
 from .offsets import Partition, Place
+from .patience import Patience
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -34,6 +35,10 @@ _FLUSH = 10.0
 """Seconds that handing over may take before it is tried again later."""
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
+_ASK = 1.0
+"""Seconds that the broker has to say where its partitions end."""
+_STALLED = 20
+"""Empty looks after which what lies between us and the end of a partition is taken for marks of transactions."""
 
 _JSON = (b"{", b" ", b"\t", b"\r")
 """First bytes of JSON; a request in protobuf form begins with a line feed."""
@@ -134,17 +139,21 @@ class KafkaSource:
     Args:
         intake: takes the spans.
         address: where they come from.
+        patience: the clock by which turns wait.
         is_settled: whether what was handed over has left this process, besides what the engine itself knows.
 
     Raises:
         MissingExtra: ``confluent-kafka`` is not installed.
     """
 
-    def __init__(self, intake: Following, address: Address, is_settled: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, intake: Following, address: Address, patience: Patience, is_settled: Callable[[], bool] = lambda: True
+    ) -> None:
         self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
         self._intake = intake
         self._engine = intake.engine
         self._address = address
+        self._patience = patience
         self._is_settled = is_settled
         self._partitions: dict[Key, Partition] = {}
         self._dead: dict[Key, set[int]] = {}
@@ -152,6 +161,7 @@ class KafkaSource:
         self._stopping = threading.Event()
         self._rejoin = False
         self._paused = False
+        self._stalled = 0
         self._committed_at = 0.0
         self._measured_at = 0.0
         self.messages: Counter[tuple[str, str]] = Counter()
@@ -227,8 +237,16 @@ class KafkaSource:
         if self._paused != (self._intake.overloaded() or sum(map(len, self._dead.values())) > _AT_ONCE):
             self._paused = not self._paused
             (self._consumer.pause if self._paused else self._consumer.resume)(self._consumer.assignment())
-        for message in self._consumer.consume(_AT_ONCE, _POLL):
+        began = time.monotonic()
+        messages = self._consumer.consume(_AT_ONCE, _POLL)
+        for message in messages:
             self._take(message)
+        listened = min(_POLL, time.monotonic() - began)  # the rest was a rebalance, or others had the core
+        came = any(message.error() is None for message in messages)
+        if came:
+            self._stalled = 0
+        if not self._paused and (came or self._is_at_the_end()):
+            self._patience.passes(listened)
         self._producer.poll(0)
         now = time.monotonic()
         if now - self._committed_at >= self._address.every:
@@ -237,6 +255,23 @@ class KafkaSource:
         if now - self._measured_at >= _STATISTICS:
             self._measure()
             self._measured_at = now
+
+    def _is_at_the_end(self) -> bool:
+        """Whether nothing came because there is nothing: else the rest of a turn may lie there."""
+        if not self._partitions or not self._engine.waits:
+            return True
+        asked = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
+        try:
+            ends = self._consumer.offsets_for_times(asked, timeout=_ASK)
+        except self._kafka.KafkaException:
+            return False
+        if any(end.error is not None for end in ends):
+            return False
+        if all(end.offset <= self._partitions[end.topic, end.partition].position for end in ends):
+            self._stalled = 0
+            return True
+        self._stalled += 1
+        return self._stalled > _STALLED
 
     def _take(self, message: Any) -> None:
         if message.error() is not None:

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,12 @@ def stored(store: Path) -> dict[str, tuple[Any, ...]]:
 
 def has(store: Path, rows: int) -> bool:
     """Whether so many rows are there."""
-    return len(stored(store)) >= rows
+    if not store.exists():
+        return False
+    with closing(sqlite3.connect(store, timeout=30)) as db:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'scores'").fetchone():
+            return False
+        return bool(db.execute("SELECT count(*) >= ? FROM scores", (rows,)).fetchone()[0])
 
 
 def test_every_turn_is_scored_once_whatever_dies(tmp_path: Path, capsys: Any) -> None:
