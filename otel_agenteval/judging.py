@@ -196,8 +196,9 @@ class Judging:
         self._rendered: OrderedDict[str, None] = OrderedDict()
         """Jobs whose score was sent out, so that a lease that ended too early makes no second one."""
         self._given_up = False
+        self._made: list[Job] | None = None
+        """Jobs to be put, and jobs that are settled, while they are gathered."""
         self._done: list[str] | None = None
-        """Jobs that are settled, while verdicts are."""
 
     def names(self, *, conversation: bool) -> list[str]:
         """Names of the judged metrics of turns, or of conversations."""
@@ -359,6 +360,9 @@ class Judging:
         }  # fmt: skip
 
     def _put(self, jobs: Sequence[Job]) -> None:
+        if self._made is not None:
+            self._made += jobs
+            return
         if not jobs:
             return
         if self._stopping:
@@ -374,7 +378,8 @@ class Judging:
         except Exception as error:  # its disk
             self._failed("judge_queue", error)
             self._drop(jobs, "queue_error")
-        self.start(self._depth())
+        if self.may_start and len(self._threads) < self._max_threads:
+            self.start(self._depth())
         self._wake()
 
     def _depth(self) -> int:
@@ -580,13 +585,15 @@ class Judging:
             self._settled.set()
 
     @contextmanager
-    def settling(self) -> Iterator[None]:
-        """While verdicts are settled: the queue is told of all that are done at once. On the worker."""
-        self._done = []
+    def at_once(self) -> Iterator[None]:
+        """While turns are offered or verdicts settled: the queue is told of all at the end, and not once for each. On the worker."""
+        self._made, self._done = [], []
         try:
             yield
         finally:
+            made, self._made = self._made, None
             done, self._done = self._done, None
+            self._put(made)  # what follows a job is there before it goes
             try:
                 if done:
                     self.queue.ack_many(done)

@@ -327,7 +327,7 @@ class Pipeline:
             scored.seconds += seconds
         self.emit([*done, *self._judge(done), *(verdict.scored for verdict in verdicts)])
         if verdicts and self._judging is not None:
-            with self._judging.settling():
+            with self._judging.at_once():
                 for verdict in verdicts:
                     verdict.settle()
         if self._conversations is not None:
@@ -419,7 +419,8 @@ class Pipeline:
             for scored in done:
                 if scored.turn.conversation_id and not scored.conversation and not scored.turn.history:
                     vars(scored.turn)["history"] = self._conversations.store.before(scored.turn)
-        return [said for scored in done for said in self._judging.offer(scored)]
+        with self._judging.at_once():
+            return [said for scored in done for said in self._judging.offer(scored)]
 
     def emit(self, done: Sequence[ScoredTurn]) -> None:
         """Send scored turns through every outlet. A failing outlet is counted; the others still run."""

@@ -22,7 +22,7 @@ import threading
 import time
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -220,13 +220,14 @@ end
 """
 
 _FINISH = """
-local job = read(ARGV[3])
-if job then
-  local level = job.level
-  local delivered = job.claimed or redis.call('ZSCORE', idle, job.id)
-  remove(job, delivered and true or false)
-  redis.call('ZADD', done, text(now), job.id)
-  if ARGV[4] == '1' then redis.call('XADD', dead, 'MAXLEN', '~', ARGV[6], '*', 'id', job.id, 'reason', ARGV[5]) end
+for i = 4, #ARGV, 3 do
+  local job = read(ARGV[i])
+  if job then
+    local delivered = job.claimed or redis.call('ZSCORE', idle, job.id)
+    remove(job, delivered and true or false)
+    redis.call('ZADD', done, text(now), job.id)
+    if ARGV[i + 1] == '1' then redis.call('XADD', dead, 'MAXLEN', '~', ARGV[3], '*', 'id', job.id, 'reason', ARGV[i + 2]) end
+  end
 end
 """
 
@@ -406,12 +407,11 @@ class RedisQueue:
 
     def ack(self, job_id: str) -> None:
         """It is done."""
-        self._settle(job_id, None)
+        self._settle({job_id: None})
 
     def ack_many(self, job_ids: Sequence[str]) -> None:
         """They are done."""
-        for job_id in job_ids:
-            self._settle(job_id, None)
+        self._settle(dict.fromkeys(job_ids))
 
     def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
         """Give a claimed job back, due at a time. Without the server it comes back at the end of its lease."""
@@ -420,7 +420,7 @@ class RedisQueue:
 
     def dead(self, job_id: str, reason: str) -> None:
         """It cannot be done."""
-        self._settle(job_id, reason)
+        self._settle({job_id: reason})
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last thousand of each shard."""
@@ -463,8 +463,11 @@ class RedisQueue:
 
     # --- the server
 
+    def _number_of(self, job_id: str) -> int:
+        return zlib.crc32(job_id.encode()) % len(self._shards)
+
     def _shard_of(self, job_id: str) -> list[str]:
-        return self._shards[zlib.crc32(job_id.encode()) % len(self._shards)]
+        return self._shards[self._number_of(job_id)]
 
     def _totals(self, field: str) -> int:
         return sum(self._try(partial(_read, key=shard[6], field=field)) for shard in self._shards)
@@ -497,19 +500,23 @@ class RedisQueue:
 
     # --- what waits here
 
-    def _settle(self, job_id: str, reason: str | None) -> None:
+    def _settle(self, jobs: Mapping[str, str | None]) -> None:
         with self._lock:
-            self._unsettled[job_id] = reason
+            self._unsettled.update(jobs)
             self._catch_up([])
 
     def _catch_up(self, left_out: list[Job]) -> None:
         """Send what waits in this process, as far as the server takes it."""
         try:
             while self._unsettled:
-                job_id, reason = next(iter(self._unsettled.items()))
-                dead = reason is not None
-                self._call(_finish, self._shard_of(job_id), job_id, int(dead), reason or "", _DEAD_LETTERS)
-                del self._unsettled[job_id]
+                some = dict(itertools.islice(self._unsettled.items(), _BATCH))
+                by_shard: dict[int, list[Any]] = {}
+                for job_id, reason in some.items():
+                    by_shard.setdefault(self._number_of(job_id), []).extend((job_id, int(reason is not None), reason or ""))
+                for shard, args in by_shard.items():
+                    self._call(_finish, self._shards[shard], _DEAD_LETTERS, *args)
+                    for job_id in args[::3]:
+                        del self._unsettled[job_id]
             for shard, batch in self._batches():
                 args = [part for job in batch for part in (job.id, job.payload, job.priority, job.size, job.attempts)]
                 bound = self.max_bytes // len(self._shards)
@@ -526,7 +533,7 @@ class RedisQueue:
     def _batches(self) -> Iterator[tuple[list[str], list[Job]]]:
         by_shard: dict[int, list[Job]] = {}
         for job in self._held.values():
-            by_shard.setdefault(zlib.crc32(job.id.encode()) % len(self._shards), []).append(job)
+            by_shard.setdefault(self._number_of(job.id), []).append(job)
         for shard, jobs in by_shard.items():
             batch: list[Job] = []
             size = 0

@@ -402,3 +402,38 @@ def test_the_password_of_a_server_is_not_shown() -> None:
     shown = effective_yaml(load_config(given, {}))
     assert "rediss://judge:****@queue.example:6380/0" in shown
     assert "s3cret" not in shown
+
+
+def test_jobs_are_put_claimed_and_settled_in_few_steps(server: RedisServer) -> None:
+    queue = RedisQueue(server.url, ROOM, shards=2)
+    client = server.client()
+    queue.put_many(jobs("warm", "up"))
+    queue.ack_many(ids(queue.claim(2, 60)))  # by now the server knows the scripts
+    before = client.info("commandstats")["cmdstat_evalsha"]["calls"]
+    assert queue.put_many(jobs(*map(str, range(150)))) == []
+    claimed = ids(queue.claim(150, 60))
+    assert sorted(claimed, key=int) == [str(i) for i in range(150)]
+    queue.ack_many(claimed)
+    assert queue.depth == 0
+    assert client.info("commandstats")["cmdstat_evalsha"]["calls"] - before <= 8  # 150 of each
+    queue.close()
+
+
+def test_a_batch_of_turns_goes_to_the_queue_at_once(server: RedisServer) -> None:
+    config = {
+        "judge": {"base_url": "http://127.0.0.1:9", "model": "m", "queue": {"backend": "redis", "url": server.url, "work": False}},
+        "metrics": [METRIC], "inline": {"metrics": []},
+    }  # fmt: skip
+    client = server.client()
+    with Rig(config) as rig:
+        for _ in range(3):
+            rig.run()
+        rig.engine.worker.drain(30)  # the server knows the scripts
+        rig.engine.worker.courteous = False
+        before = client.info("commandstats")["cmdstat_evalsha"]["calls"]
+        for _ in range(100):
+            rig.run()
+        rig.engine.worker.drain(30)
+        assert rig.engine.judging is not None
+        assert rig.engine.judging.queue.depth == 103
+        assert client.info("commandstats")["cmdstat_evalsha"]["calls"] - before <= 20
