@@ -118,6 +118,7 @@ class Judging:
         audit: share of jobs whose questions are asked although the judge knows the answer.
         clock: dates jobs and retries.
         works: whether jobs are done here; else others take them from the queue.
+        lasting: whether the queue outlives this process.
         outages: what processes tell each other about models that are down.
         shedding: what is left out for the moment.
         estimates: gets every judged score.
@@ -143,6 +144,7 @@ class Judging:
         audit: float = 0.0,
         clock: Clock,
         works: bool = True,
+        lasting: bool = False,
         outages: Outages | None = None,
         shedding: Shedding,
         estimates: Estimates,
@@ -154,6 +156,7 @@ class Judging:
         self._make_models = models
         self._models = models()
         self.queue = queue
+        self.lasting = lasting
         self.budget = budget
         self.estimates = estimates
         self._telemetry = telemetry
@@ -842,6 +845,7 @@ def judging_from(
         audit=wanted.cache.audit if wanted.cache.path is not None else 0.0,
         clock=clock,
         works=queue.work,
+        lasting=queue.backend != "memory",
         outages=outages_from(queue),
         shedding=shedding,
         estimates=Estimates(WINDOWS["hour"], clock),

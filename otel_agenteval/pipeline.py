@@ -48,6 +48,9 @@ INLINE_MAX_BYTES = 1024 * 1024
 """A turn that holds more is the worker's alone, without span events: a synchronous exporter would keep the agent waiting for it."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _RING = 1_000
+_OUTLETS_WAIT = 5.0
+"""Seconds that a judged score waits for an outlet that cannot take it, before its job is settled all the same."""
+_BREATH = 0.05
 _HELD_BYTES = 32 * 1024 * 1024
 _PAST_BYTES = 8 * 1024 * 1024
 _PAST_SECONDS = 120.0
@@ -186,6 +189,8 @@ class Pipeline:
         self.spans_left_out: Counter[str] = Counter()
         """Spans and turns that no score came of, by reason."""
         self.emit_errors: Counter[tuple[str, str]] = Counter()
+        self._behind: dict[str, bool] = {}
+        """Outlets that did not take what came last; whether they were waited for."""
         self._references = references
         self._conversations = conversations
         self._now = now
@@ -327,6 +332,8 @@ class Pipeline:
             scored.seconds += seconds
         self.emit([*done, *self._judge(done), *(verdict.scored for verdict in verdicts)])
         if verdicts and self._judging is not None:
+            if self._judging.lasting:
+                self._await_outlets()
             with self._judging.at_once():
                 for verdict in verdicts:
                     verdict.settle()
@@ -438,10 +445,24 @@ class Pipeline:
         for outlet in self.outlets:
             try:
                 outlet.emit(done)
+                self._behind.pop(outlet.name, None)
             except Exception as error:  # an outlet's fault is a counter
+                self._behind.setdefault(outlet.name, False)
                 self.count_emit_error(outlet.name, type(error).__name__)
         if self.kept is not None:
             self.kept.extend(done)
+
+    def _await_outlets(self) -> None:
+        """Wait a moment for outlets that could not take the last scores, once until they can again.
+
+        A job that is settled does not come back from its queue when this process dies, and its score would be lost with it.
+        """
+        until = time.monotonic() + _OUTLETS_WAIT
+        for outlet in self.outlets:
+            if self._behind.get(outlet.name) is False:
+                self._behind[outlet.name] = True
+                while not self._flush_one(outlet, max(0.0, until - time.monotonic())) and time.monotonic() < until:
+                    time.sleep(_BREATH)
 
     def count_emit_error(self, outlet: str, reason: str) -> None:
         """Count a failure of an outlet, and log it the first time."""

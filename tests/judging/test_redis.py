@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +280,37 @@ def test_a_turn_is_judged_by_another_process_than_the_agent_s(
             assert {event.attributes[names.TURN_ID] for event in events} == turns
         assert agent.log_events() == []
         assert agent.engine.judging.queue.depth == 0
+
+
+def test_a_job_is_settled_when_its_score_was_kept(server: RedisServer, models: ScriptedModels, tmp_path: Path) -> None:
+    """The store's file is in use when the judge has answered: whoever is killed now must find the job again."""
+    models.play(GOOD, GOOD)
+    store = tmp_path / "scores.db"
+    given: dict[str, Any] = {
+        "judge": {"base_url": models.url, "model": "scripted", "queue": {"backend": "redis", "url": server.url}},
+        "metrics": [METRIC], "inline": {"metrics": []}, "outlets": {"store": str(store)},
+    }  # fmt: skip
+    kept_when_settled: list[int] = []
+    with Rig(given) as rig:
+        rig.run("one")
+        assert rig.engine.drain(20, judges=True)
+        judging = rig.engine.judging
+        assert judging is not None
+        settle = judging.queue.ack_many
+
+        def ack_many(done: Sequence[str]) -> None:
+            with closing(sqlite3.connect(store)) as reader:
+                kept_when_settled.append(reader.execute("SELECT count(*) FROM scores").fetchone()[0])
+            settle(done)
+
+        judging.queue.ack_many = ack_many  # type: ignore[method-assign]
+        rig.run("two")
+        with closing(sqlite3.connect(store, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            until(lambda: rig.engine.pipeline.emit_errors["store", "OperationalError"] > 1)  # its turn, and its score
+            other.execute("ROLLBACK")
+        assert rig.engine.drain(20, judges=True)
+    assert kept_when_settled == [2]
 
 
 # --- ways to a server
