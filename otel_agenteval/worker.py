@@ -13,9 +13,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 _log = logging.getLogger("otel_agenteval")
+
+Found = TypeVar("Found")
 
 POLL = 0.25
 """Seconds between two looks at the queue and at open turns."""
@@ -59,8 +61,11 @@ class Worker:
         """Items put and done so far: a flush covers what was put before it, whatever comes meanwhile."""
         self._lock = threading.Lock()
         self._working = threading.Lock()
+        self._ticking = threading.Lock()
         self._wake = threading.Event()
         self._requests: deque[_Flush] = deque()
+        self._soon: deque[_Flush] = deque()
+        """Requests that wait for no item."""
         self._thread: threading.Thread | None = None
         self.idle = True
         """Whether the thread sleeps until somebody wakes it."""
@@ -112,6 +117,27 @@ class Worker:
         """Handle everything that is queued now, without flushing outlets; False unless that was done in time."""
         return self._ask(timeout, outlets=False)
 
+    def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
+        """How many items were put so far, and what ``look`` finds while nothing is on its way from open turns into the queue."""
+        with self._ticking:
+            found = look()
+            return self._accepted, found
+
+    def has_handled(self, mark: int) -> bool:
+        """Whether so many items are handled."""
+        return self._handled >= mark
+
+    def flush_outlets(self, timeout: float) -> bool:
+        """Hand over what handling left in buffers, however much waits in the queue; False unless that was done in time."""
+        deadline = time.monotonic() + timeout
+        thread = self._thread
+        if thread is None or not thread.is_alive() or thread is threading.current_thread():
+            return self._is_done(0, deadline, outlets=True)
+        request = _Flush(deadline, True, 0)
+        self._soon.append(request)
+        self.wake()
+        return request.done.wait(timeout) and request.ok
+
     def _ask(self, timeout: float, outlets: bool) -> bool:
         deadline = time.monotonic() + timeout
         thread = self._thread
@@ -150,7 +176,7 @@ class Worker:
     def _run(self) -> None:
         quiet = 0
         while not self._stopping:
-            found = bool(self._queue or self._requests)
+            found = bool(self._queue or self._requests or self._soon)
             due = self._work_once()
             quiet = 0 if found or due else quiet + 1
             if quiet < _QUIET_POLLS:
@@ -159,7 +185,7 @@ class Worker:
                 self._wake.wait(POLL)
             else:
                 self.idle = True
-                if not (self._queue or self._requests):  # else something came while we made up our mind
+                if not (self._queue or self._requests or self._soon):  # else something came while we made up our mind
                     self._wake.wait()
                 self.idle = False
                 quiet = 0
@@ -169,6 +195,7 @@ class Worker:
     def _work_once(self) -> bool:
         with self._working:
             due = self._work()
+        self._flush_soon()
         while self._requests:
             request = self._requests.popleft()
             with self._working:
@@ -176,6 +203,12 @@ class Worker:
             request.ok = self._is_done(request.upto, request.deadline, outlets=request.outlets)
             request.done.set()
         return due
+
+    def _flush_soon(self) -> None:
+        while self._soon:
+            request = self._soon.popleft()
+            request.ok = self._is_done(request.upto, request.deadline, outlets=True)
+            request.done.set()
 
     def _work_here(self, deadline: float, outlets: bool) -> bool:
         upto = self._accepted
@@ -198,7 +231,8 @@ class Worker:
     def _work(self, hurry: bool = False, upto: int | None = None) -> bool:
         """Do what is due and empty the queue, or handle it up to an item; in a ``hurry`` when somebody waits for it."""
         try:
-            due = self._tick()
+            with self._ticking:
+                due = self._tick()
         except Exception as error:
             _log.warning("closing turns failed: %s", type(error).__name__)
             due = True
@@ -221,6 +255,8 @@ class Worker:
             with self._lock:
                 self._bytes -= size
                 self._handled += len(batch)
+            if self._soon and threading.current_thread() is self._thread:
+                self._flush_soon()
             if not hurry and self._queue:
                 time.sleep(_BREATH)
         return due

@@ -86,6 +86,28 @@ def dump(value: Any) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
+def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
+    """A text with the values of variables in it, as :func:`load` puts them in.
+
+    Raises:
+        ConfigError: one is not set, or not written as it should be; ``where`` is said in front.
+    """
+
+    def value_of(found: re.Match[str]) -> str:
+        if found[0] == "$$":
+            return "$"
+        if found[1] is None:
+            raise ConfigError(
+                f"{where}: {found.string[found.start() :][:40]!r} is not allowed; ${{env:NAME}} or ${{env:NAME:-default}} is"
+            )
+        value = env.get(found[1]) or found[2]
+        if value is None:
+            raise ConfigError(f"{where}: the variable {found[1]} is not set; a default is written ${{env:{found[1]}:-default}}")
+        return value
+
+    return _VARIABLE.sub(value_of, text)
+
+
 class _Reader:
     """Walks the parsed nodes before anything is made of them."""
 
@@ -132,22 +154,6 @@ class _Reader:
     def _substitute(self, node: yaml.ScalarNode, path: KeyPath) -> None:
         if "$" not in node.value:
             return
-        where = f"{self.places[path]}: {dotted(path)}"
-
-        def value_of(found: re.Match[str]) -> str:
-            if found[0] == "$$":
-                return "$"
-            if found[1] is None:
-                raise ConfigError(
-                    f"{where}: {found.string[found.start() :][:40]!r} is not allowed; ${{env:NAME}} or ${{env:NAME:-default}} is"
-                )
-            value = self._env.get(found[1]) or found[2]
-            if value is None:
-                raise ConfigError(
-                    f"{where}: the variable {found[1]} is not set; a default is written ${{env:{found[1]}:-default}}"
-                )
-            return value
-
-        node.value = _VARIABLE.sub(value_of, node.value)
+        node.value = expanded(node.value, f"{self.places[path]}: {dotted(path)}", self._env)
         if node.style is None:
             node.tag = self._loader.resolve(yaml.ScalarNode, node.value, (True, False))

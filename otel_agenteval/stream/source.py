@@ -7,9 +7,11 @@ thread, which then commits what is done and drops what is not: the next owner re
 from __future__ import annotations
 
 import logging
+import os
+import re
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +26,7 @@ from ..serve.answers import Accepted, Refusal
 from ..serve.intake import Intake, Signal
 from ..spans.otlp import OtlpLog
 from ..spans.wire import Part
+from ..yamlio import expanded
 from .offsets import Partition, Place
 from .patience import Patience
 
@@ -33,6 +36,10 @@ _AT_ONCE = 200
 _POLL = 0.25
 _FLUSH = 10.0
 """Seconds that handing over may take before it is tried again later."""
+_MOVE = 5.0
+"""Seconds that a rebalance waits for what is closed here."""
+_LOOKS = 4
+"""Looks at what is open that wait for the worker's queue."""
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 _ASK = 1.0
@@ -46,6 +53,9 @@ _RECONNECT = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
 _FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "reconnect.", "sasl.", "security.", "socket.", "ssl.")
 """Beginnings of options that are a connection's, not a consumer's."""
 
+_COLON = re.compile(r"(?<!\$\{env):")
+"""Not the one of ``${env:NAME}``."""
+
 Key = tuple[str, int]
 
 
@@ -54,7 +64,7 @@ class Address:
     """Where spans come from.
 
     ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``, ``kafkas`` with TLS; what has a dot
-    in its name is an option of librdkafka (``&sasl.mechanism=SCRAM-SHA-512``).
+    in its name is an option of librdkafka (``&sasl.mechanism=SCRAM-SHA-512``). ``${env:NAME}`` keeps a password out of the list of processes.
     """
 
     topics: Mapping[str, Signal]
@@ -67,19 +77,19 @@ class Address:
     """Of librdkafka."""
 
     @classmethod
-    def read(cls, url: str) -> Address:
+    def read(cls, url: str, env: Mapping[str, str] | None = None) -> Address:
         """The address in a URL.
 
         Raises:
-            ConfigError: it is none.
+            ConfigError: it is none, or a variable in it is not set.
         """
+        env = os.environ if env is None else env
         parts = urlsplit(url)
         account, _, brokers = parts.netloc.rpartition("@")
         topics: dict[str, Signal] = {topic: "traces" for topic in parts.path.strip("/").split(",") if topic}
         if parts.scheme not in ("kafka", "kafkas") or not brokers or not topics:
-            raise ConfigError(
-                f"{url.replace(account, '***') if account else url}: kafka://BROKER:9092/TOPIC?group=NAME is wanted"
-            )
+            said = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}"
+            raise ConfigError(f"{said}: kafka://BROKER:9092/TOPIC?group=NAME is wanted")
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         topics |= {topic: "logs" for topic in given.pop("logs", "").split(",") if topic}
         group, dead, every = given.pop("group", "agenteval"), given.pop("dead", None), given.pop("commit", "2")
@@ -89,14 +99,30 @@ class Address:
             raise ConfigError(
                 f"{wrong}: not allowed in a kafka URL; group, logs, dead, commit (seconds) and options of librdkafka are"
             )
-        options: dict[str, Any] = {"bootstrap.servers": brokers, **given}
+        options = {name: expanded(value, f"worker --spans: {name}", env) for name, value in given.items()}
+        options["bootstrap.servers"] = brokers
         if account:
-            user, _, password = account.partition(":")
-            options |= {"sasl.username": unquote(user), "sasl.password": unquote(password)}
+            user, _, password = _COLON.sub("\n", account, count=1).partition("\n")
+            options |= {
+                name: expanded(unquote(value), f"worker --spans: {name}", env)
+                for name, value in (("sasl.username", user), ("sasl.password", password))
+            }
             options.setdefault("sasl.mechanism", "PLAIN")
         sasl = "SASL_" if account else ""
         options.setdefault("security.protocol", f"{sasl}{'SSL' if parts.scheme == 'kafkas' else 'PLAINTEXT'}")
         return cls(topics, group, dead, float(every), options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was open at a moment."""
+
+    mark: int
+    """Once the worker has handled so many items, all that was closed then is."""
+    held: set[int]
+    """Traces of which something was not closed."""
+    positions: dict[Key, int]
+    """How far each partition was read."""
 
 
 class Following(Intake):
@@ -144,6 +170,7 @@ class KafkaSource:
 
     Raises:
         MissingExtra: ``confluent-kafka`` is not installed.
+        ConfigError: it does not take an option of the address, or cannot read a file that is named there.
     """
 
     def __init__(
@@ -166,10 +193,15 @@ class KafkaSource:
         self._measured_at = 0.0
         self.messages: Counter[tuple[str, str]] = Counter()
         self.rebalances: Counter[str] = Counter()
+        self._looks: deque[_Look] = deque()
         self._lags: dict[Key, int] = {}
         self._uncommitted: dict[Key, int] = {}
         self._consumer: Any = None
         self._producer: Any = None
+        try:
+            self._open()
+        except self._kafka.KafkaException as error:
+            raise ConfigError(f"worker --spans: {error.args[0].str()}") from None
         self._thread = threading.Thread(target=self._run, name="otel-agenteval-kafka", daemon=True)
         watch = self._engine.telemetry.watch
         watch(names.KAFKA_LAG, lambda: [(_labels(key), lag) for key, lag in self._lags.copy().items()])
@@ -197,8 +229,8 @@ class KafkaSource:
             if self._rejoin:
                 self._stopping.wait(1.0)
 
-    def _join(self) -> None:
-        """Be a member of the group until the end, or until we do not know where a partition begins."""
+    def _open(self) -> None:
+        """Make the clients; nobody is connected to by that."""
         logs = logging.getLogger("otel_agenteval.kafka")
         self._consumer = self._kafka.Consumer(
             {
@@ -217,6 +249,11 @@ class KafkaSource:
         )
         connection = {name: value for name, value in self._address.options.items() if name.startswith(_FOR_BOTH)}
         self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
+
+    def _join(self) -> None:
+        """Be a member of the group until the end, or until we do not know where a partition begins."""
+        if self._consumer is None:
+            self._open()
         try:
             self._consumer.subscribe(
                 list(self._address.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -229,8 +266,9 @@ class KafkaSource:
                     self._stopping.wait(1.0)
         finally:
             self._producer.flush(_FLUSH)
-            self._commit()
+            self._commit(_FLUSH)
             self._consumer.close()
+            self._consumer = None
             self._let_go([self._kafka.TopicPartition(*key) for key in self._partitions])
 
     def _step(self) -> None:
@@ -328,23 +366,51 @@ class KafkaSource:
 
     # --- offsets
 
-    def _commit(self, keys: list[Key] | None = None) -> None:
-        """Commit what is done of all partitions, or of some, once it was handed over."""
-        partitions = {
-            key: self._partitions[key] for key in (self._partitions if keys is None else keys) if key in self._partitions
-        }
-        if not partitions:
+    def _commit(self, patience: float = 0.0) -> None:
+        """Commit what is done and handed over by now; ``patience`` is how long what is closed may take to get there.
+
+        Turns that are closed are in the worker's queue, and a long queue takes its time. So we only look at what is open, and
+        come back when the queue has got so far.
+        """
+        if not self._partitions:
             return
-        known = set().union(*(partition.traces.keys() for partition in partitions.values()))
-        held = self._intake.held(known)
-        places = {key: partition.done(held, self._dead.get(key, ())) for key, partition in partitions.items()}
-        moved = {key: place for key, place in places.items() if place != partitions[key].place}
+        if len(self._looks) < _LOOKS or patience:
+            self._looks.append(self._look())
+        if patience:
+            self._engine.worker.drain(patience)
+        done = None
+        while self._looks and self._engine.worker.has_handled(self._looks[0].mark):
+            done = self._looks.popleft()
+        if done is not None and not self._commit_of(done):
+            self._looks.appendleft(done)
         self._uncommitted = {
-            **{key: count for key, count in self._uncommitted.items() if key in self._partitions},
-            **{key: partitions[key].position - place.offset for key, place in places.items()},
+            key: max(0, partition.position - partition.place.offset) for key, partition in self._partitions.items()
         }
-        if not moved or not self._handed_over():
-            return
+
+    def _look(self) -> _Look:
+        known = self._known()
+        mark, held = self._engine.worker.mark(lambda: self._intake.held(known))
+        return _Look(mark, held, {key: partition.position for key, partition in self._partitions.items()})
+
+    def _known(self) -> set[int]:
+        return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
+
+    def _commit_of(self, look: _Look) -> bool:
+        """Commit what was closed at a look, and is handled by now; False if it did not leave, or the broker does not take it."""
+        held = look.held | self._intake.held(self._known())  # what was handled may wait for more, as a part of a turn does
+        partitions = {
+            key: self._partitions[key]
+            for key, position in look.positions.items()
+            if key in self._partitions and position >= self._partitions[key].begin
+        }
+        places = {
+            key: partition.done(held, (*self._dead.get(key, ()), look.positions[key])) for key, partition in partitions.items()
+        }
+        moved = {key: place for key, place in places.items() if place != partitions[key].place}
+        if not moved:
+            return True
+        if not self._handed_over():
+            return False
         offsets = [
             self._kafka.TopicPartition(topic, number, place.offset, place.metadata()) for (topic, number), place in moved.items()
         ]
@@ -352,13 +418,14 @@ class KafkaSource:
             self._consumer.commit(offsets=offsets, asynchronous=False)
         except self._kafka.KafkaException as error:
             self._engine.failed("kafka_commit", error)
-            return
+            return False
         for key, place in moved.items():
             partitions[key].commit(place)
+        return True
 
     def _handed_over(self) -> bool:
-        """Whether everything that is closed has left: scores through their outlets, jobs into their queue."""
-        return self._engine.worker.flush(_FLUSH) and self._is_settled()
+        """Whether everything that was handled has left: scores through their outlets, jobs into their queue."""
+        return self._engine.worker.flush_outlets(_FLUSH) and self._is_settled()
 
     # --- rebalances, on the same thread
 
@@ -369,6 +436,7 @@ class KafkaSource:
 
     def _begin(self, consumer: Any, partitions: list[Any]) -> None:
         self.rebalances["assigned"] += len(partitions)
+        self._looks.clear()
         for committed in consumer.committed(partitions, timeout=30.0):
             low, high = consumer.get_watermark_offsets(committed, timeout=30.0)
             offset = committed.offset if committed.offset >= 0 else low
@@ -383,7 +451,7 @@ class KafkaSource:
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         self.rebalances["revoked"] += len(partitions)
-        self._commit([(found.topic, found.partition) for found in partitions])
+        self._commit(_MOVE)
         self._let_go(partitions)
 
     def _lost(self, consumer: Any, partitions: list[Any]) -> None:
@@ -393,6 +461,7 @@ class KafkaSource:
     def _let_go(self, partitions: list[Any]) -> None:
         """Somebody else reads these from now on, and gets the open turns by reading them again."""
         gone: set[int] = set()
+        self._looks.clear()
         for found in partitions:
             key = found.topic, found.partition
             partition = self._partitions.pop(key, None)
