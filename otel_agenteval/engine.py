@@ -69,6 +69,14 @@ def switched_on() -> bool:
     return not (disabled or refused)
 
 
+def _trace_of(item: Any) -> int | None:
+    """The trace of what was closed and waits to be evaluated; None for everything else."""
+    if item.__class__ is Closed:
+        trace: int = item.trace_id
+        return trace
+    return item.root.trace_id if item.__class__ is Group else None
+
+
 def role_of_span(span: Any) -> str | None:
     """A span's role from what it says now, as far as turn roots are concerned."""
     if span is None:
@@ -282,10 +290,14 @@ class Engine:
         return found | (trace_ids & self.pipeline.waiting_traces())
 
     def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop all that is known of some traces whose spans were received: somebody else evaluates them."""
-        with self.lock:
-            self.assembler.forget_traces(trace_ids)
-        self.pipeline.forget_traces(trace_ids)
+        """Drop all that is known of some traces whose spans were received, also what waits to be evaluated: somebody else does that."""
+
+        def forget() -> None:
+            with self.lock:
+                self.assembler.forget_traces(trace_ids)
+            self.pipeline.forget_traces(trace_ids)
+
+        self.worker.discard(lambda item: _trace_of(item) in trace_ids, forget)
 
     def end_conversation(self, conversation_id: str) -> bool:
         """A conversation is over: its metrics are evaluated. False when it is not held."""

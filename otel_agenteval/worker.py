@@ -62,6 +62,7 @@ class Worker:
         self._lock = threading.Lock()
         self._working = threading.Lock()
         self._ticking = threading.Lock()
+        self._handling = threading.Lock()
         self._wake = threading.Event()
         self._requests: deque[_Flush] = deque()
         self._soon: deque[_Flush] = deque()
@@ -127,6 +128,15 @@ class Worker:
         """Whether so many items are handled."""
         return self._handled >= mark
 
+    def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
+        """Let nobody handle some items that are still queued. ``forget`` is called while nothing is closed or handled."""
+        with self._ticking, self._handling:
+            forget()
+            with self._lock:
+                for i, (item, size) in enumerate(self._queue):
+                    if item is not None and unwanted(item):
+                        self._queue[i] = None, size
+
     def flush_outlets(self, timeout: float) -> bool:
         """Hand over what handling left in buffers, however much waits in the queue; False unless that was done in time."""
         deadline = time.monotonic() + timeout
@@ -167,7 +177,7 @@ class Worker:
         while self._queue:
             with contextlib.suppress(IndexError):  # the thread is not stuck after all, and took it
                 left.append(self._queue.popleft()[0])
-        return left
+        return [item for item in left if item is not None]
 
     def after_fork_in_child(self) -> None:
         """The parent owns what was queued; the child starts anew, with locks of its own."""
@@ -239,19 +249,12 @@ class Worker:
         upto = None if upto is None else self._accepted  # with what was closed just now
         while self._queue and (upto is None or self._handled < upto):
             hurry = hurry or not self.courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
-            batch: list[Any] = []
-            size = 0
-            while self._queue and len(batch) < (256 if hurry else _COURTEOUS_BATCH):
+            with self._handling:
+                batch, size = self._batch(256 if hurry else _COURTEOUS_BATCH)
                 try:
-                    item, bytes_ = self._queue.popleft()
-                except IndexError:  # it was given up
-                    break
-                batch.append(item)
-                size += bytes_
-            try:
-                self._handle(batch)
-            except Exception as error:  # one batch is lost, the next is not
-                _log.warning("rendering scores failed: %s", type(error).__name__)
+                    self._handle([item for item in batch if item is not None])
+                except Exception as error:  # one batch is lost, the next is not
+                    _log.warning("rendering scores failed: %s", type(error).__name__)
             with self._lock:
                 self._bytes -= size
                 self._handled += len(batch)
@@ -260,6 +263,19 @@ class Worker:
             if not hurry and self._queue:
                 time.sleep(_BREATH)
         return due
+
+    def _batch(self, most: int) -> tuple[list[Any], int]:
+        """The next items, and their size; None stands for one that was discarded."""
+        batch: list[Any] = []
+        size = 0
+        while self._queue and len(batch) < most:
+            try:
+                item, bytes_ = self._queue.popleft()
+            except IndexError:  # it was given up
+                break
+            batch.append(item)
+            size += bytes_
+        return batch, size
 
 
 class _Flush:

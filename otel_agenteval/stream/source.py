@@ -36,6 +36,8 @@ _AT_ONCE = 200
 _POLL = 0.25
 _FLUSH = 10.0
 """Seconds that handing over may take before it is tried again later."""
+_BEHIND = 512
+"""Closed turns in the worker's queue from which nothing more is read."""
 _MOVE = 5.0
 """Seconds that a rebalance waits for what is closed here."""
 _LOOKS = 4
@@ -272,7 +274,7 @@ class KafkaSource:
             self._let_go([self._kafka.TopicPartition(*key) for key in self._partitions])
 
     def _step(self) -> None:
-        if self._paused != (self._intake.overloaded() or sum(map(len, self._dead.values())) > _AT_ONCE):
+        if self._paused != self._is_behind():
             self._paused = not self._paused
             (self._consumer.pause if self._paused else self._consumer.resume)(self._consumer.assignment())
         began = time.monotonic()
@@ -293,6 +295,13 @@ class KafkaSource:
         if now - self._measured_at >= _STATISTICS:
             self._measure()
             self._measured_at = now
+
+    def _is_behind(self) -> bool:
+        """Whether to stop reading for a while: what waits in the topic costs nothing, what waits here is read again after a move."""
+        waiting = self._engine.worker.waiting
+        if waiting > (_BEHIND // 2 if self._paused else _BEHIND):
+            return True
+        return self._intake.overloaded() or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
         """Whether nothing came because there is nothing: else the rest of a turn may lie there."""

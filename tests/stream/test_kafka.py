@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from otel_agenteval.cli import main
 from otel_agenteval.errors import ConfigError
 from otel_agenteval.stream.source import Address
+from tests.support.certificates import Authority
 from tests.support.collector import value
 from tests.support.kafka import Kafka
 from tests.support.process import environment
@@ -51,7 +52,17 @@ def produce(kafka: Kafka, topic: str, messages: Sequence[Message], form: Callabl
 class SpanWorker:
     """``otel-agenteval worker --spans`` as a process."""
 
-    def __init__(self, folder: Path, address: str, topic: str, name: str = "worker", query: str = "", **config: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        address: str,
+        topic: str,
+        name: str = "worker",
+        query: str = "",
+        scheme: str = "kafka",
+        env: Mapping[str, str] | None = None,
+        **config: Any,
+    ) -> None:
         self.scores = folder / f"{name}.jsonl"
         self.port = free_port()
         self.log = folder / f"{name}.log"
@@ -63,14 +74,15 @@ class SpanWorker:
             **config,
         }
         file.write_text(json.dumps(given))
-        url = f"kafka://{address}/{topic}?group={topic}&commit=0.5&session.timeout.ms=6000&heartbeat.interval.ms=500{query}"
+        self._env = dict(env or {})
+        url = f"{scheme}://{address}/{topic}?group={topic}&commit=0.5&session.timeout.ms=6000&heartbeat.interval.ms=500{query}"
         self._command = [sys.executable, "-m", "otel_agenteval", "worker", "--config", str(file), "--spans", url]
         self.start()
 
     def start(self) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                self._command, env={**environment(), **self._env}, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
 
     @property
@@ -241,11 +253,97 @@ def test_a_network_that_is_cut_loses_nothing_and_is_not_hammered(topic: str, tmp
     assert rows(worker) == wanted
 
 
+def test_turns_do_not_grow_old_while_their_partition_cannot_be_read(topic: str, tmp_path: Path, capsys: Any) -> None:
+    """The roots are there, and what belongs to them lies behind a broker that is away for longer than turns wait."""
+    messages = messages_of(60, together=10_000)
+    behind = free_port()
+    proxy = Proxy(behind)
+    with Kafka(tmp_path / "kafka", partitions=4, behind=behind, proxy=proxy.port) as broker:
+        produce(broker, topic, messages[1::2])  # agents without their calls
+        worker = SpanWorker(tmp_path, f"127.0.0.1:{proxy.port}", topic, turn={"decision_delay": "2s"})
+        try:
+            until(lambda: worker.metric("agenteval_turns_open") == 60, "the roots are there", 30, 0.01)
+            proxy.cut()
+            produce(broker, topic, messages[0::2])
+            since = time.monotonic()
+            until(lambda: time.monotonic() - since > 5, "cut for a while", 10)
+            assert worker.metric("agenteval_turns_open") == 60
+            proxy.heal()
+            wanted = expected(messages, tmp_path, capsys)
+            until(lambda: len(rows(worker)) >= len(wanted), "all scores", 60)
+        finally:
+            worker.stop()
+            proxy.close()
+    assert rows(worker) == wanted
+
+
+PASSWORD = "s3cret/with:odd@signs"
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: Any) -> Iterator[tuple[Kafka, Path]]:
+    """A broker that wants TLS and an account, and the file of the authority that signed its certificate."""
+    folder = tmp_path_factory.mktemp("secure")
+    authority = Authority(folder)
+    with Kafka(folder / "kafka", partitions=4, account=("reader", PASSWORD), certificate=authority.issue("broker")) as broker:
+        yield broker, authority.file
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_a_broker_behind_tls_and_an_account(
+    secure: tuple[Kafka, Path], mechanism: str, topic: str, tmp_path: Path, capsys: Any
+) -> None:
+    broker, authority = secure
+    messages = messages_of(20)
+    produce(broker, topic, [*messages, Message(b"x", b"\xff\xff nonsense", b"")])
+    address = f"reader:${{env:KAFKA_PASSWORD}}@{broker.secure}"
+    options = f"&ssl.ca.location={authority}&sasl.mechanism={mechanism}"
+    worker = SpanWorker(tmp_path, address, topic, query=options, scheme="kafkas", env={"KAFKA_PASSWORD": PASSWORD})
+    try:
+        wanted = expected(messages, tmp_path, capsys)
+        until(lambda: len(rows(worker)) >= len(wanted), "all scores", 60)
+        until(lambda: uncommitted(broker, topic) == 0, "everything is committed, the dead letter too", 30)
+    finally:
+        worker.stop()
+    assert rows(worker) == wanted
+    assert PASSWORD not in worker.log.read_text()
+
+
+def test_a_wrong_password_is_told_without_it(secure: tuple[Kafka, Path], topic: str, tmp_path: Path) -> None:
+    broker, authority = secure
+    produce(broker, topic, messages_of(1))
+    address, options = f"reader:wr0ng-one@{broker.secure}", f"&ssl.ca.location={authority}"
+    worker = SpanWorker(tmp_path, address, topic, query=options, scheme="kafkas")
+    try:
+        until(lambda: "Authentication failed" in worker.log.read_text(), "the log tells", 60)
+        process, since = psutil.Process(worker.pid), time.monotonic()
+        cpu = sum(process.cpu_times()[:2])
+        until(lambda: time.monotonic() - since > 3, "for a while", 10)
+        assert sum(process.cpu_times()[:2]) - cpu < 1.5  # it does not knock without a pause
+    finally:
+        worker.stop()
+    assert rows(worker) == {}
+    assert "wr0ng-one" not in worker.log.read_text()
+
+
+@pytest.mark.parametrize("option", ["ssl.ca.location=/no/such/file.pem", "no.such.option=1", "socket.timeout.ms=soon"])
+def test_an_option_that_the_client_does_not_take_ends_the_worker(option: str, tmp_path: Path, capsys: Any) -> None:
+    config = tmp_path / "agenteval.yaml"
+    config.write_text("outlets: {log_events: false}")
+    url = f"kafkas://reader:s3cret@127.0.0.1:9/spans?{option}"
+    assert main(["worker", "--config", str(config), "--metrics", "off", "--spans", url]) == 2
+    said = capsys.readouterr().err
+    assert "worker --spans" in said
+    assert "s3cret" not in said
+
+
 @pytest.mark.parametrize(
     ("url", "says"),
     [
         ("redis://h/t", "kafka://BROKER"),
         ("kafka://user:s3cret@/", "kafka://BROKER"),
+        ("redis://h/t?sasl.password=s3cret", "kafka://BROKER"),
+        ("kafka://user:${env:NO_SUCH_VARIABLE}@h/t", "NO_SUCH_VARIABLE is not set"),
         ("kafka://h:9092/t?gruop=x", "gruop"),
         ("kafka://h:9092/t?commit=soon", "commit"),
     ],
