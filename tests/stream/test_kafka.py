@@ -23,7 +23,7 @@ from tests.support.kafka import Kafka
 from tests.support.process import environment
 from tests.support.proxy import Proxy
 from tests.support.servers import free_port, until
-from tests.support.turns_on_wire import Message, messages_of, write
+from tests.support.turns_on_wire import Message, apart, messages_of, write
 
 kafka_client = pytest.importorskip("confluent_kafka")
 
@@ -165,6 +165,28 @@ def test_spans_as_protobuf_and_as_json_give_the_scores_that_eval_gives(
     finally:
         worker.stop()
     assert rows(worker) == wanted
+
+
+def test_what_was_said_comes_by_a_topic_of_log_records(kafka: Kafka, topic: str, tmp_path: Path, capsys: Any) -> None:
+    """Two workers: each gets spans and log records of the same traces."""
+    messages = messages_of(60)
+    spans, logs = apart(messages)
+    for name, some in ((topic, spans[:2]), (f"{topic}-logs", logs[:1])):
+        produce(kafka, name, some)
+    config: dict[str, Any] = {"query": f"&logs={topic}-logs", "turn": {"decision_delay": "2s"}}
+    workers = [SpanWorker(tmp_path, kafka.address, topic, f"worker-{i}", **config) for i in range(2)]
+    try:
+        until(lambda: all(worker.metric("agenteval_kafka_partitions") == 4 for worker in workers), "two of each topic", 60)
+        produce(kafka, topic, spans[2:])
+        produce(kafka, f"{topic}-logs", logs[1:], lambda i: "json" if i % 2 else "proto")
+        wanted = expected(messages, tmp_path, capsys)
+        until(lambda: len(rows(*workers)) >= len(wanted), "all scores", 60)
+        until(lambda: uncommitted(kafka, topic) == 0, "everything is committed", 30)
+    finally:
+        for worker in workers:
+            worker.stop()
+    assert rows(*workers) == wanted
+    assert all(rows(worker) for worker in workers)
 
 
 def test_what_cannot_be_read_goes_to_the_dead_letters_with_its_reason(kafka: Kafka, topic: str, tmp_path: Path) -> None:

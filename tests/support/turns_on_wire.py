@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
@@ -36,6 +37,29 @@ def messages_of(turns: int, seed: int = 1, together: int = 20) -> list[Message]:
         while len(waiting) > 2 * together:
             found.append(waiting.pop(chosen.randrange(together)))
     return found + waiting
+
+
+def apart(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    """The same requests without what was said, and requests of log records that say it, as instrumentations write it today."""
+    spans, logs = [], []
+    for message in messages:
+        request = ExportTraceServiceRequest.FromString(message.proto)
+        for span in request.resource_spans[0].scope_spans[0].spans:
+            said = [pair for pair in span.attributes if pair.key in ("gen_ai.input.messages", "gen_ai.output.messages")]
+            if not said:
+                continue
+            told = ExportLogsServiceRequest()
+            group = told.resource_logs.add(resource=request.resource_spans[0].resource).scope_logs.add(scope={"name": "acme"})
+            group.log_records.add(
+                trace_id=span.trace_id, span_id=span.span_id, time_unix_nano=span.end_time_unix_nano, attributes=said,
+                event_name="gen_ai.client.inference.operation.details",
+            )  # fmt: skip
+            rest = [pair for pair in span.attributes if pair not in said]
+            del span.attributes[:]
+            span.attributes.extend(rest)
+            logs.append(Message(message.trace_id, told.SerializeToString(), line_of(told).encode()))
+        spans.append(Message(message.trace_id, request.SerializeToString(), line_of(request).encode()))
+    return spans, logs
 
 
 def write(messages: Sequence[Message], path: Path) -> Path:
