@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,23 +25,40 @@ from typing import Any
 import psutil
 
 from tests.support.clock import FakeClock
+from tests.support.collector import value
 from tests.support.faulty import FaultyModel
 from tests.support.kafka import Kafka
 from tests.support.process import ROOT, environment
 from tests.support.redis_server import RedisServer
 from tests.support.servers import free_port, until
-from tests.support.turns_on_wire import messages_of
+from tests.support.turns_on_wire import Message, messages_of
 
 DOCUMENT = ROOT / "docs" / "scaling.md"
-KAFKA_TURNS, JUDGED, QUEUED = 6_000, 300, 6_000
+KAFKA_TURNS, JUDGED, QUEUED = 12_000, 400, 6_000
 THINKING = 0.1
 
 
+class Worker(psutil.Process):
+    """One ``otel-agenteval worker``."""
+
+    def __init__(self, pid: int, port: int) -> None:
+        super().__init__(pid)
+        self._page = f"http://127.0.0.1:{port}/metrics"
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Of its own page; 0 while it starts."""
+        try:
+            return value(self._page, name, **labels)
+        except OSError:
+            return 0.0
+
+
 @contextmanager
-def workers(folder: Path, count: int, config: dict[str, Any], *args: str) -> Iterator[list[psutil.Process]]:
+def workers(folder: Path, count: int, config: dict[str, Any], *args: str) -> Iterator[list[Worker]]:
     """So many ``otel-agenteval worker``."""
-    running = []
+    running, ports = [], []
     for i in range(count):
+        ports.append(free_port())
         file = folder / f"worker-{count}-{i}.yaml"
         file.write_text(json.dumps({**config, "outlets": {"log_events": False, **config.get("outlets", {})}}))
         command = [
@@ -52,12 +69,12 @@ def workers(folder: Path, count: int, config: dict[str, Any], *args: str) -> Ite
             "--config",
             str(file),
             "--metrics",
-            f"127.0.0.1:{free_port()}",
+            f"127.0.0.1:{ports[-1]}",
             *args,
         ]
         running.append(subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
     try:
-        yield [psutil.Process(one.pid) for one in running]
+        yield [Worker(one.pid, port) for one, port in zip(running, ports, strict=True)]
     finally:
         for one in running:
             one.terminate()
@@ -65,48 +82,64 @@ def workers(folder: Path, count: int, config: dict[str, Any], *args: str) -> Ite
             one.wait(40)
 
 
-def cpu_of(processes: list[psutil.Process]) -> float:
+def cpu_of(processes: Sequence[psutil.Process]) -> float:
     """Seconds of CPU that they took so far."""
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
+def steady(running: Sequence[Worker], total: int, metric: str) -> tuple[int, float, float]:
+    """From the moment when all of them score until all is scored: how many scores of a metric came, in how many seconds, by how
+    much CPU of theirs.
+    """
+
+    def scored() -> list[int]:
+        return [int(worker.metric("agenteval_results", metric=metric)) for worker in running]
+
+    def all_score() -> list[int] | None:
+        found = scored()
+        return found if all(found) else None
+
+    before = sum(until(all_score, "all score", 120, 0.02))
+    started, cpu = time.monotonic(), cpu_of(running)
+    until(lambda: sum(scored()) >= total, "all is scored", 300, 0.2)
+    return total - before, time.monotonic() - started, cpu_of(running) - cpu
+
+
 def kafka(folder: Path) -> list[str]:
-    """Spans/s with one and two workers on a topic that is full already; start-up included."""
+    """Spans/s with one and two workers that have their partitions when the topic is filled at once, from when all of them score."""
     import confluent_kafka
 
     messages = messages_of(KAFKA_TURNS)
-    spans = 3 * KAFKA_TURNS
     rows = ["| workers of spans | spans/s | CPU µs per span |", "|---|---|---|"]
     with Kafka(folder / "kafka", partitions=4) as broker:
-        producer = confluent_kafka.Producer({"bootstrap.servers": broker.address})
-        for message in messages:
-            producer.produce("spans", message.proto, message.trace_id.hex())
-            producer.poll(0)
-        producer.flush(60)
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.address, "linger.ms": 50})
+
+        def produce(topic: str, some: Sequence[Message]) -> None:
+            for message in some:
+                producer.produce(topic, message.proto, message.trace_id.hex())
+                producer.poll(0)
+            producer.flush(60)
+
         for count in (1, 2):
-            group = f"bench-{count}"
-            url = f"kafka://{broker.address}/spans?group={group}&commit=0.5"
+            topic = f"spans-{count}"
+            produce(topic, messages[:1])
+            url = f"kafka://{broker.address}/{topic}?group=bench-{count}&commit=0.5"
             with workers(folder, count, {"turn": {"decision_delay": "300ms"}}, "--spans", url) as running:
-                consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.address, "group.id": group})
-                places = [confluent_kafka.TopicPartition("spans", i) for i in range(4)]
-
-                def done(consumer: Any = consumer, places: Any = places) -> int:
-                    try:
-                        return sum(max(0, place.offset) for place in consumer.committed(places, timeout=10))
-                    except confluent_kafka.KafkaException:  # the group is not there yet
-                        return 0
-
-                started, cpu = time.monotonic(), 0.0
-                until(lambda done=done: done() == len(messages), "all are committed", 300, 0.05)
-                seconds, spent = time.monotonic() - started, cpu_of(running) - cpu
-                consumer.close()
-            rows.append(f"| {count} | {spans / seconds:,.0f} | {spent / spans * 1e6:.0f} |")
+                until(
+                    lambda count=count, running=running: all(
+                        worker.metric("agenteval_kafka_partitions") == 4 / count for worker in running
+                    ),
+                    "each has its partitions",
+                    120,
+                )
+                produce(topic, messages[1:])
+                turns, seconds, spent = steady(running, KAFKA_TURNS, "code_latency")
+            rows.append(f"| {count} | {3 * turns / seconds:,.0f} | {spent / (3 * turns) * 1e6:.0f} |")
     return rows
 
 
 def judges(folder: Path) -> list[str]:
     """Jobs/s with one to four judge workers, whose judge takes a tenth of a second; four questions at once in each."""
-    from otel_agenteval.queues.redis import RedisQueue
     from tests.support.rig import Rig
 
     rows = ["| judge workers | jobs/s | CPU µs per job |", "|---|---|---|"]
@@ -121,17 +154,12 @@ def judges(folder: Path) -> list[str]:
                 "metrics": ["llm_relevance"], "inline": {"metrics": []},
             }  # fmt: skip
             with Rig({**config, "outlets": {"log_events": False}}) as rig:
-                for _ in range(JUDGED):
+                for _ in range(JUDGED * count):
                     rig.run()
                 rig.engine.flush(30)
-            watch = RedisQueue(server.url, 1, name=name)
             with workers(folder, count, config, "--judge", server.url) as running:
-                until(lambda watch=watch: watch.depth < JUDGED, "the first is done", 60, 0.02)
-                started, before, cpu = time.monotonic(), watch.depth, cpu_of(running)
-                until(lambda watch=watch: watch.depth == 0, "all are done", 300, 0.05)
-                seconds, spent = time.monotonic() - started, cpu_of(running) - cpu
-            watch.close()
-            rows.append(f"| {count} | {before / seconds:,.0f} | {spent / before * 1e6:,.0f} |")
+                done, seconds, spent = steady(running, JUDGED * count, "llm_relevance")
+            rows.append(f"| {count} | {done / seconds:,.0f} | {spent / done * 1e6:,.0f} |")
     finally:
         judge.close()
         server.stop()
@@ -146,15 +174,14 @@ queue.depth
 done = 0
 cpu, begin = time.process_time(), time.monotonic()
 while jobs := queue.claim(20, 60.0):
-    for job in jobs:
-        queue.ack(job.id)
+    queue.ack_many([job.id for job in jobs])
     done += len(jobs)
 print(done, time.process_time() - cpu, begin, time.monotonic())
 """
 
 
 def queue(folder: Path) -> list[str]:
-    """The queue alone: jobs of 4 kB put by one process in hundreds, claimed in twenties and acknowledged one by one."""
+    """The queue alone: jobs of 4 kB put by one process in hundreds, claimed and acknowledged in twenties."""
     from otel_agenteval.queues import Job
     from otel_agenteval.queues.redis import RedisQueue
 

@@ -30,6 +30,8 @@ _MOST_PARCELS = 512
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 _SHORTEST_PAUSE = 0.05
 _JOIN = 1.0
+_ADOPTION = 15.0
+"""Seconds between two looks for what processes that died have left in files."""
 
 
 class Account(Protocol):
@@ -192,9 +194,15 @@ class Delivery:
     def _run(self) -> None:
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
-            self._look_for_leftovers()
+            adopts = self._look_for_leftovers()
+            looked = time.monotonic()
             while not self._stopping:
                 wait = self._step_safely()
+                if adopts:
+                    if time.monotonic() - looked >= _ADOPTION:
+                        self._look_for_leftovers()
+                        looked = time.monotonic()
+                    wait = min(wait, _ADOPTION)
                 if wait > 0:
                     self._wake.wait(None if wait == _FOREVER else wait)
                     self._wake.clear()
@@ -212,12 +220,14 @@ class Delivery:
         finally:
             detach(token)
 
-    def _look_for_leftovers(self) -> None:
-        """What an earlier process could not send."""
+    def _look_for_leftovers(self) -> bool:
+        """What other processes could not send; whether they leave it where we find it."""
         self.outbox.open()
+        adopts = self.outbox.adopt()
         for lane in self._lanes.values():
             if lane.due is None and self.outbox.first(lane.signal, 1, 0):
                 lane.due = time.monotonic()
+        return adopts
 
     def _step_safely(self, until: float = float("inf")) -> float:
         try:

@@ -119,7 +119,7 @@ class MemoryBox:
 class DiskBox:
     """Parcels in an SQLite file of a folder that processes may share: each takes the first file that nobody holds.
 
-    So whoever starts after a process that died goes on with what that one left. The file holds explanations, so it is made
+    So whoever starts after a process that died goes on with what that one left; those that run :meth:`adopt` it. The file holds explanations, so it is made
     readable for its owner only.
 
     Args:
@@ -135,7 +135,8 @@ class DiskBox:
         self.max_bytes = max_bytes
         Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = threading.Lock()
-        self._db = _first_free(directory)
+        self._directory = directory
+        self._slot, self._db = _first_free(directory)
         self._db.executescript(_SCHEMA)
         row = self._db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM parcels").fetchone()
         self.bytes: int = row[0]
@@ -178,6 +179,22 @@ class DiskBox:
             self.bytes -= sum(len(parcel.body) for parcel in parcels)
             self._items -= sum(parcel.items for parcel in parcels)
 
+    def adopt(self) -> None:
+        """Take over what lies in files that nobody holds: as many processes as there were may never run again."""
+        for slot in range(_SLOTS):
+            path = Path(self._directory, f"outbox-{slot}.db")
+            if slot == self._slot or not path.exists():
+                continue
+            with suppress(sqlite3.DatabaseError):  # somebody holds it, or it is damaged
+                db = _held(path)
+                try:
+                    db.executescript(_SCHEMA)
+                    rows = db.execute("SELECT signal, items, at, body, number FROM parcels ORDER BY number").fetchall()
+                    taken = [(row[4],) for row in rows if self.put(Parcel(*row))]  # before it is gone there: twice, not never
+                    db.executemany("DELETE FROM parcels WHERE number = ?", taken)
+                finally:
+                    db.close()
+
     def items(self) -> int:
         """Records and spans that wait."""
         return self._items
@@ -192,30 +209,41 @@ class DiskBox:
         _LEFT_TO_THE_PARENT.append(self._db)
 
 
-def _first_free(directory: str) -> sqlite3.Connection:
-    """A connection that holds its file for itself, from the first use to its end."""
+def _held(path: Path) -> sqlite3.Connection:
+    """A connection that holds its file for itself, to its end.
+
+    Raises:
+        sqlite3.OperationalError: somebody else holds it.
+        sqlite3.DatabaseError: it is damaged.
+    """
+    db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("COMMIT")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _first_free(directory: str) -> tuple[int, sqlite3.Connection]:
+    """The first file that nobody holds, by its number."""
     for slot in range(_SLOTS):
         path = Path(directory, f"outbox-{slot}.db")
         with suppress(
             FileExistsError
         ):  # one that is there is not opened: closing it would end locks that this process holds on it
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            db.execute("PRAGMA locking_mode = EXCLUSIVE")
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            db.execute("BEGIN IMMEDIATE")
-            db.execute("COMMIT")
+            return slot, _held(path)
         except sqlite3.OperationalError as error:
-            db.close()
             if "locked" not in str(error):
                 raise
         except sqlite3.DatabaseError:
-            db.close()
             _log.warning("%s is damaged: what it held is not sent, and it is not used", path)
-        else:
-            return db
     raise OSError(f"{directory}: all {_SLOTS} files are taken")
 
 
@@ -265,6 +293,16 @@ class Outbox:
             except sqlite3.Error:  # a full disk, as a rule: memory is better than nothing
                 self._failed("spool_failed")
         return self._memory.put(parcel)
+
+    def adopt(self) -> bool:
+        """Take over what processes left in other files; whether there is such a thing as files here."""
+        if self._disk is None:
+            return False
+        try:
+            self._disk.adopt()
+        except (OSError, sqlite3.Error):
+            self._failed("spool_failed")
+        return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
         """The oldest of a signal; they stay. What is in memory goes first: it is lost first."""

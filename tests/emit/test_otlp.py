@@ -19,6 +19,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 
 from otel_agenteval import names
 from otel_agenteval.config import load_config
+from otel_agenteval.emit import delivery
 from otel_agenteval.emit.accounting import account
 from otel_agenteval.emit.base import Root, ScoredTurn
 from otel_agenteval.emit.otlp import OtlpOutlet
@@ -468,15 +469,15 @@ def test_what_one_process_could_not_send_the_next_one_sends(make: Make, tmp_path
         receiver.close()
 
 
-def test_a_killed_process_leaves_its_scores_to_the_next(make: Make, tmp_path: Path) -> None:
-    address, port = free_address()
+def killed_with_scores(address: str, spool: Path) -> None:
+    """A process that ends by SIGKILL before it could send twenty scores."""
     script = f"""
 import os, signal
 from tests.emit.test_otlp import one
 from otel_agenteval.config import load_config
 from otel_agenteval.emit.otlp import OtlpOutlet
 from otel_agenteval.telemetry import Telemetry
-wanted = load_config({{"outlets": {{"otlp": {{"endpoint": "{address}", "spool": {{"directory": {str(tmp_path)!r}}}}}}}}}, {{}}).outlets.otlp
+wanted = load_config({{"outlets": {{"otlp": {{"endpoint": "{address}", "spool": {{"directory": {str(spool)!r}}}}}}}}}, {{}}).outlets.otlp
 outlet = OtlpOutlet(wanted, Telemetry(), lambda: "killed", "0.1.0")
 for number in range(20):
     outlet.emit([one(number)])
@@ -486,6 +487,11 @@ os.kill(os.getpid(), signal.SIGKILL)
         [sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, check=False, timeout=60
     )
     assert done.returncode == -9, done.stderr
+
+
+def test_a_killed_process_leaves_its_scores_to_the_next(make: Make, tmp_path: Path) -> None:
+    address, port = free_address()
+    killed_with_scores(address, tmp_path)
     receiver = GrpcReceiver(port)
     try:
         heir = make(receiver, spool={"directory": str(tmp_path)})
@@ -493,6 +499,21 @@ os.kill(os.getpid(), signal.SIGKILL)
         receiver.wait_for(lambda: len(set(result_ids(receiver))) == 20)
     finally:
         receiver.close()
+
+
+def test_what_a_killed_process_leaves_is_sent_by_those_that_run(
+    grpc_receiver: GrpcReceiver, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "_ADOPTION", 0.1)
+    outlet = make(grpc_receiver, spool={"directory": str(tmp_path)})
+    outlet.start()
+    outlet.emit([one(100)])
+    handed_over(outlet)  # it holds the first file
+    address, _ = free_address()
+    killed_with_scores(address, tmp_path)
+    grpc_receiver.wait_for(lambda: len(set(result_ids(grpc_receiver))) == 21)
+    handed_over(outlet)
+    assert outcomes(outlet) == {"sent": 21}
 
 
 def test_the_spool_is_bounded_and_shared_by_taking_different_files(make: Make, tmp_path: Path) -> None:

@@ -189,6 +189,7 @@ def test_every_turn_is_scored_once_whatever_dies(tmp_path: Path, capsys: Any) ->
                     60,
                 )
                 until(lambda: sum(worker.metric("agenteval_kafka_uncommitted") for worker in spans) == 0, "all is committed", 60)
+                until(lambda: len(events(backend)) == wanted, "every score is told", 90, 2.0)
                 until(
                     lambda: (
                         sum(prometheus.query('count by (job) (agenteval_results_total{metric="llm_relevance"})').values()) >= 3
