@@ -513,9 +513,9 @@ class RedisQueue:
                 by_shard: dict[int, list[Any]] = {}
                 for job_id, reason in some.items():
                     by_shard.setdefault(self._number_of(job_id), []).extend((job_id, int(reason is not None), reason or ""))
-                for shard, args in by_shard.items():
-                    self._call(_finish, self._shards[shard], _DEAD_LETTERS, *args)
-                    for job_id in args[::3]:
+                for number, settled in by_shard.items():
+                    self._call(_finish, self._shards[number], _DEAD_LETTERS, *settled)
+                    for job_id in settled[::3]:
                         del self._unsettled[job_id]
             for shard, batch in self._batches():
                 args = [part for job in batch for part in (job.id, job.payload, job.priority, job.size, job.attempts)]
