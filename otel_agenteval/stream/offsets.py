@@ -104,7 +104,8 @@ class Partition:
             if trace_id in held and seen.first >= floor:
                 offset = seen.first
                 break
-        if self.passed_over:  # their rests are still to come: who reads next must look as far back as we did
+        if self.passed_over or (offset < self.end and self.place.since < self.begin):
+            # Rests of what was passed over lie behind the offset: who reads next must look as far back as we did.
             return Place(max(offset, self.place.offset), self.place.since)
         since = offset
         for trace_id, seen in self.traces.items():

@@ -38,6 +38,8 @@ _FLUSH = 10.0
 """Seconds that handing over may take before it is tried again later."""
 _BEHIND = 512
 """Closed turns in the worker's queue from which nothing more is read."""
+_SHORTLY, _BREATH = 2.0, 0.05
+"""Seconds of being behind after which partitions are paused; before it they are just not read."""
 _MOVE = 5.0
 """Seconds that a rebalance waits for what is closed here."""
 _LOOKS = 4
@@ -190,6 +192,7 @@ class KafkaSource:
         self._stopping = threading.Event()
         self._rejoin = False
         self._paused = False
+        self._behind_since = 0.0
         self._stalled = 0
         self._committed_at = 0.0
         self._measured_at = 0.0
@@ -274,10 +277,16 @@ class KafkaSource:
             self._let_go([self._kafka.TopicPartition(*key) for key in self._partitions])
 
     def _step(self) -> None:
-        if self._paused != self._is_behind():
-            self._paused = not self._paused
-            (self._consumer.pause if self._paused else self._consumer.resume)(self._consumer.assignment())
         began = time.monotonic()
+        behind = self._is_behind()
+        self._behind_since = (self._behind_since or began) if behind else 0.0
+        if behind and began - self._behind_since < _SHORTLY:  # the client keeps what it has read ahead, which a pause throws away
+            self._stopping.wait(_BREATH)
+            self._commit_now_and_then()
+            return
+        if self._paused != behind:
+            self._paused = behind
+            (self._consumer.pause if behind else self._consumer.resume)(self._consumer.assignment())
         messages = self._consumer.consume(_AT_ONCE, _POLL)
         for message in messages:
             self._take(message)
@@ -287,14 +296,17 @@ class KafkaSource:
             self._stalled = 0
         if not self._paused and (came or self._is_at_the_end()):
             self._patience.passes(listened)
-        self._producer.poll(0)
+        self._commit_now_and_then()
         now = time.monotonic()
-        if now - self._committed_at >= self._address.every:
-            self._commit()
-            self._committed_at = time.monotonic()
         if now - self._measured_at >= _STATISTICS:
             self._measure()
             self._measured_at = now
+
+    def _commit_now_and_then(self) -> None:
+        self._producer.poll(0)
+        if time.monotonic() - self._committed_at >= self._address.every:
+            self._commit()
+            self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
         """Whether to stop reading for a while: what waits in the topic costs nothing, what waits here is read again after a move."""
@@ -456,6 +468,7 @@ class KafkaSource:
             self._partitions[committed.topic, committed.partition] = Partition(place, high)
             _log.info("kafka: %s/%d from %d (looked at from %d)", committed.topic, committed.partition, place.offset, place.since)
         consumer.assign([self._kafka.TopicPartition(*key, found.position) for key, found in self._partitions.items()])
+        consumer.resume(consumer.assignment())  # else what was paused when it moved stays so
         self._paused = False
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:

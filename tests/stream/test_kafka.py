@@ -15,8 +15,11 @@ import psutil
 import pytest
 
 from otel_agenteval.cli import main
+from otel_agenteval.config import load_config
+from otel_agenteval.engine import Engine
 from otel_agenteval.errors import ConfigError
-from otel_agenteval.stream.source import Address
+from otel_agenteval.stream.patience import Patience
+from otel_agenteval.stream.source import Address, Following, KafkaSource
 from tests.support.certificates import Authority
 from tests.support.collector import value
 from tests.support.kafka import Kafka
@@ -245,6 +248,32 @@ def test_a_turn_that_is_open_is_read_again_by_who_gets_its_partition(
         for worker in workers:
             worker.stop()
     assert rows(*workers) == wanted
+
+
+def test_partitions_that_move_while_reading_pauses_are_read_again(
+    kafka: Kafka, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(kafka, topic, messages_of(200))
+    engine = Engine(load_config({"outlets": {"log_events": False, "prometheus": None}}, {}))
+    options = "session.timeout.ms=6000&heartbeat.interval.ms=300"
+    address = Address.read(f"kafka://{kafka.address}/{topic}?group={topic}&{options}")
+    source = KafkaSource(Following(engine, engine.config.serve), address, Patience())
+    behind = [True]
+    monkeypatch.setattr(source, "_is_behind", lambda: behind[0] and source.rebalances["assigned"] > 0)
+    source.start()
+    strategy = {"partition.assignment.strategy": "range", "group.id": topic}
+    other = kafka_client.Consumer({"bootstrap.servers": kafka.address, **strategy})
+    try:
+        until(lambda: source._paused, "reading pauses", 60)
+        other.subscribe([topic])
+        until(lambda: other.consume(1, 0.2) is not None and len(other.assignment()) == 2, "two partitions have moved", 60)
+        other.close()
+        until(lambda: source.rebalances["assigned"] >= 10, "and come back", 60)  # 4, then 2, then 4
+        behind[0] = False
+        until(lambda: source.messages[topic, "taken"] >= 400, "all is read", 60)
+    finally:
+        assert source.stop(30)
+        engine.shutdown()
 
 
 def test_a_network_that_is_cut_loses_nothing_and_is_not_hammered(topic: str, tmp_path: Path, capsys: Any) -> None:

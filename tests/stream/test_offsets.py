@@ -38,7 +38,8 @@ def test_traces_that_were_done_are_passed_over_until_what_was_there_is_read() ->
     for offset in (6, 7, 8):
         partition.note(offset, [4])
     assert partition.passed_over == set()
-    assert partition.done(held={4}) == Place(6, 6)
+    assert partition.done(held={4}) == Place(6, 2)  # and may lie between 6 and 9
+    assert partition.done(held=set()) == Place(9, 9)
 
 
 def test_a_trace_that_is_open_for_too_long_holds_nothing_back() -> None:
@@ -75,9 +76,11 @@ def test_however_often_it_dies_every_trace_is_scored_whole_and_never_in_part(see
             del running[trace]
     committed = Place(0, 0)
     scored: dict[int, int] = {}
+    furthest = 0
     for _ in range(1_000):
-        partition = Partition(committed, len(log))
+        partition = Partition(committed, furthest)  # nobody has read more, so far: no rest can lie behind it
         got: dict[int, int] = {}
+        looks: list[tuple[int, set[int]]] = []
         alive = chosen.randrange(1, 500)
         for offset in range(partition.position, len(log)):
             if offset < partition.begin:
@@ -88,12 +91,18 @@ def test_however_often_it_dies_every_trace_is_scored_whole_and_never_in_part(see
                 got[trace] = got.get(trace, 0) + 1
                 if got[trace] == sizes[trace]:
                     scored[trace] = scored.get(trace, 0) + 1
-            partition.note(offset, [trace])
+                partition.note(offset, [trace])
+            else:
+                partition.note(offset, [])
+            furthest = max(furthest, partition.position)
+            held = {trace for trace, count in got.items() if count < sizes[trace]}
             if chosen.random() < 0.1:
-                held = {trace for trace, count in got.items() if count < sizes[trace]}
-                place = partition.done(held)
-                partition.commit(place)
-                committed = place
+                looks.append((partition.position, held))
+            if looks and chosen.random() < 0.1:  # what was closed at a look is handled by now
+                position, before = looks.pop(0)
+                if position >= partition.begin:
+                    committed = partition.done(held | before, waiting=[position])
+                    partition.commit(committed)
             alive -= 1
             if alive == 0:
                 break
@@ -102,3 +111,20 @@ def test_however_often_it_dies_every_trace_is_scored_whole_and_never_in_part(see
         if partition.position == len(log):
             break
     assert scored.keys() == sizes.keys()
+
+
+def test_who_looked_back_tells_the_next_to_do_so_until_all_rests_are_behind() -> None:
+    """A trace from 3 on was done; its last message is 8. While the one at 6 is open, whoever reads on meets that rest again."""
+    partition = Partition(Place(6, 3), 10)
+    for offset in (3, 4, 5):
+        partition.look(offset, [1])
+    partition.note(6, [2])
+    partition.note(7, [3])
+    partition.note(8, [])  # the rest was passed over
+    partition.note(9, [4])
+    assert not partition.passed_over
+    assert partition.done(held={2}) == Place(6, 3)
+    assert partition.done(held={3}) == Place(7, 3)
+    partition.commit(Place(7, 3))
+    assert partition.done(held={3}, waiting=[7]) == Place(7, 3)
+    assert partition.done(held=set()) == Place(10, 10)
