@@ -285,7 +285,9 @@ class Turn:
 
     def without_content(self) -> Turn:
         """What outlets say of a turn, and no content: so small that thousands of them can wait in a queue."""
-        return Turn(**{name: getattr(self, name) for name in _ABOUT_THE_TURN})
+        about = Turn()
+        about.__dict__.update({name: getattr(self, name) for name in _ABOUT_THE_TURN if self._known(name)})
+        return about
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for a field that has no value yet: compute it, or take its "unknown".
