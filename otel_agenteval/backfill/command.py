@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..config import load_config
 from ..errors import ConfigError
+from ..serve.memory import tune
 from . import cluster
 from .batch import Account, Scorer
 from .run import Bar, Output, buckets_for, run
@@ -16,6 +17,7 @@ from .sources import Parquet, source_of
 
 def command_backfill(args: argparse.Namespace) -> int:
     """Run it; 0 when all was scored, 2 when nothing could be read."""
+    tune()
     shard = _shard(args.shard)
     source = source_of(args.source, shard=shard)
     names = None if args.metrics is None else [name.strip() for name in args.metrics.split(",") if name.strip()]
