@@ -17,8 +17,9 @@ from typing import Protocol
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
 
 from ..clock import SYSTEM_CLOCK, Clock
+from ..spans.otlp import Signal
 from .courier import Answer, Courier
-from .outbox import SIGNALS, Outbox, Parcel, Signal
+from .outbox import SIGNALS, Outbox, Parcel
 
 _log = logging.getLogger("otel_agenteval")
 

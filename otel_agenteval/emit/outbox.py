@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
+
+from ..spans.otlp import Signal
 
 _log = logging.getLogger("otel_agenteval")
 
-Signal = Literal["logs", "traces"]
 SIGNALS: tuple[Signal, ...] = ("logs", "traces")
 _SLOTS = 64
 _SCHEMA = """

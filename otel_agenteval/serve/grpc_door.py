@@ -23,9 +23,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from ..config import TlsOptions, split_address
 from ..errors import ConfigError
+from ..spans.otlp import Signal
 from .answers import Accepted, Refusal
 from .inflate import sniffed
-from .intake import Intake, Request, Signal
+from .intake import Intake, Request
 
 _log = logging.getLogger("otel_agenteval")
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from google.protobuf import json_format
 
+from ..spans.otlp import Signal
 from .answers import Accepted, Kind, Refusal
 from .grpc_door import answer, response_of
 from .guard import Guard
 from .http_server import Exchange, Head, Response, TooLarge, TooSlow
 from .inflate import too_large
-from .intake import Intake, Request, Signal
+from .intake import Intake, Request
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}

@@ -10,25 +10,21 @@ import hmac
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import NamedTuple
 
 from .. import jsonio, names
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import ServeOptions
 from ..dialects.reader import is_genai_scope
 from ..engine import Engine
-from ..spans.otlp import NotASpan, OtlpLog, from_json
+from ..spans.otlp import NotASpan, OtlpLog, Signal, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values
 from ..spans.split import LOG_PREFIXES, NotOtlp, split_logs, split_spans
 from ..spans.wire import Part, WireSpan
 from ..turns.assembler import Closed
 from .answers import Accepted, Refusal
 from .inflate import inflate
-
-if TYPE_CHECKING:
-    from .journal import Journal
-
-Signal = Literal["traces", "logs"]
+from .journal import Journal
 
 _FULL = 0.75
 """Share of the worker's queue from which senders are asked to come again."""

@@ -17,13 +17,11 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ConfigError
+from ..spans.otlp import Signal
 from .answers import Refusal
-
-if TYPE_CHECKING:
-    from .intake import Signal
 
 _log = logging.getLogger("otel_agenteval")
 

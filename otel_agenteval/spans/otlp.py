@@ -10,10 +10,13 @@ import base64
 import binascii
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ..names import EVENT, RESULT_ID, SCOPE, TURN_ID
 from .record import LogPart, SpanEvent, SpanRecord
+
+Signal = Literal["traces", "logs"]
+"""The signals of OTLP that we read and write."""
 
 HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
 

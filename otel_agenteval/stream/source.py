@@ -23,8 +23,8 @@ from ..engine import Engine
 from ..errors import ConfigError
 from ..registry import require
 from ..serve.answers import Accepted, Refusal
-from ..serve.intake import Intake, Signal
-from ..spans.otlp import OtlpLog
+from ..serve.intake import Intake
+from ..spans.otlp import OtlpLog, Signal
 from ..spans.wire import Part
 from ..yamlio import expanded
 from .offsets import Partition, Place
