@@ -461,11 +461,11 @@ def concurrency_rows() -> list[Row]:
     rows = []
     ideal = judges.AT_ONCE / judges.SECONDS
     for backend, where in (("memory", "in memory"), ("sqlite", "in SQLite")):
-        rate = judges.jobs_per_second(backend)
+        rate = judges.jobs_per_second(backend, judges.JOBS, judges.AT_ONCE)
         what = f"{judges.AT_ONCE} judges at once, a model of {judges.SECONDS * 1e3:.0f} ms, queue {where}"
         rows.append(Row(what, f"{rate:.0f} jobs/s", f"{rate / ideal:.2f} × ideal", "≥ 0.8 × ideal", 0.8 * ideal / rate))
     for at_once in (8, 50, judges.AT_ONCE):
-        rate = judges.jobs_per_second("memory", 20 * at_once, at_once, http=True)
+        rate = judges.jobs_per_second("memory", 60 * at_once, at_once, http=True)
         share = rate * judges.SECONDS / at_once
         rows.append(
             Row(f"{at_once} judges at once, asked over HTTP, a model of 50 ms", f"{rate:.0f} jobs/s", f"{share:.2f} × ideal")

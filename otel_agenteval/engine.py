@@ -143,7 +143,9 @@ class Engine:
             lambda: self.worker.bytes / self.worker.max_bytes,
         )
         if self.judging is not None:
-            self.judging.on_fate = next((outlet.note for outlet in self.pipeline.outlets if isinstance(outlet, TakesFates)), None)
+            self.judging.fates.told = next(
+                (outlet.note for outlet in self.pipeline.outlets if isinstance(outlet, TakesFates)), None
+            )
         self.pipeline.warm_up()
         self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes)
         self.spans_received = 0
@@ -178,7 +180,7 @@ class Engine:
             if getattr(config, name) != getattr(self.config, name)
         ]
         if self.judging is not None:
-            self.judging.reload(judged, judged_whole)
+            self.judging.offers.reload(judged, judged_whole)
         elif judged or judged_whole:
             fixed.append("metrics that ask a judge or embedder")
         if self.pipeline.conversations is None and "conversation" not in fixed and _look_back(judged):

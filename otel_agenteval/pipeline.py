@@ -369,7 +369,7 @@ class Pipeline:
                 item.lose(reason)
             elif item.__class__ is Ended:
                 metrics = self._conversations.metrics if self._conversations is not None else ()
-                judged = self._judging.names(conversation=True) if self._judging is not None else ()
+                judged = self._judging.offers.names(conversation=True) if self._judging is not None else ()
                 names = [*(metric.name for metric in metrics), *judged]
                 account_lost(self._telemetry, names if item.supersedes is None else (), item.turn.agent or "", reason)
                 self._remember(item.turn.turn_id or "", reason)
@@ -388,7 +388,7 @@ class Pipeline:
             self.count_emit_error("pipeline", type(error).__name__)
 
     def _account_lost(self, agent: Any, service: Any, close_reason: Any, reason: str) -> None:
-        judged = self._judging.names(conversation=False) if self._judging is not None else ()
+        judged = self._judging.offers.names(conversation=False) if self._judging is not None else ()
         names = [metric.name for metric in (*self.metrics, *self.heavy)]
         account_lost(self._telemetry, [*names, *judged], str(agent or ""), reason, (str(service or ""), str(close_reason or "")))
 
@@ -514,9 +514,9 @@ class Pipeline:
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric what became of it on a recent turn; None when the turn is not remembered."""
         found = self._recent.get(turn_id)
-        judged = self._judging.fates(turn_id) if self._judging is not None else {}
+        judged = self._judging.fates.of(turn_id) if self._judging is not None else {}
         if isinstance(found, str):
-            asked = self._judging.names(conversation=False) if self._judging is not None else ()
+            asked = self._judging.offers.names(conversation=False) if self._judging is not None else ()
             return dict.fromkeys([*(metric.name for metric in (*self.metrics, *self.heavy)), *asked], f"dropped: {found}")
         return {**{score.metric: _outcome(score) for score in found or ()}, **judged} if found is not None or judged else None
 
@@ -589,7 +589,7 @@ class Pipeline:
         root = Root(record.trace_id, record.span_id, record.sampled, trace_state, record.resource_attributes)
         revises = earlier.turn_id is not None
         scored = ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources)
-        if self._judging is not None and self._judging.wants_events:
+        if self._judging is not None and self._judging.offers.wants_events:
             scored.events = {event.name for member in group.members for event in member.events}
         return scored, pending
 

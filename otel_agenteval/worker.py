@@ -47,7 +47,6 @@ class Worker:
         self._tick = tick
         self._flush = flush
         self.max_bytes = max_bytes
-        self.refused = 0
         self.may_start = True
         """False at interpreter exit, when no thread can be started any more."""
         self.courteous = True
@@ -83,10 +82,9 @@ class Worker:
         return len(self._queue)
 
     def put(self, item: Any, size: int) -> bool:
-        """Queue an item; False (and counted) when the queue has no room for it. Never blocks."""
+        """Queue an item; False when the queue has no room for it. Never blocks."""
         with self._lock:
             if self._bytes + size > self.max_bytes or self._stopping:
-                self.refused += 1
                 return False
             self._bytes += size
             self._accepted += 1

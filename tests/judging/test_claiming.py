@@ -1,4 +1,4 @@
-"""Many threads and one queue: jobs are claimed some at a time, and none of them is kept back."""
+"""Many threads and one queue: jobs are claimed some at a time, none of them is kept back, and none is asked twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval import judging as judging_module
+from otel_agenteval.judging import configured
+from otel_agenteval.judging.jobs import SCORE_BYTES
 from otel_agenteval.queues import Job, SqliteQueue
 from tests.support.clock import FakeClock
 from tests.support.judges import SameReply
@@ -23,7 +24,7 @@ def config(path: Path, threads: int) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging_module, "judge_from", lambda _: SameReply({"score": 90}))
+    monkeypatch.setattr(configured, "judge_from", lambda _: SameReply({"score": 90}))
 
 
 def test_many_threads_claim_some_at_a_time_and_every_job_is_done_once(tmp_path: Path) -> None:
@@ -69,3 +70,38 @@ def test_what_was_claimed_and_not_begun_is_due_again_after_a_stop(tmp_path: Path
     assert {job.attempts for job in left} == {1}
     assert begun.id not in {job.id for job in left}
     queue.close()
+
+
+def test_a_score_waits_for_room_and_is_not_paid_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Counting(SameReply):
+        def ask(self, stage: str, *args: Any, **more: Any) -> dict[str, Any]:
+            asked.append(stage)
+            return super().ask(stage, *args, **more)
+
+    monkeypatch.setattr(configured, "judge_from", lambda _: Counting({"score": 90}))
+    with Rig(config(tmp_path, 4)) as rig:
+        judging, worker = rig.engine.judging, rig.engine.worker
+        assert judging is not None
+        judging.may_start = False
+        for _ in range(40):
+            rig.run()
+        assert rig.engine.flush(30)
+        worker.max_bytes = 2 * SCORE_BYTES
+        told, full = worker.put, threading.Event()
+
+        def put(item: Any, size: int) -> bool:
+            taken = told(item, size)
+            if not taken:
+                full.set()
+            return taken
+
+        monkeypatch.setattr(worker, "put", put)
+        with worker._working:  # it handles nothing
+            judging.may_start = True
+            judging.start(40)
+            assert full.wait(30)
+        assert rig.engine.drain(60, judges=True)
+        assert len(asked) == 40
+        assert {key[2]: value for key, value in rig.count("agenteval.results").items()} == {"pass": 40}

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from otel_agenteval import judging as judging_module
 from otel_agenteval import names
 from otel_agenteval.judge import judge_from
+from otel_agenteval.judging import configured
 from tests.support.faulty import FAULTS, INPUT_TOKENS, OUTPUT_TOKENS, FaultyModel
 from tests.support.process import PRELUDE, environment
 from tests.support.rig import Rig
@@ -98,7 +98,7 @@ def test_with_faults_every_job_has_one_end_within_the_budget(
     clock, sleeps = JumpingClock(), []
     bill = Bill(clock)
     model = FaultyModel(0.3, {"score": 90, "reason": "It answers."}, served=bill.add)
-    monkeypatch.setattr(judging_module, "judge_from", lambda config: judge_from(config, clock=clock, sleep=sleeps.append))
+    monkeypatch.setattr(configured, "judge_from", lambda config: judge_from(config, clock=clock, sleep=sleeps.append))
     prices = {"m-1": {"input": USD_PER_TOKEN * 1e6, "output": USD_PER_TOKEN * 1e6}}
     queue = {"backend": "sqlite", "path": str(tmp_path / "q.db")} if backend == "sqlite" else {}
     judge = {

@@ -9,10 +9,10 @@ from typing import Any
 import psutil
 import pytest
 
-import otel_agenteval.judging as judging_module
 from otel_agenteval import names
 from otel_agenteval.asking import Outage
 from otel_agenteval.judge import judge_from
+from otel_agenteval.judging import configured
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -48,7 +48,7 @@ def test_an_hour_without_a_judge_and_what_follows(
 ) -> None:
     clock = FakeClock()
     monkeypatch.setattr(
-        judging_module, "judge_from", lambda config: judge_from(config, clock=clock, sleep=lambda seconds: clock.advance(0.1))
+        configured, "judge_from", lambda config: judge_from(config, clock=clock, sleep=lambda seconds: clock.advance(0.1))
     )
     file = tmp_path / "q.db"
     queue: dict[str, Any] = {"max_bytes": BOUND, "max_age": "45m", "lease": "10m"}

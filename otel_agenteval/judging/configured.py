@@ -1,0 +1,88 @@
+"""Judging as a configuration asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from ..asking import Models
+from ..budget import WINDOWS, Budget, bounds_of
+from ..clock import Clock
+from ..config import Config
+from ..emit.base import Verdict
+from ..encryption import SealedQueue
+from ..errors import ConfigError, nearest
+from ..estimates import Estimates
+from ..judge import embedder_from, judge_from, seal_from
+from ..queues import outages_from, queue_from, spend_book_from
+from ..registry import BoundMetric
+from ..shedding import Shedding
+from ..telemetry import Telemetry
+from .fates import Fates
+from .jobs import SCORE_BYTES
+from .offers import Offers
+from .service import Judging
+
+
+def judging_from(
+    config: Config,
+    metrics: Sequence[BoundMetric],
+    conversation_metrics: Sequence[BoundMetric],
+    telemetry: Telemetry,
+    put: Callable[[Verdict, int], bool],
+    failed: Callable[[str, BaseException], None],
+    clock: Clock,
+    shedding: Shedding,
+) -> Judging:
+    """What a configuration asks for. ``put`` hands a score of so many bytes to the worker.
+
+    Raises:
+        ConfigError: a bound for a metric that is not judged.
+    """
+    wanted = config.judge
+    queue = wanted.queue
+    _refuse_bounds(config, {metric.name for metric in (*metrics, *conversation_metrics)})
+    jobs = queue_from(queue, clock)
+    if queue.backend != "memory":
+        seal = seal_from(config)
+        jobs = jobs if seal is None else SealedQueue(jobs, seal, clock)
+    fates = Fates(telemetry)
+    offers = Offers(
+        metrics,
+        conversation_metrics,
+        seed=wanted.seed or "",
+        redact=config.privacy.redact,
+        shedding=shedding,
+        fates=fates,
+        failed=failed,
+        clock=clock,
+    )
+    return Judging(
+        offers,
+        fates,
+        lambda: Models(judge_from(config), embedder_from(config)),
+        jobs,
+        Budget(bounds_of(wanted.budget), spend_book_from(queue), clock, wanted.budget.soft),
+        telemetry,
+        lambda verdict: put(verdict, SCORE_BYTES),
+        failed,
+        attempts=wanted.attempts,
+        threads=wanted.max_concurrency,
+        lease=queue.lease,
+        max_age=queue.max_age,
+        audit=wanted.cache.audit if wanted.cache.path is not None else 0.0,
+        clock=clock,
+        works=queue.work,
+        lasting=queue.backend != "memory",
+        outages=outages_from(queue),
+        estimates=Estimates(WINDOWS["hour"], clock),
+    )
+
+
+def _refuse_bounds(config: Config, judged: Collection[str]) -> None:
+    for name in config.judge.budget.metrics:
+        if name not in judged:
+            close = nearest(name, list(judged), 1)
+            hint = f"did you mean {close[0]}?" if close else "none is configured"
+            raise ConfigError(
+                f"{config.where(('judge', 'budget', 'metrics', name))}: not a judged metric of this configuration; {hint}"
+            )
