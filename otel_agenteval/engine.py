@@ -38,9 +38,10 @@ from .spans.record import SpanRecord
 from .spans.sdk import attributes_of, scope_of
 from .spans.wire import WireSpan
 from .telemetry import Telemetry
-from .turns.assembler import Assembler, Closed, Limits
+from .turns.assembler import Assembler
 from .turns.conversations import Conversations, Ended
 from .turns.roots import Group
+from .turns.state import Closed, Limits
 from .worker import Worker
 
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values,
 from .spans.sdk import from_sdk, start_of
 from .spans.wire import LazyAttributes, WireSpan
 from .telemetry import Telemetry
-from .turns.assembler import Closed
 from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
 from .turns.conversations import SIGNALS, Conversations, Ended
 from .turns.past import Earlier, PastTurns
 from .turns.roots import Group, split
+from .turns.state import Closed
 
 if TYPE_CHECKING:
     from .judging import Judging

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from .spans.record import LogPart
-    from .turns.assembler import Closed
+    from .turns.state import Closed
 
 _MAX_SCOPES = 1_000
 _log = logging.getLogger("otel_agenteval")

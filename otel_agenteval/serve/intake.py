@@ -21,7 +21,7 @@ from ..spans.otlp import NotASpan, OtlpLog, Signal, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values
 from ..spans.split import LOG_PREFIXES, NotOtlp, split_logs, split_spans
 from ..spans.wire import Part, WireSpan
-from ..turns.assembler import Closed
+from ..turns.state import Closed
 from .answers import Accepted, Refusal
 from .inflate import inflate
 from .journal import Journal

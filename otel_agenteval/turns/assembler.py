@@ -19,18 +19,17 @@ import itertools
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.reader import ROLE_KEYS
-from ..dialects.step import AGENT, LLM, RETRIEVAL, ROOT_ROLES, TOOL, UNKNOWN, WORKFLOW
+from ..dialects.step import AGENT, LLM, RETRIEVAL, ROOT_ROLES, TOOL, WORKFLOW
 from ..model import CloseReason
 from ..spans.record import LogPart
+from .state import OWNER_ROLES, Closed, Limits, Owner, Trace, size_of
 
 if TYPE_CHECKING:
     from ..spans.wire import WireSpan
 
-_OWNER_ROLES = ROOT_ROLES | {UNKNOWN}
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 PLAIN_KEPT = 256
 """Spans kept of a trace that has shown no GenAI span yet."""
@@ -47,15 +46,6 @@ _BOUNDS: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicte
 Role = Callable[[Any], "str | None"]
 
 
-def size_of(attributes: Mapping[str, Any]) -> int:
-    """Bytes that a span is taken to hold: its texts, and a share for everything else."""
-    size = 512
-    for value in attributes.values():
-        if value.__class__ is str:
-            size += len(value)
-    return size
-
-
 def _first_of_each(spans: Iterable[WireSpan], known: Iterable[Any]) -> list[WireSpan]:
     """The spans whose ids nobody had before them."""
     seen = {span.id for span in known if hasattr(span, "id")}
@@ -65,96 +55,6 @@ def _first_of_each(spans: Iterable[WireSpan], known: Iterable[Any]) -> list[Wire
             seen.add(span.id)
             found.append(span)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds in time (seconds), turns, spans and bytes."""
-
-    decision_delay: float = 2.0
-    idle_timeout: float = 300.0
-    max_duration: float = 3600.0
-    max_open: int = 50_000
-    max_spans: int = 2_000
-    max_bytes: int = 4 * 1024 * 1024
-    total_bytes: int = 256 * 1024 * 1024
-
-
-class Owner:
-    """A span that may be a turn root, and what counts towards it."""
-
-    # Defaults stand on the class: one is made for every turn, and most of these never change.
-    heir: Owner | None = None
-    """Who got the spans of an owner that turned out to be no root."""
-    references: dict[str, Any] | None = None
-    size = 0
-    turns = 0
-    ended = False
-    closed = False
-    deadline = 0.0
-    started = 0.0
-    leak = False
-    """Whether it began below a request that was over."""
-    orphan = False
-    """Whether its parent is a span of this process that was never seen: then only an agent is a root."""
-
-    def __init__(self, span: Any, role: str | None, span_id: int, up: Owner | None) -> None:
-        self.span = span
-        self.role = role
-        self.takes_all = role in _OWNER_ROLES
-        """Whether whatever starts below it counts towards it, whatever it is."""
-        self.span_id = span_id
-        self.up = up
-        """The application's span that this one counts towards as a whole."""
-        self.open = 1
-        """Open spans, itself and owners below it included."""
-        self.members: list[Any] = []
-        self.genai = role is not None
-
-
-class Trace:
-    """What is known of one trace at the moment."""
-
-    owners = 0
-    loose_size = 0
-    logs: dict[int, list[LogPart]] | None = None
-    ids: set[bytes] | None = None
-    """Ids of the spans that were received over a wire."""
-    root_seen = False
-    deadline = 0.0
-
-    def __init__(self, trace_id: int, now: float) -> None:
-        self.trace_id = trace_id
-        self.nodes: dict[int, Owner] = {}
-        """Every span that started here → the owner that it counts towards."""
-        self.loose: list[Any] = []
-        self.first_seen = now
-        self.last_seen = now
-
-
-@dataclass(slots=True)
-class Closed:
-    """Spans that wait for nothing more: one turn (``sole``), or one or more to be told apart, or none."""
-
-    trace_id: int
-    spans: list[Any]
-    reason: CloseReason
-    complete: bool
-    root: Any = None
-    """The owner's span."""
-    sole: bool = False
-    """Whether the owner is the root of exactly one turn that holds all spans."""
-    leftover: bool = False
-    """Whether turns of this local root were closed before: then what is left is no turn of its own."""
-    logs: dict[int, list[LogPart]] | None = None
-    references: dict[str, Any] | None = None
-    size: int = 0
-    late: bool = False
-    """Whether these came after the trace's turns were closed: they revise them."""
-    above: Any = None
-    """The application's span that the owner stands below: it may be open still."""
-    cut_off: bool = False
-    """Whether the root is one although its parent is a span of this process, which is not among the spans."""
 
 
 class _Past:
@@ -275,7 +175,7 @@ class Assembler:
             owner.open += 1
             if role is not None:
                 owner.genai = True
-                if role in _OWNER_ROLES and owner.role not in _OWNER_ROLES:
+                if role in OWNER_ROLES and owner.role not in OWNER_ROLES:
                     owner = self._new_owner(trace, span, role, span_id, owner)
             trace.nodes[span_id] = owner
         if references is not None and owner.references is None:
@@ -645,7 +545,7 @@ class Assembler:
             return True
         if owner.role not in _TURN_ROLES and not (owner.role in ROOT_ROLES and self._holds_model_or_agent(owner)):
             return False
-        return self._role(owner.up.span) not in _OWNER_ROLES  # it may have said only now that it is an agent
+        return self._role(owner.up.span) not in OWNER_ROLES  # it may have said only now that it is an agent
 
     def _holds_model_or_agent(self, owner: Owner) -> bool:
         return any(self._role(span) in (LLM, AGENT, WORKFLOW) for span in owner.members)

@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 
 from otel_agenteval.errors import ConfigError
 from otel_agenteval.serve.grpc_door import client_of
-from otel_agenteval.turns.assembler import Closed
+from otel_agenteval.turns.state import Closed
 from tests.support.rig import chat_attributes
 from tests.support.service import CHAT, Sidecar, Transport, request, turn_of
 

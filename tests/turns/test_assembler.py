@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from otel_agenteval.spans.record import LogPart
-from otel_agenteval.turns.assembler import Assembler, Limits
+from otel_agenteval.turns.assembler import Assembler
+from otel_agenteval.turns.state import Limits
 from tests.support.clock import FakeClock
 
 T = 7
