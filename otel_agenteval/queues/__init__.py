@@ -11,7 +11,7 @@ from .memory import MemoryQueue, MemorySpendBook
 from .sqlite import SqliteQueue, SqliteSpendBook
 
 if TYPE_CHECKING:
-    from .redis import RedisOutages
+    from .redis_shared import RedisOutages
 
 __all__ = [
     "Counter", "Demand", "Job", "JobQueue", "MemoryQueue", "MemorySpendBook", "SpendBook", "SqliteQueue", "SqliteSpendBook", "outages_from",
@@ -38,7 +38,7 @@ def queue_from(wanted: JobQueueOptions, clock: Clock) -> JobQueue:
 def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
     """Where what judges spend is kept: beside the queue, if that is a file or a server, where all who share it count."""
     if wanted.url is not None:
-        from .redis import RedisSpendBook
+        from .redis_shared import RedisSpendBook
 
         return RedisSpendBook(wanted.url, wanted.name)
     return MemorySpendBook() if wanted.path is None else SqliteSpendBook(wanted.path)
@@ -48,6 +48,6 @@ def outages_from(wanted: JobQueueOptions) -> RedisOutages | None:
     """Where processes tell each other about models that are down: on the queue's server, if there is one."""
     if wanted.url is None:
         return None
-    from .redis import RedisOutages
+    from .redis_shared import RedisOutages
 
     return RedisOutages(wanted.url, wanted.name)

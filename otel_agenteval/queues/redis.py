@@ -12,24 +12,22 @@ While the server cannot be reached jobs wait in this process, within a bound, an
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import logging
 import os
 import random
 import socket
 import threading
-import time
 import zlib
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
-from .base import SLOTS, Demand, Job
-from .base import Counter as Spending
-from .connect import connect, normal, unreachable
+from .base import Job
+from .connect import unreachable
+from .redis_server import Script, Server
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -42,11 +40,6 @@ _REMEMBERED = 200_000
 """Settled jobs that a shard remembers at most."""
 _DEAD_LETTERS = 1_000
 _BATCH, _BATCH_BYTES = 100, 1024 * 1024
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
-_OWED = 10_000
-_WAIT_UNREACHED = 10.0
-"""Seconds after which a question is tried again whose budget nobody could be asked for."""
-_TOLD_FOR = 0.5
 _HELD_BYTES = 16 * 1024 * 1024
 _FORGOTTEN_CONSUMER_MS = 86_400_000
 
@@ -232,87 +225,7 @@ end
 """
 
 
-class _Script:
-    """A script of the server's, called by its hash, and sent whole when the server does not have it."""
-
-    def __init__(self, text: str, *, common: bool = True) -> None:
-        self._text = _COMMON + text if common else text
-        self._hash = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
-
-    def __call__(self, client: Any, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        from redis.exceptions import NoScriptError
-
-        try:
-            return client.evalsha(self._hash, len(keys), *keys, *args)
-        except NoScriptError:
-            return client.eval(self._text, len(keys), *keys, *args)
-
-
-_put, _claim, _retry, _finish = (_Script(text) for text in (_PUT, _CLAIM, _RETRY, _FINISH))
-
-
-class _Server:
-    """A client that is made at first use, and that leaves a server alone for a while which could not be reached.
-
-    Args:
-        url: see :func:`~otel_agenteval.queues.connect.connect`.
-        opened: called with each new client.
-    """
-
-    def __init__(self, url: str, opened: Callable[[Any], None] = lambda client: None) -> None:
-        self._url = normal(url)
-        self._opened = opened
-        self.reset()
-
-    def reset(self) -> None:
-        """In a forked child: the connections are the parent's."""
-        self._lock = threading.Lock()
-        self._client: Any = None
-        self._closed = False
-        self._pause = 0.0
-        self._quiet_until = 0.0
-
-    def call(self, call: Callable[[Any], Any]) -> Any:
-        """One call, unless the last one failed a moment ago.
-
-        Raises:
-            redis.exceptions.RedisError: the server cannot be reached, or refused.
-        """
-        if time.monotonic() < self._quiet_until:
-            raise _not_connected("the server of the queue could not be reached a moment ago")
-        try:
-            found = call(self._open())
-        except Exception as error:
-            if unreachable(error):
-                self._pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, self._pause * 2))
-                self._quiet_until = time.monotonic() + self._pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
-            raise
-        self._pause = 0.0
-        return found
-
-    def close(self) -> None:
-        """Leave the server."""
-        with self._lock:
-            self._closed = True
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
-
-    def _open(self) -> Any:
-        with self._lock:
-            if self._client is None:
-                if self._closed:
-                    raise _not_connected("the queue is closed")
-                client = connect(self._url)
-                self._opened(client)
-                self._client = client
-            return self._client
-
-
-def _not_connected(text: str) -> Exception:
-    from redis.exceptions import ConnectionError as NotConnected
-
-    return NotConnected(text)
+_put, _claim, _retry, _finish = (Script(_COMMON + text) for text in (_PUT, _CLAIM, _RETRY, _FINISH))
 
 
 class RedisQueue:
@@ -342,7 +255,7 @@ class RedisQueue:
         held_bytes: int = _HELD_BYTES,
     ) -> None:
         self.max_bytes = max_bytes
-        self._server = _Server(url, self._tidy)
+        self._server = Server(url, self._tidy)
         self._clock = clock
         self._held_bytes = held_bytes
         self._shards = [_keys_of(f"{{{name}:{shard}}}") for shard in range(shards)]
@@ -472,7 +385,7 @@ class RedisQueue:
     def _totals(self, field: str) -> int:
         return sum(self._try(partial(_read, key=shard[6], field=field)) for shard in self._shards)
 
-    def _call(self, script: _Script, shard: Sequence[str], *args: Any) -> Any:
+    def _call(self, script: Script, shard: Sequence[str], *args: Any) -> Any:
         now = "" if self._clock is SYSTEM_CLOCK else repr(self._clock.time_ns() / 1e9)
         return self._try(lambda client: script(client, shard, (GROUP, now, *args)))
 
@@ -565,186 +478,3 @@ def _keys_of(tag: str) -> list[str]:
 def _job_of(row: Sequence[Any]) -> Job:
     job_id, payload, priority, attempts = row
     return Job(job_id.decode(), payload, int(priority), int(attempts))
-
-
-_USED = """
-local function used(key, oldest)
-  local sum, first = 0, nil
-  local found = redis.call('HGETALL', key)
-  for i = 1, #found, 2 do
-    local slot = tonumber(found[i])
-    if slot < oldest then
-      redis.call('HDEL', key, found[i])
-    else
-      sum = sum + tonumber(found[i + 1])
-      if not first or slot < first then first = slot end
-    end
-  end
-  return sum, first
-end
-local function add(key, slot, amount, window)
-  redis.call('HINCRBYFLOAT', key, slot, amount)
-  redis.call('EXPIRE', key, math.ceil(window * 2))
-end
-"""
-_TAKE = (
-    _USED
-    + """
-local wait, at = 0, tonumber(ARGV[1])
-for i, key in ipairs(KEYS) do
-  local slot, window, amount = tonumber(ARGV[5 * i - 3]), tonumber(ARGV[5 * i - 2]), tonumber(ARGV[5 * i - 1])
-  local limit, below = tonumber(ARGV[5 * i]), tonumber(ARGV[5 * i + 1])
-  local sum, first = used(key, slot - SLOTS)
-  if not (sum < below and (sum <= 0 or sum + amount <= limit)) then
-    wait = math.max(wait, ((first or slot) + SLOTS + 1) * (window / SLOTS) - at)
-  end
-end
-if wait == 0 then
-  for i, key in ipairs(KEYS) do add(key, ARGV[5 * i - 3], ARGV[5 * i - 1], tonumber(ARGV[5 * i - 2])) end
-end
-return string.format('%.17g', wait)
-""".replace("SLOTS", str(SLOTS))
-)
-_ADD = (
-    _USED
-    + """
-for i, key in ipairs(KEYS) do add(key, ARGV[3 * i - 2], ARGV[3 * i], tonumber(ARGV[3 * i - 1])) end
-"""
-)
-_READ = _USED + "return string.format('%.17g', (used(KEYS[1], tonumber(ARGV[1]))))"
-_spend, _correct, _spent = (_Script(text, common=False) for text in (_TAKE, _ADD, _READ))
-
-
-class RedisSpendBook:
-    """A :class:`~otel_agenteval.queues.SpendBook` on a server: what all processes spend counts, in one step for everybody.
-
-    Args:
-        url: as for :class:`RedisQueue`.
-        name: what every key begins with.
-
-    While the server cannot be reached there is no room: nobody is asked, and corrections wait here.
-    """
-
-    def __init__(self, url: str, name: str = "agenteval") -> None:
-        self._server = _Server(url)
-        self._name = name
-        self._forget()
-
-    def _forget(self) -> None:
-        self._lock = threading.Lock()
-        self._owed: deque[tuple[Spending, float, float]] = deque(maxlen=_OWED)
-        """Corrections that the server could not be told."""
-
-    def take(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
-        if not demands:
-            return 0.0
-        args = [
-            text
-            for demand in demands
-            for text in (
-                demand.counter.slot(at), demand.counter.window, repr(demand.amount), _number(demand.limit), _number(demand.below),
-            )
-        ]  # fmt: skip
-        keys = [self._key(demand.counter) for demand in demands]
-        try:
-            self._pay()
-            return float(self._server.call(lambda client: _spend(client, keys, (repr(at), *args))))
-        except Exception as error:
-            if not unreachable(error):
-                raise
-            return _WAIT_UNREACHED
-
-    def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
-        """Correct what was taken at a time."""
-        with self._lock:
-            self._owed.extend((counter, amount, at) for counter, amount in amounts)
-        try:
-            self._pay()
-        except Exception as error:
-            if not unreachable(error):
-                raise
-
-    def _pay(self) -> None:
-        """Tell the server what it was not told yet."""
-        while self._owed:
-            with self._lock:
-                some = [self._owed.popleft() for _ in range(min(len(self._owed), _BATCH))]
-            args = [text for counter, amount, at in some for text in (counter.slot(at), counter.window, repr(amount))]
-            keys = [self._key(counter) for counter, _, _ in some]
-            try:
-                self._server.call(partial(_correct, keys=keys, args=args))
-            except BaseException:
-                with self._lock:
-                    self._owed.extendleft(reversed(some))
-                raise
-
-    def used(self, counter: Spending, at: float) -> float:
-        """What was spent within the window that ends at a time."""
-        return float(self._server.call(lambda client: _spent(client, [self._key(counter)], (counter.slot(at) - SLOTS,))))
-
-    def close(self) -> None:
-        """Leave the server; what was spent stays there."""
-        self._server.close()
-
-    def after_fork_in_child(self) -> None:
-        """The child connects for itself; what could not be told is the parent's."""
-        self._forget()
-        self._server.reset()
-
-    def _key(self, counter: Spending) -> str:
-        return f"{{{self._name}:spent}}:{counter.unit}:{counter.window:g}:{counter.account}"
-
-
-def _number(value: float) -> str:
-    return "1e308" if value == float("inf") else repr(value)
-
-
-class RedisOutages:
-    """What all workers know of a judge that is down: until when nobody asks it. Without the server each knows for itself.
-
-    Args:
-        url: as for :class:`RedisQueue`.
-        name: what every key begins with.
-    """
-
-    def __init__(self, url: str, name: str = "agenteval") -> None:
-        self._server = _Server(url)
-        self._name = name
-        self._told: dict[str, tuple[float, float]] = {}
-
-    def until(self, kind: str) -> float:
-        """When somebody tries next, in seconds since the Unix epoch; 0 when the judge is up as far as is known."""
-        at, found = self._told.get(kind, (-1.0, 0.0))
-        if time.monotonic() - at > _TOLD_FOR:
-            found = self._try(lambda client: float(client.get(self._key(kind)) or 0.0)) or 0.0
-            self._told[kind] = time.monotonic(), found
-        return found
-
-    def tell(self, kind: str, until: float, seconds: float) -> None:
-        """It is down, for so many seconds from now on; 0 says that it is up again."""
-        self._told.pop(kind, None)
-        key = self._key(kind)
-        if seconds > 0:
-            self._try(lambda client: client.set(key, repr(until), px=max(1, round(seconds * 1000))))
-        else:
-            self._try(lambda client: client.delete(key))
-
-    def close(self) -> None:
-        """Leave the server."""
-        self._server.close()
-
-    def after_fork_in_child(self) -> None:
-        """The child connects for itself."""
-        self._server.reset()
-
-    def _try(self, call: Callable[[Any], Any]) -> Any:
-        try:
-            return self._server.call(call)
-        except Exception as error:
-            if not unreachable(error):
-                raise
-            return None
-
-    def _key(self, kind: str) -> str:
-        return f"{{{self._name}:outage}}:{kind}"

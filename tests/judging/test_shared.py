@@ -12,7 +12,7 @@ import pytest
 
 from otel_agenteval.asking import Outage
 from otel_agenteval.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
-from otel_agenteval.queues.redis import RedisOutages, RedisSpendBook
+from otel_agenteval.queues.redis_shared import RedisOutages, RedisSpendBook
 from tests.support.clock import FakeClock
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
