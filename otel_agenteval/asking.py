@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
 from .budget import Budget
@@ -20,6 +24,8 @@ from .score import Score
 from .telemetry import Telemetry
 
 T = TypeVar("T")
+OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
+"""Faults that are not the question's, and that will meet every other question too."""
 _FIRST_HOLD, _LONGEST_HOLD = 30.0, 300.0
 _SHARE_OF_OUTAGE = 4
 
@@ -40,6 +46,15 @@ class OverBudget(Exception):
     """Raised where a question would go past the budget."""
 
 
+@dataclass(slots=True)
+class Begun:
+    """What a job was told before it had to wait: it is paid for, and not asked again."""
+
+    said: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    """By the hash of a question, and how often it was asked before."""
+    accounts: list[Account] = field(default_factory=list)
+
+
 class Asking:
     """Stands before judge and embedder while one job is done: holds them to the budget, and keeps account.
 
@@ -49,16 +64,24 @@ class Asking:
         telemetry: counts questions and their cost.
         metric: for which.
         urgent: whether the job may use what the budget keeps for those that matter more.
+        begun: what it was told when it was tried before.
     """
 
-    def __init__(self, models: Models, budget: Budget, telemetry: Telemetry, metric: str, urgent: bool) -> None:
+    def __init__(
+        self, models: Models, budget: Budget, telemetry: Telemetry, metric: str, urgent: bool, begun: Begun | None = None
+    ) -> None:
         self._models = models
         self._budget = budget
         self._telemetry = telemetry
         self._metric = metric
-        self._urgent = urgent
+        self._urgent = urgent or begun is not None
+        self._begun = begun or Begun()
+        self._times: Counter[str] = Counter()
+        """How often each question was asked."""
         self.wait = 0.0
         """Seconds until the budget has room again, once it had none."""
+        self.pause = 0.0
+        """Seconds that the server wants to be left alone for."""
         self.fault: str | None = None
         """Error type of the last question that failed."""
         self.accounts: list[Account] = []
@@ -79,10 +102,16 @@ class Asking:
 
     def ask_of(self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
         """The same, of a judge."""
-        known = self._known(judge, task, data, reply, more)
-        if known is not None:
-            return known
-        return self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
+        question = _hash_of(judge, stage, task, data, reply, more)
+        this = question, self._times[question]
+        self._times[question] += 1
+        if this in self._begun.said:
+            return copy.deepcopy(self._begun.said[this])
+        found = self._known(judge, task, data, reply, more)
+        if found is None:
+            found = self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
+        self._begun.said[this] = copy.deepcopy(found)
+        return found
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """As :meth:`otel_agenteval.Embedder.embed`."""
@@ -100,6 +129,11 @@ class Asking:
         outcome = "hit" if found is not None else "audit" if is_asking_anew() else "miss"
         self._telemetry.add(JUDGE_CACHE, outcome=outcome)
         return found
+
+    @property
+    def begun(self) -> Begun | None:
+        """What is to be kept while the job waits; None if it was told nothing."""
+        return Begun(self._begun.said, [*self._begun.accounts, *self.accounts]) if self._begun.said else None
 
     @property
     def answered(self) -> bool | None:
@@ -127,6 +161,7 @@ class Asking:
                 return question()
             except JudgeError as error:
                 self.fault, outcome = error.error_type, "error"
+                self.pause = error.retry_after
                 raise
             finally:
                 self._telemetry.add(JUDGE_REQUESTS, outcome=outcome)
@@ -138,7 +173,7 @@ class Asking:
 
     def judged(self, metric: BoundMetric, chance: Chance, upstream: float | None) -> Judged:
         """How the score came to be."""
-        asked = self.accounts
+        asked = [*self._begun.accounts, *self.accounts]
         costs = [account.cost_usd for account in asked if account.error_type is None]
         known = [cost for cost in costs if cost is not None]
         cost = sum(known) if known and len(known) == len(costs) else None
@@ -160,6 +195,10 @@ class _Through:
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
         """As :meth:`otel_agenteval.Judge.ask`."""
         return self._asking.ask_of(self._judge, stage, task, data, reply, **more)
+
+
+def _hash_of(judge: Asks, *question: Any) -> str:
+    return hashlib.sha256(json.dumps([id(judge), *question], default=repr, sort_keys=True).encode()).hexdigest()
 
 
 def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:
@@ -187,12 +226,17 @@ class GivenUp:
         raise JudgeError("tried as often as is allowed, and never came to an end", "attempts_exhausted")
 
 
-_TRANSIENT = frozenset(("timeout", "unreachable", "server_error", "invalid_answer", "http_408", "http_409", "http_429"))
+_TRANSIENT = frozenset(
+    ("timeout", "unreachable", "server_error", "invalid_answer", "http_408", "http_409", "http_424", "http_429", "http_498")
+)
+_LASTING = frozenset(("http_501", "http_505"))
 
 
 def is_transient(error_type: str | None) -> bool:
     """Whether a fault may be gone at the next attempt."""
-    return error_type is not None and (error_type in _TRANSIENT or error_type.startswith("http_5"))
+    return error_type is not None and (
+        error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
+    )
 
 
 class Outages(Protocol):

@@ -34,9 +34,11 @@ class MissingExtra(ConfigError):
 class JudgeError(AgentEvalError):
     """A judge or embedder could not be reached, or its reply could not be read. The message holds no content."""
 
-    def __init__(self, message: str, error_type: str = "judge_error") -> None:
+    def __init__(self, message: str, error_type: str = "judge_error", retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.error_type = error_type
+        self.retry_after = retry_after
+        """Seconds that the server wants to be left alone for; 0 when it did not say."""
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:

@@ -94,7 +94,9 @@ def _proxy_for(url: str) -> str | None:
     parts = urllib.parse.urlsplit(url)
     proxies = urllib.request.getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
-    return None if proxy is None or urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]) else proxy
+    if proxy is None or urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"  # as curl and others read it
 
 
 _TRUSTED: list[ssl.SSLContext] = []

@@ -94,7 +94,7 @@ class Embedder:
             try:
                 vectors = self._post(missing)
             except JudgeError as error:
-                raise JudgeError(f"embedder: {error}", error.error_type) from None
+                raise JudgeError(f"embedder: {error}", error.error_type, error.retry_after) from None
             new = dict(zip(missing, vectors, strict=True))
             self._keep(new)
             known |= new

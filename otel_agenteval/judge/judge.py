@@ -36,6 +36,8 @@ class _Manners:
     temperature: bool = True
     accepted: frozenset[Form] = frozenset()
     """Forms that were taken with these settings: a refusal then is about something else."""
+    odd: frozenset[str] = frozenset()
+    """Schemas that are not taken where others are."""
 
 
 class Judge:
@@ -173,12 +175,12 @@ class Judge:
             asked = question_of(task, data, reply, media, self._most_tokens)
             schema = schema_of(reply) if schema is None else schema
             answer = self._complete((asked,), schema, stage, until)
-            found = read_reply(answer.text)
+            found = read_reply(answer.text, cut=answer.finish == "length")
             if found is None:
                 answer = self._complete(repair_of(asked, answer.text), schema, stage, until, repair=True)
-                found = read_reply(answer.text)
+                found = read_reply(answer.text, cut=answer.finish == "length")
         except JudgeError as error:
-            raise JudgeError(f"{stage}: judge: {error}", error.error_type) from None
+            raise JudgeError(f"{stage}: judge: {error}", error.error_type, error.retry_after) from None
         if found is None:
             cut = answer.finish == "length"
             what = "was cut at the limit of its length" if cut else "holds no JSON object"
@@ -259,13 +261,15 @@ class Judge:
     ) -> Answer:
         """The answer, asked for in the strictest form that the model takes; what it refuses is left out, and remembered."""
         manners = self._manners
+        its_name = "" if schema is None else json.dumps(schema, default=repr, sort_keys=True)
         while True:
-            form = max("json" if schema is None else "schema", manners.strictest, key=FORMS.index)
+            takes = schema is not None and its_name not in manners.odd
+            form = max("schema" if takes else "json", manners.strictest, key=FORMS.index)
             question = Question(self.model, SYSTEM, messages, form, schema, 0.0 if manners.temperature else None)
             try:
                 answer = self._post(question, stage, until, repair=repair)
             except NotAnswered as refusal:
-                lesser = _less(manners, form, refusal)
+                lesser = _less(manners, form, its_name, refusal)
                 if lesser is None:
                     raise
                 manners = lesser
@@ -288,13 +292,15 @@ class Judge:
         )  # fmt: skip
 
 
-def _less(manners: _Manners, form: Form, refusal: NotAnswered) -> _Manners | None:
+def _less(manners: _Manners, form: Form, schema: str, refusal: NotAnswered) -> _Manners | None:
     """How to ask after a refusal; None if nothing that was asked for can be its reason."""
-    if refusal.status not in (400, 422) or refusal.hints & {"context", "refusal"}:
+    if refusal.status not in (400, 422, 501) or refusal.hints & {"context", "refusal", "credit"}:
         return None
     unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in manners.accepted
     if manners.temperature and "temperature" in refusal.hints:
         return replace(manners, temperature=False, accepted=frozenset())
+    if form == "schema" and form in manners.accepted and "format" in refusal.hints:
+        return replace(manners, odd=manners.odd | {schema})
     if form != "plain" and ("format" in refusal.hints or unsure):
         return replace(manners, strictest=FORMS[FORMS.index(form) + 1])
     if manners.temperature and unsure:

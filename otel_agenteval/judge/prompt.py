@@ -28,7 +28,8 @@ SYSTEM = (
 )
 REPAIR = "Your reply could not be read. Reply again with nothing but the one JSON object that was asked for."
 _FENCED = re.compile(r"```[ \t]*(\w*)[^\n]*\n(.*?)```", re.DOTALL)
-_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"))
+"""How a thought begins and ends that a server did not take out. The beginning of the first may be a part of the prompt."""
 _LONGEST_ECHO = 2_000
 _LIKE_A_DELIMITER = re.compile(r"<{3,}|>{3,}")
 _UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
@@ -109,13 +110,19 @@ def repair_of(asked: Message, text: str) -> tuple[Message, ...]:
     return asked, Message("assistant", text.strip()[:_LONGEST_ECHO] or "(nothing)"), Message("user", REPAIR)
 
 
-def read_reply(text: str) -> dict[str, Any] | None:
+def read_reply(text: str, *, cut: bool = False) -> dict[str, Any] | None:
     """The JSON object in a reply: in a fence marked json, in any fence, from the first brace to the last, or the whole; else None.
 
     A reply that is JSON, but no object, is none. Of several objects the last one counts: a judge that quotes what it judges, and a verdict in it, does so before its own. What a model
     thought aloud before it is passed over.
+
+    Args:
+        text: what the model said.
+        cut: whether it was cut at a limit: an object that has no end then is the verdict that is missing, and none within it is.
     """
-    text = _THOUGHT.sub("", text, count=1) if text.lstrip().startswith("<think>") else text
+    text = _without_thought(text)
+    if cut and "{" in text[text.rfind("}") + 1 :]:
+        return None
     fences = _FENCED.findall(text)
     candidates = [body for kind, body in reversed(fences) if kind.lower() == "json"] + [
         body for kind, body in reversed(fences) if kind.lower() != "json"
@@ -130,7 +137,33 @@ def read_reply(text: str) -> dict[str, Any] | None:
         found = _object_in(candidate)
         if found is not None:
             return found
-    return _last_object(text)
+    return _last_object(text, cut=cut)
+
+
+def _without_thought(text: str) -> str:
+    """What was said after thinking aloud; nothing if it came to no end."""
+    begun = text.lstrip()
+    for start, stop in _THOUGHTS:
+        if begun.startswith(start):
+            return begun.partition(stop)[2]
+    stop = _THOUGHTS[0][1]
+    at = text.find(stop)
+    return text if at < 0 or _is_in_an_object(text, at) else text[at + len(stop) :]
+
+
+def _is_in_an_object(text: str, place: int) -> bool:
+    """Whether a place is within a JSON object: what stands there is quoted."""
+    at, looks = text.find("{"), 0
+    while 0 <= at < place and looks < _MOST_LOOKS:
+        looks += 1
+        try:
+            end = _DECODER.raw_decode(text, at)[1]
+        except (ValueError, RecursionError):
+            end = at + 1
+        if end > place:
+            return True
+        at = text.find("{", end)
+    return False
 
 
 def _object_in(text: str) -> dict[str, Any] | None:
@@ -148,8 +181,8 @@ def _is_another_value(text: str) -> bool:
         return False
 
 
-def _last_object(text: str) -> dict[str, Any] | None:
-    """The last of several objects with words between them."""
+def _last_object(text: str, *, cut: bool) -> dict[str, Any] | None:
+    """The last of several objects with words between them; none where what was cut may be the last one."""
     found: dict[str, Any] | None = None
     at, looks = text.find("{"), 0
     while at >= 0 and looks < _MOST_LOOKS:
@@ -157,6 +190,8 @@ def _last_object(text: str) -> dict[str, Any] | None:
         try:
             value, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
+            if cut:
+                return None
             end = at + 1
         else:
             found = value

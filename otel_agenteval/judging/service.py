@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from .. import jsonio
-from ..asking import Asking, GivenUp, Models, Outage, Outages, is_transient
+from ..asking import OF_THE_SERVER, Asking, Begun, GivenUp, Models, Outage, Outages, is_transient
 from ..budget import Budget
 from ..clock import Clock
 from ..emit.base import ScoredTurn, Verdict
@@ -36,9 +36,12 @@ _POLL = 0.5
 _IDLE = 30.0
 _QUIET_LOOKS = 4
 _RENDERED = 10_000
+_BEGUN = 1_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 _PAUSE_UNASKED = 15.0
 """Seconds until a job is looked at again that the rate left no room for."""
+_BEHIND = 1.0
+"""Seconds that a job that tried a server in vain stands behind the others: it may be what the server fails on."""
 _PAUSE_FULL = 0.1
 """Seconds until a score is handed to the worker again that had no room for it."""
 _THREADS_PER_CLAIM = 8
@@ -128,6 +131,8 @@ class Judging:
         """Jobs that are claimed and not begun."""
         self._rendered: OrderedDict[str, None] = OrderedDict()
         """Jobs whose score was sent out, so that a lease that ended too early makes no second one."""
+        self._begun: OrderedDict[str, Begun] = OrderedDict()
+        """What jobs were told that have to wait."""
         self._given_up = False
         self._made: list[Job] | None = None
         """Jobs to be put, and jobs that are settled, while they are gathered."""
@@ -268,7 +273,9 @@ class Judging:
             self._judge(job, head, metric, outage, trying)
 
     def _judge(self, job: Job, head: dict[str, Any], metric: BoundMetric, outage: Outage, trying: bool) -> None:
-        asking = Asking(self._models, self.budget, self._telemetry, metric.name, job.priority > 0)
+        with self._settling:
+            begun = self._begun.pop(job.id, None)
+        asking = Asking(self._models, self.budget, self._telemetry, metric.name, job.priority > 0, begun)
         try:
             turn = Turn.written(jsonio.loads(body_in(job)))
             asked: Any = GivenUp() if job.attempts > self._attempts else asking
@@ -277,23 +284,28 @@ class Judging:
                 score = about(metric.evaluate(turn, judge=asked, embedder=asked), turn)
             seconds = time.perf_counter() - start
         finally:
-            outage.leave(trying, asking.answered, down=asking.fault == "circuit_open")
+            outage.leave(trying, asking.answered, down=asking.fault in OF_THE_SERVER)
             if trying:
                 self._wake()
         if asking.wait:
             self.fates.tell(turn.turn_id, metric.name, "waiting: budget")
+            self._keep(job, asking)
             self._again(job, asking.wait, counted=False)
-        elif score.status == "error" and asking.fault == "circuit_open":
-            self.fates.tell(turn.turn_id, metric.name, "waiting: circuit_open")
+        elif score.status == "error" and asking.fault in OF_THE_SERVER:
+            self.fates.tell(turn.turn_id, metric.name, f"waiting: {asking.fault}")
+            self._keep(job, asking)
             self._again_at(job, outage.until, counted=False)
         elif score.status == "error" and asking.fault == "rate_limited":
-            self._again(job, _PAUSE_UNASKED * random.uniform(0.5, 1.5), counted=False)  # noqa: S311 - jitter, no secret
+            self._keep(job, asking)
+            pause = _PAUSE_UNASKED * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, no secret
+            self._again(job, max(asking.pause, pause), counted=False)
         elif score.status == "error" and is_transient(asking.fault) and (trying or job.attempts < self._attempts):
             self.fates.tell(turn.turn_id, metric.name, f"waiting: {asking.fault}")
-            if trying:  # it is not the job's fault
-                self._again_at(job, outage.until, counted=False)
+            self._keep(job, asking)
+            if trying:  # the server is down; but it may be the job that it fails on, so another one tries next
+                self._again_at(job, outage.until + _BEHIND, counted=False)
             else:
-                self._again(job, _pause(job.attempts))
+                self._again(job, max(asking.pause, _pause(job.attempts)))
         else:
             tell_sources(metric, score, head["sources"])
             if head["decided"] is not None and score.status == "ok":
@@ -302,6 +314,16 @@ class Judging:
             origin = ScoredTurn(turn, root, (), head["supersedes"], head["new"], conversation=head["conversation"])
             judged = asking.judged(metric, Chance(*head["chance"]), upstream_of(root))
             self._hand_over(job, rendered(origin, score, judged, seconds), self.offers.following(job, head, origin, score))
+
+    def _keep(self, job: Job, asking: Asking) -> None:
+        """What the job was told so far: the next time it asks for the rest only, or a tight budget would never see an end of it."""
+        begun = asking.begun
+        if begun is None:
+            return
+        with self._settling:
+            self._begun[job.id] = begun
+            if len(self._begun) > _BEGUN:
+                self._begun.popitem(last=False)
 
     def _hand_over(self, job: Job, scored: ScoredTurn, following: Sequence[Next]) -> None:
         score = scored.scores[0]

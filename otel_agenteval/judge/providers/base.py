@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from ... import jsonio
 from ...errors import JudgeError
 
 Form = Literal["schema", "json", "plain"]
@@ -205,6 +206,19 @@ def added(*values: int | None) -> int | None:
     """The sum of those that are known; None if none is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
+
+
+def is_object(words: str) -> bool:
+    """Whether a text is one JSON object, and nothing else."""
+    try:
+        return isinstance(jsonio.loads(words), dict)
+    except ValueError:
+        return False
+
+
+def failed(provider: str) -> JudgeError:
+    """The error of a response that says that there is no answer, and may go well the next time."""
+    return JudgeError(f"{provider} failed midway", "server_error")
 
 
 def no_answer(provider: str) -> JudgeError:

@@ -14,7 +14,9 @@ from .base import (
     Request,
     Usage,
     count,
+    failed,
     is_closed,
+    is_object,
     mapping,
     mappings,
     no_answer,
@@ -66,19 +68,38 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """The first choice."""
+    """The first choice.
+
+    Where there is no content, what was taken for reasoning is the answer if it is one JSON object and nothing else: vLLM and others file a
+    reply there that a schema held from its first character on.
+
+    Raises:
+        JudgeError: the response has another form, or a router passes on that the model failed midway.
+    """
     choice = next(mappings(body.get("choices")), {})
+    if choice.get("finish_reason") == "error" or choice.get("error"):
+        raise failed("the model")
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise no_answer("chat completions")
     content = message.get("content")
     if isinstance(content, list):
         content = "".join(text(part.get("text")) for part in mappings(content))
+    said = text(content)
+    if not said.strip():
+        thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))
+        said = thought if is_object(thought) else said
     finish = _FINISHES.get(text(choice.get("finish_reason")))
-    return Answer(text(content), _usage(body), "refusal" if text(message.get("refusal")) else finish)
+    return Answer(said, _usage(body), "refusal" if text(message.get("refusal")) else finish)
 
 
 def _usage(body: Mapping[str, Any]) -> Usage:
+    """What was taken. Gemini's and xAI's servers leave reasoning out of the completion, and have it in the total alone."""
     usage = mapping(body.get("usage"))
-    cached = mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
-    return Usage(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached))
+    given, said, total = (count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    if given is not None and said is not None and total is not None:
+        said = max(said, total - given)
+    cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    for name in ("prompt_cache_hit_tokens", "cached_tokens"):  # DeepSeek; Moonshot
+        cached = count(usage.get(name)) if cached is None else cached
+    return Usage(given, said, cached)

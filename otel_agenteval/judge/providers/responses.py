@@ -13,6 +13,7 @@ from .base import (
     Request,
     Usage,
     count,
+    failed,
     is_closed,
     mapping,
     mappings,
@@ -56,7 +57,13 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """The texts of all messages in the output; reasoning is passed over."""
+    """The texts of all messages in the output; reasoning is passed over.
+
+    Raises:
+        JudgeError: the response has another form, or says that it failed.
+    """
+    if body.get("status") == "failed":
+        raise failed("the Responses API")
     if not isinstance(body.get("output"), list):
         raise no_answer("the Responses API")
     parts = [part for item in mappings(body["output"]) if item.get("type") == "message" for part in mappings(item.get("content"))]

@@ -1,0 +1,172 @@
+"""Jobs that have to wait: what they were told is kept, nobody is held up by one that a server fails on, and servers are left alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from otel_agenteval import names
+from otel_agenteval.judge import judge_from
+from otel_agenteval.judging import configured
+from tests.judge.wire import Request, Response, Server, said
+from tests.support.clock import FakeClock
+from tests.support.rig import Rig
+
+GOOD = {"score": 90, "reason": "It answers."}
+METRIC = "llm_relevance"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """Moved by a judge's sleeping, and by the test."""
+    clock = FakeClock()
+    monkeypatch.setattr(configured, "judge_from", lambda config: judge_from(config, clock=clock, sleep=clock.advance))
+    return clock
+
+
+def rig_of(server: Server, clock: FakeClock, *metrics: Any, **judge: Any) -> Rig:
+    rig = Rig(
+        {
+            "judge": {"base_url": server.url, "model": "m", "max_concurrency": 1, **judge},
+            "metrics": list(metrics) or [METRIC], "inline": {"metrics": []},
+        },
+        clock=clock,
+    )  # fmt: skip
+    assert rig.engine.judging is not None
+    rig.engine.judging.may_start = False  # the test does what its threads would
+    return rig
+
+
+def work(rig: Rig) -> None:
+    """All that is due."""
+    judging = rig.engine.judging
+    assert judging is not None
+    rig.turns()
+    for _ in range(100):
+        if not judging.step():
+            break
+    assert rig.engine.flush(10)
+
+
+def outcomes(rig: Rig) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for key, value in rig.count(names.RESULTS).items():
+        found[key[2]] = found.get(key[2], 0) + value
+    return found
+
+
+def test_a_question_that_a_server_always_fails_on_holds_nobody_up(server: Server, clock: FakeClock) -> None:
+    server.answering = lambda request: (
+        Response({"error": "CUDA error"}, 500) if "poison" in request.text else Response(said("openai", json.dumps(GOOD)))
+    )
+    with rig_of(server, clock) as rig:
+        rig.run(says="poison")
+        for _ in range(20):  # nobody else is there: it opens the breaker, and then tries again and again
+            work(rig)
+            clock.advance(5)
+        judging = rig.engine.judging
+        assert judging is not None
+        assert judging._outages["llm"].until > 0
+        rig.run(says="good")
+        for _ in range(700):
+            work(rig)
+            if outcomes(rig).get("pass"):
+                break
+            clock.advance(0.5)
+        assert outcomes(rig) == {"pass": 1}
+        for _ in range(40):
+            clock.advance(31)
+            rig.run(says="good")
+            work(rig)
+        assert outcomes(rig).get("error") == 1
+        (scored,) = [one for one in rig.scored() if one.judged and one.scores[0].status == "error"]
+        assert scored.scores[0].error_type == "http_500"
+
+
+def test_what_a_job_was_told_before_the_budget_ended_is_not_asked_again(server: Server, clock: FakeClock) -> None:
+    """A metric of more questions than there is room for comes to its end, and pays for each once."""
+    prices = {"m": {"input": 1.0, "output": 1.0}}
+
+    def answer(request: Request) -> Response:
+        extracting = "what came of it" in request.text
+        reply = {"task": "a", "outcome": "b"} if extracting else {"verdict": 0.9, "reason": "Done."}
+        return Response({**said("openai", json.dumps(reply)), "usage": {"prompt_tokens": 900, "completion_tokens": 100}})
+
+    server.answering = answer
+    with rig_of(server, clock, "llm_task_completion", budget={"calls_per_minute": 1}, prices=prices) as rig:
+        rig.run(says="Paris.")
+        for _ in range(6):
+            work(rig)
+            clock.advance(62)
+        assert len(server.requests) == 2
+        assert len({request.text for request in server.requests}) == 2
+        (scored,) = [one for one in rig.scored() if one.judged]
+        assert scored.scores[0].value == 0.9
+        assert scored.judged is not None
+        assert scored.judged.cost_usd == pytest.approx(0.002)  # of both
+
+
+def test_what_a_job_was_told_before_the_server_failed_is_not_asked_again(server: Server, clock: FakeClock) -> None:
+    def answer(request: Request) -> Response:
+        if "what came of it" in request.text:
+            return Response(said("openai", json.dumps({"task": "a", "outcome": "b"})))
+        if len(server.requests) < 8:
+            return Response({}, 503)
+        return Response(said("openai", json.dumps({"verdict": 0.9, "reason": "Done."})))
+
+    server.answering = answer
+    with rig_of(server, clock, "llm_task_completion") as rig:
+        rig.run(says="Paris.")
+        for _ in range(20):
+            work(rig)
+            clock.advance(31)
+        assert outcomes(rig) == {"pass": 1}
+        assert sum("what came of it" in request.text for request in server.requests) == 1
+
+
+def test_a_server_that_wants_to_be_left_alone_for_long_is(server: Server, clock: FakeClock) -> None:
+    server.answering = lambda _: Response({}, 429, {"Retry-After": "1800"})
+    with rig_of(server, clock, attempts=2) as rig:
+        for number in range(5):
+            rig.run(says=f"{number}")
+        started = clock.monotonic()
+        for _ in range(100):
+            work(rig)
+            clock.advance(15)
+        assert clock.monotonic() - started < 1_800
+        assert len(server.requests) == 1
+        server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
+        for _ in range(60):
+            work(rig)
+            clock.advance(15)
+        assert outcomes(rig) == {"pass": 5}
+
+
+def test_jobs_wait_while_the_account_has_no_credit(server: Server, clock: FakeClock) -> None:
+    server.answering = lambda _: Response({"error": {"code": "insufficient_quota", "message": "no"}}, 429)
+    with rig_of(server, clock, attempts=2) as rig:
+        turns = [rig.run(says=f"{number}") for number in range(5)]
+        assert len(turns) == 5
+        for _ in range(60):
+            work(rig)
+            clock.advance(60)
+        assert len(server.requests) < 20  # of five jobs, in an hour
+        assert outcomes(rig) == {}
+        assert {rig.engine.pipeline.why(turn.turn_id)[METRIC] for turn in rig.turns()} <= {
+            "waiting: insufficient_quota", "waiting: circuit_open",
+        }  # fmt: skip
+        server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
+        for _ in range(20):
+            work(rig)
+            clock.advance(31)
+        assert outcomes(rig) == {"pass": 5}
