@@ -301,6 +301,8 @@ def _eval(args: argparse.Namespace) -> int:
             for output in outputs:
                 output.add(turn, about, scored)
         status = _end_of(reading)
+        if args.gate and not reading.turns:
+            status = NOTHING_READ  # nothing was checked
         _end_asking(judge, embedder)
         report = Report(run, None if former is None else compare(former, run, Path(args.baseline).name, watch))
         if not status:

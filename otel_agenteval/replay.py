@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import sys
@@ -41,7 +42,8 @@ def load_turns(
 
     Args:
         paths: files of OTLP/JSON lines, traces and logs in any order; ``-`` is standard input; ``.gz`` and ``.zst`` are unpacked.
-        report: called with one line per thing that could not be read (``file:line: why``); default: standard error.
+        report: called with one line per thing that could not be read (``file:line: why``); default: standard error, and
+            of one file the first ten.
         reading: filled with counts while it runs.
 
     Raises:
@@ -88,7 +90,36 @@ def to_stderr(line: str) -> None:
 
 def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
     """Spans and log records in files of OTLP/JSON lines; see :func:`load_turns`."""
-    for where, line in (item for path in paths for item in _lines(path, seen, say)):
+    for path in paths:
+        if say is not to_stderr:
+            yield from _items(path, seen, say)
+            continue
+        told = _Few(path)
+        yield from _items(path, seen, told)
+        told.end()
+
+
+_MOST_TOLD = 10
+
+
+class _Few:
+    """Tells the first faults of a file, and at its end how many more there were: a file of another kind has one in every line."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path, self._count = path, 0
+
+    def __call__(self, line: str) -> None:
+        self._count += 1
+        if self._count <= _MOST_TOLD:
+            to_stderr(line)
+
+    def end(self) -> None:
+        if self._count > _MOST_TOLD:
+            to_stderr(f"{self._path}: {self._count - _MOST_TOLD:,} more lines or records could not be read")
+
+
+def _items(path: str | Path, seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
+    for where, line in _lines(path, seen, say):
         try:
             found = list(from_json(jsonio.loads_lenient(line)))
         except NotASpan as problem:
@@ -97,7 +128,9 @@ def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Itera
             continue
         except ValueError as problem:
             seen.bad += 1
-            say(f"{where}: not JSON: {str(problem)[:120]}")
+            longer = line.strip() in (b"{", b"[")
+            why = "a document over several lines; one a line is wanted (`jq -c .`)" if longer else str(problem)[:120]
+            say(f"{where}: not JSON: {why}")
             continue
         for item in found:
             if isinstance(item, NotASpan):
@@ -112,12 +145,28 @@ def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Itera
                 yield item
 
 
+_OTHER_KINDS = (
+    (b"PAR1", "a Parquet file, which `otel-agenteval backfill` scores"),
+    (b"\xff\xfe", "UTF-16 text; UTF-8 is wanted"),
+    (b"\xfe\xff", "UTF-16 text; UTF-8 is wanted"),
+)
+
+
 def _lines(path: str | Path, seen: Reading, say: Report) -> Iterator[tuple[str, bytes]]:
     """(place, line) of every line with something on it. What was read before a file broke off counts."""
     number = 0
     with open_recording(str(path)) as stream:
         try:
-            for number, line in enumerate(stream, 1):
+            for number, read in enumerate(stream, 1):
+                line = read
+                if number == 1:
+                    kind = next((kind for mark, kind in _OTHER_KINDS if read.startswith(mark)), None)
+                    if kind is not None:
+                        seen.lines += 1
+                        seen.bad += 1
+                        say(f"{path}: cannot be read: {kind}")
+                        return
+                    line = read.removeprefix(codecs.BOM_UTF8)
                 if not line.strip():
                     continue
                 seen.lines += 1
@@ -145,5 +194,7 @@ def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
             zstandard = require("zstandard", feature="reading .zst files", extra="zstd")
             return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(Path(path).open("rb"), closefd=True))
         return Path(path).open("rb")
+    except IsADirectoryError:
+        raise AgentEvalError(f"{path}: is a folder; the files in it are wanted, as in {path.rstrip('/')}/*.jsonl") from None
     except OSError as problem:
         raise AgentEvalError(f"{path}: cannot be read: {problem.strerror or problem}") from None

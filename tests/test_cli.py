@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -116,6 +117,48 @@ def test_a_line_that_cannot_be_read_is_named_counted_and_skipped(tmp_path: Path,
     assert "4 of " in printed.err.splitlines()[-1]
 
 
+def test_a_mark_before_utf8_is_no_part_of_the_first_line(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_bytes(codecs.BOM_UTF8 + recording(GOOD))
+    assert main(["turns", str(file)]) == 0
+    printed = capsys.readouterr()
+    assert (len(lines_of(printed.out)), printed.err) == (1, "")
+
+
+def test_of_a_file_of_another_kind_the_first_faults_are_told_and_the_rest_counted(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "pretty.json"
+    file.write_text(json.dumps(json.loads(recording(GOOD).splitlines()[0]), indent=1))
+    assert main(["turns", str(file)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"{file}:1: not JSON: a document over several lines; one a line is wanted (`jq -c .`)"
+    lines = len(file.read_text().splitlines())
+    assert said[10] == f"{file}: {lines - 10:,} more lines or records could not be read"
+    assert said[11] == f"{lines} of {lines} lines or records could not be read"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PAR1\x15\x04\n\n", "a Parquet file, which `otel-agenteval backfill` scores"),
+        ('{"resourceSpans": []}\n'.encode("utf-16"), "UTF-16 text; UTF-8 is wanted"),
+    ],
+    ids=["Parquet", "UTF-16"],
+)
+def test_a_file_of_another_kind_is_told_by_its_beginning(content: bytes, said: str, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_bytes(content)
+    assert main(["eval", str(file)]) == 2
+    assert capsys.readouterr().err.splitlines()[0] == f"{file}: cannot be read: {said}"
+
+
+def test_for_a_folder_its_files_are_asked_for(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["eval", f"{tmp_path}/"]) == 2
+    assert (
+        capsys.readouterr().err
+        == f"otel-agenteval: {tmp_path}/: is a folder; the files in it are wanted, as in {tmp_path}/*.jsonl\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["turns", "eval"])
 @pytest.mark.parametrize(
     "content", [b"", b"garbage\n", b"\n\n", b"\xff\xfe\x00\n"], ids=["empty", "garbage", "blank lines", "no text"]
@@ -135,6 +178,8 @@ def test_spans_without_a_turn_are_said_to_be_none(tmp_path: Path, capsys: Captur
     file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
     assert main(["turns", str(file)]) == 0
     assert "1 spans were read, but no agent or model call is among them: no turns" in capsys.readouterr().err
+    assert main(["eval", str(file)]) == 0
+    assert main(["eval", str(file), "--gate"]) == 2  # nothing was checked
 
 
 @pytest.mark.parametrize("command", ["turns", "eval"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -36,7 +38,8 @@ class _JsonLines:
             self._out.write(f"{json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str)}\n")
 
     def finish(self, report: Report) -> None:
-        """All has been written."""
+        """All has been written; a run without a score has an empty file."""
+        self._out.write("")
 
 
 class _Table:
@@ -77,9 +80,23 @@ _SAY_UTF8 = ("junit", "html")
 FORMATS = ("jsonl", "table", *_DOCUMENTS)
 
 
+class _KeptUntilWritten(io.TextIOWrapper):
+    """A file that keeps what it held until something is written: a run that finds nothing to read costs no former report."""
+
+    _begun = False
+
+    def write(self, text: str, /) -> int:
+        if not self._begun:
+            self._begun = True
+            if stat.S_ISREG(os.fstat(self.fileno()).st_mode):  # a pipe or a terminal holds nothing
+                self.truncate(0)
+        return super().write(text)
+
+
 @contextmanager
 def open_outputs(formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str]) -> Iterator[list[Output]]:
-    """The outputs that were asked for; files are opened now, so that a bad one is found before anything is evaluated.
+    """The outputs that were asked for; files are opened now, so that a bad one is found before anything is evaluated, and
+    keep what they held until there is something to write.
 
     Args:
         formats: names of formats.
@@ -114,7 +131,8 @@ def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequ
 def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
     if place != "-":
         try:
-            return stack.enter_context(Path(place).open("w", encoding="utf-8", errors="backslashreplace"))
+            file = Path(place).open("ab")  # noqa: SIM115 - the stack closes it with the stream around it
+            return stack.enter_context(_KeptUntilWritten(file, encoding="utf-8", errors="backslashreplace"))
         except OSError as problem:
             raise AgentEvalError(f"--out: {place}: cannot be written: {problem.strerror or problem}") from None
     if form in _SAY_UTF8 and isinstance(sys.stdout, io.TextIOWrapper):  # the document says so of itself

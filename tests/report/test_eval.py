@@ -153,6 +153,32 @@ def test_nothing_to_read_is_status_2_and_no_report(form: str, tmp_path: Path, ca
     assert (tmp_path / "out").read_bytes() == b""
 
 
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("recorded", ["garbage\n", None], ids=["nothing to read", "no such file"])
+def test_a_run_that_reads_nothing_costs_no_former_report(form: str, recorded: str | None, tmp_path: Path) -> None:
+    file, former = tmp_path / "traces.jsonl", tmp_path / "out"
+    former.write_text("a former run")
+    if recorded is not None:
+        file.write_text(recorded)
+    assert main(["eval", str(file), "--format", form, "--out", str(former)]) == 2
+    assert former.read_text() == "a former run"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_report_takes_the_place_of_a_longer_one(form: str, traces: list[str], tmp_path: Path) -> None:
+    fresh, former = tmp_path / "fresh", tmp_path / "former"
+    former.write_text("x" * 1_000_000)
+    for out in (fresh, former):
+        assert main(["eval", traces[0], "--metrics", "code_turn_error", "--format", form, "--out", str(out)]) == 0
+    assert former.read_bytes() == fresh.read_bytes() != b""
+
+
+def test_scores_go_into_what_is_no_file(traces: list[str]) -> None:
+    command = [sys.executable, "-m", "otel_agenteval", "eval", traces[0], "--metrics", "code_turn_error", "--out", "/dev/stdout"]
+    ended = subprocess.run(command, check=False, capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr, len(lines_of(ended.stdout.decode()))) == (0, b"", 1)
+
+
 # --- baselines
 
 
