@@ -89,14 +89,12 @@ def _of_url(url: str, turn_id: str, config: Config) -> dict[str, str] | None:
         reply = httpx.get(f"{base}/api/why/{urllib.parse.quote(turn_id, safe='')}", headers=headers, timeout=_TIMEOUT)
     except httpx.HTTPError as error:
         raise AgentEvalError(f"{base}: cannot be asked: {type(error).__name__}") from None
-    if reply.status_code == 404:
-        return None
     if reply.status_code == 401:
         raise AgentEvalError(f"{base}: wants a token: serve.token of the configuration (--config, OTEL_AGENTEVAL_SERVE__TOKEN)")
     try:
         metrics: Any = reply.json()["metrics"]
-        return {str(metric): str(fate) for metric, fate in metrics.items()}
+        return None if metrics is None else {str(metric): str(fate) for metric, fate in metrics.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise AgentEvalError(
-            f"{base}: is no otel-agenteval serve (status {reply.status_code}); --url wants its address of --web"
+            f"{base}: answers with no turn (status {reply.status_code}); --url wants the address that serve has for --web (serve.web)"
         ) from None

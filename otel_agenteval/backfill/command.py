@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 
@@ -29,10 +30,11 @@ def command_backfill(args: argparse.Namespace) -> int:
         raise ConfigError("--buckets: a number from 1 is wanted")
     scorer = Scorer(load_config(args.config), names, dry=args.dry_run)
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
-    existed = (folder / "manifest.json").exists()
+    existed, empty = (folder / "manifest.json").exists(), folder.is_dir()
     output = Output(folder, args.buckets or buckets_for(source))
     bar = Bar(True if args.progress else None)
     try:
+        complete = existed and output.is_complete(scorer.keys, source.fingerprint())
         if args.engine == "daft" and not args.dry_run:
             account = cluster.run(source, output, scorer, names, ray=args.ray)  # type: ignore[arg-type]  # checked above
         else:
@@ -41,9 +43,12 @@ def command_backfill(args: argparse.Namespace) -> int:
         bar.end()
         scorer.close()
         if args.dry_run and not existed:
-            _remove(output)
+            _remove(output, folder_too=not empty)
+    if complete:
+        print("nothing is missing: every metric was evaluated on these spans before")
+        return 0
     _say(account, scorer, dry=args.dry_run)
-    if not account.spans and not existed:
+    if not account.spans:
         print("no spans found in the source", file=sys.stderr)
         return 2
     return 0
@@ -58,12 +63,13 @@ def _shard(text: str | None) -> tuple[int, int]:
     return int(k), int(n)
 
 
-def _remove(output: Output) -> None:
-    """A dry run leaves nothing."""
-    for folder in ("parts", "done"):
-        (output.folder / folder).rmdir()
+def _remove(output: Output, *, folder_too: bool) -> None:
+    """A dry run leaves nothing, also when it broke off."""
+    for folder in ("parts", "done", "spans"):
+        shutil.rmtree(output.folder / folder, ignore_errors=True)
     (output.folder / "manifest.json").unlink()
-    output.folder.rmdir()
+    if folder_too:
+        output.folder.rmdir()
 
 
 def _say(account: Account, scorer: Scorer, *, dry: bool) -> None:

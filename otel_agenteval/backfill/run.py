@@ -32,6 +32,7 @@ from .sources import Source, bucket_of
 
 _BUCKET_BYTES = 256 * 2**20
 _MOST_BUCKETS = 512
+_FORMAT = "otel-agenteval.backfill.v1"
 
 
 class Output:
@@ -42,26 +43,33 @@ class Output:
         buckets: wanted number; the folder's own, if it has one, wins.
 
     Raises:
-        AgentEvalError: it is somebody else's folder.
+        AgentEvalError: it is somebody else's folder, or none that can be written.
     """
 
     def __init__(self, folder: str | Path, buckets: int) -> None:
         self.folder = Path(folder)
         manifest = self.folder / "manifest.json"
-        if manifest.exists():
-            self.buckets = int(json.loads(manifest.read_text())["buckets"])
-        else:
+        try:
+            if manifest.exists():
+                self.buckets = _buckets_in(manifest)
+                return
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise AgentEvalError(f"{folder}: is not empty, and not of a former backfill (no manifest.json)")
             self.buckets = buckets
             (self.folder / "parts").mkdir(parents=True)
             (self.folder / "done").mkdir()
-            _write(manifest, json.dumps({"format": "otel-agenteval.backfill.v1", "buckets": buckets}))
+            _write(manifest, json.dumps({"format": _FORMAT, "buckets": buckets}))
+        except OSError as error:
+            raise AgentEvalError(f"{folder}: cannot be used: {error.strerror or error}") from None
 
     def is_done(self, bucket: int, keys: Sequence[str], fingerprint: str) -> bool:
         """Whether a bucket of these spans has the results of all these metrics."""
         done = self._note(bucket)
         return done.get("source") == fingerprint and set(keys) <= set(done.get("metrics", ()))
+
+    def is_complete(self, keys: Sequence[str], fingerprint: str) -> bool:
+        """Whether all buckets are done."""
+        return all(self.is_done(bucket, keys, fingerprint) for bucket in range(self.buckets))
 
     def known(self, bucket: int) -> set[str]:
         """Ids of the results that a bucket has; errors are to be tried again."""
@@ -92,6 +100,16 @@ class Output:
         file = self.folder / "done" / f"{_name(bucket)}.json"
         found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
         return found
+
+
+def _buckets_in(manifest: Path) -> int:
+    try:
+        found = json.loads(manifest.read_bytes())
+        if found["format"] == _FORMAT:
+            return int(found["buckets"])
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise AgentEvalError(f"{manifest}: is not of a former backfill (format {_FORMAT})")
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> Account:

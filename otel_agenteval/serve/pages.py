@@ -78,10 +78,10 @@ def api(intake: Intake, status: Callable[[], dict[str, Any]]) -> Callable[[Head]
         if turn_id == head.path:
             return None
         found = what_became_of(intake.engine, turn_id)
-        return None if found is None else _json({"turn_id": turn_id, "metrics": found})
+        return _json({"turn_id": turn_id, "metrics": found}, 404 if found is None else 200)
 
     return get
 
 
-def _json(value: Any) -> Response:
-    return Response(200, json.dumps(value, ensure_ascii=False).encode(), "application/json", [("cache-control", "no-store")])
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(status, json.dumps(value, ensure_ascii=False).encode(), "application/json", [("cache-control", "no-store")])

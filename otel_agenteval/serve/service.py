@@ -294,13 +294,40 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
     """
     if options.cert_file is None:
         return None
+    for name, file in options.model_dump().items():
+        if file is not None:
+            _check_readable(f"serve.tls.{name}", file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(options.cert_file, options.key_file)
-        if options.client_ca_file is not None:
-            context.load_verify_locations(options.client_ca_file)
-            context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
+    except _KeyIsEncrypted:
+        raise ConfigError(f"serve.tls.key_file: {options.key_file}: is encrypted; a key without pass phrase is wanted") from None
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"serve.tls: cert_file, key_file or client_ca_file cannot be used: {error.strerror or error}") from None
+        pair = f"cert_file {options.cert_file} with key_file {options.key_file}"
+        raise ConfigError(f"serve.tls: {pair} cannot be used: {getattr(error, 'reason', None) or error}") from None
+    if options.client_ca_file is not None:
+        try:
+            context.load_verify_locations(options.client_ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"serve.tls.client_ca_file: {options.client_ca_file}: cannot be used: {getattr(error, 'reason', None) or error}"
+            ) from None
+        context.verify_mode = ssl.CERT_REQUIRED
     return context
+
+
+class _KeyIsEncrypted(Exception):
+    """OpenSSL would ask the terminal for a pass phrase, and wait."""
+
+
+def _no_pass_phrase() -> str:
+    raise _KeyIsEncrypted
+
+
+def _check_readable(option: str, file: str) -> None:
+    try:
+        with Path(file).open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{option}: {file}: cannot be read: {error.strerror or error}") from None

@@ -92,7 +92,7 @@ class Address:
         account, _, brokers = parts.netloc.rpartition("@")
         topics: dict[str, Signal] = {topic: "traces" for topic in parts.path.strip("/").split(",") if topic}
         if parts.scheme not in ("kafka", "kafkas") or not brokers or not topics:
-            said = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}"
+            said = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}" if parts.netloc else "worker --spans"
             raise ConfigError(f"{said}: kafka://BROKER:9092/TOPIC?group=NAME is wanted")
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         topics |= {topic: "logs" for topic in given.pop("logs", "").split(",") if topic}

@@ -106,7 +106,8 @@ def test_what_is_there_is_not_made_again_and_a_new_metric_is_added(parquet: Path
     assert backfill(parquet, "--out", out, "--metrics", "code_latency", "--buckets", "4") == 0
     first = {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()}
     assert backfill(parquet, "--out", out, "--metrics", "code_latency") == 0
-    assert "0 spans" in capsys.readouterr().out.splitlines()[-2]
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "nothing is missing: every metric was evaluated on these spans before"
     assert {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()} == first
     assert backfill(parquet, "--out", out, "--metrics", "code_latency,code_token_usage") == 0
     said = capsys.readouterr().out
@@ -324,6 +325,29 @@ def test_a_folder_of_somebody_else_is_left_alone(parquet: Path, tmp_path: Path, 
     assert [file.name for file in tmp_path.iterdir()] == ["precious"]
 
 
+def test_an_output_that_cannot_be_a_folder_is_told(parquet: Path, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "file").write_text("x")
+    for out, why in ((tmp_path / "file", "Not a directory"), (tmp_path / "file" / "in", "Not a directory")):
+        assert backfill(parquet, "--out", out) == 2
+        assert capsys.readouterr().err == f"otel-agenteval: {out}: cannot be used: {why}\n"
+
+
+@pytest.mark.parametrize("manifest", ['{"name": "a web app"}', '{"form', "[]"])
+def test_a_manifest_of_another_kind_is_told(manifest: str, parquet: Path, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text(manifest)
+    assert backfill(parquet, "--out", tmp_path / "out") == 2
+    assert "manifest.json: is not of a former backfill" in capsys.readouterr().err
+    assert (tmp_path / "out" / "manifest.json").read_text() == manifest
+
+
+def test_a_dry_run_leaves_an_empty_folder_as_it_was(parquet: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    assert backfill(parquet, "--out", out, "--dry-run") == 0
+    assert list(out.iterdir()) == []
+
+
 def test_progress_says_what_is_left(parquet: Path, tmp_path: Path, capsys: Any) -> None:
     assert (
         line_of("scored", 12_000, 24_000, 6_000, 2.0) == "scored [##########----------] 12,000 of 24,000 spans, 3,000/s, 4 s left"
@@ -342,7 +366,7 @@ def test_daft_gives_the_scores_that_eval_gives(parquet: Path, recorded: Path, tm
     assert results(tmp_path / "out") == wanted
     assert f"{len(wanted):,} scores" in capsys.readouterr().out
     assert backfill(parquet, "--out", tmp_path / "out", "--engine", "daft") == 0
-    assert "0 spans" in capsys.readouterr().out
+    assert "nothing is missing" in capsys.readouterr().out
 
 
 def test_daft_on_a_ray_cluster_of_two_nodes_gives_them_too(parquet: Path, recorded: Path, tmp_path: Path, capsys: Any) -> None:

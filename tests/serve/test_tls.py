@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import ssl
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 
@@ -80,8 +82,23 @@ def test_files_that_hold_no_certificate_are_named(broken: str, authority: Author
     (tmp_path / "empty").write_text("")
     for file in (tmp_path / "none", tmp_path / "empty"):
         config["serve"]["tls"][broken] = str(file)
-        with pytest.raises(ConfigError, match=r"serve\.tls: "):
+        with pytest.raises(ConfigError, match=rf"serve\.tls.*{broken}.*{re.escape(str(file))}.*cannot be (used|read)"):
             Sidecar(config)
+
+
+def test_the_key_of_another_certificate_is_refused(authority: Authority) -> None:
+    (cert, _), (_, key) = authority.issue("server"), authority.issue("other")
+    with pytest.raises(ConfigError, match=rf"cert_file {cert} with key_file {key} cannot be used: KEY_VALUES_MISMATCH"):
+        Sidecar(serve((cert, key)))
+
+
+def test_for_a_key_with_a_pass_phrase_nobody_is_asked(authority: Authority, tmp_path: Path) -> None:
+    cert, key = authority.issue("server")
+    secret = serialization.load_pem_private_key(key.read_bytes(), None)
+    packed = serialization.BestAvailableEncryption(b"secret")
+    key.write_bytes(secret.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, packed))
+    with pytest.raises(ConfigError, match=rf"serve\.tls\.key_file: {key}: is encrypted; a key without pass phrase is wanted"):
+        Sidecar(serve((cert, key)))
 
 
 def test_a_renewed_certificate_is_used_after_a_reload(authority: Authority, tmp_path: Path) -> None:
