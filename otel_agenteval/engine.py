@@ -383,7 +383,7 @@ class Engine:
         left = max(0.0, until - time.monotonic())
         done = self.worker.stop(left, outlets=not at_exit)
         if not done and not at_exit:
-            _log.warning("not all scores were handed over within %g s", self.config.exit_timeout)
+            _log.warning("not all scores were handed over within %.3g s", self.config.exit_timeout)
         for item in self.worker.abandon():
             self.pipeline.lose(item, "shutdown")
         self.pipeline.close()
@@ -409,7 +409,7 @@ class Engine:
         self._end_judging(self._exit_until)
         done = self.worker.drain(max(0.0, self._exit_until - time.monotonic()))
         if not (self.pipeline.end_exit(max(0.0, self._exit_until - time.monotonic())) and done):
-            _log.warning("not all scores were handed over within %g s at exit", self.config.exit_timeout)
+            _log.warning("not all scores were handed over within %.3g s at exit", self.config.exit_timeout)
 
     def _close_open(self, reason: Any) -> None:
         with self.lock:

@@ -448,7 +448,7 @@ class Pipeline:
                 self._behind.pop(outlet.name, None)
             except Exception as error:  # an outlet's fault is a counter
                 self._behind.setdefault(outlet.name, False)
-                self.count_emit_error(outlet.name, type(error).__name__)
+                self.count_emit_error(outlet.name, type(error).__name__, error)
         if self.kept is not None:
             self.kept.extend(done)
 
@@ -464,12 +464,13 @@ class Pipeline:
                 while not self._flush_one(outlet, max(0.0, until - time.monotonic())) and time.monotonic() < until:
                     time.sleep(_BREATH)
 
-    def count_emit_error(self, outlet: str, reason: str) -> None:
-        """Count a failure of an outlet, and log it the first time."""
+    def count_emit_error(self, outlet: str, reason: str, error: Exception | None = None) -> None:
+        """Count a failure of an outlet, and log it the first time: of a file that fails also which, and why."""
         key = (outlet, reason)
         self.emit_errors[key] += 1
         if self.emit_errors[key] == 1:
-            _log.warning("outlet %s failed: %s (counted from now on)", outlet, reason)
+            file = f": {error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else ""
+            _log.warning("outlet %s failed: %s%s (counted from now on)", outlet, reason, file)
 
     def flush(self, timeout: float) -> bool:
         """Flush every outlet; False unless all had handed over everything in time."""
@@ -481,7 +482,7 @@ class Pipeline:
         try:
             return outlet.flush(timeout)
         except Exception as error:
-            self.count_emit_error(outlet.name, type(error).__name__)
+            self.count_emit_error(outlet.name, type(error).__name__, error)
             return False
 
     def forget_traces(self, trace_ids: set[int]) -> None:

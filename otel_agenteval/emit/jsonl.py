@@ -5,6 +5,7 @@ Explanations and details are written, and can quote the agent; nothing else of i
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from io import FileIO
@@ -13,12 +14,14 @@ from typing import Any
 from .. import jsonio
 from .base import ScoredTurn
 
+_log = logging.getLogger("otel_agenteval")
+
 
 class JsonLinesOutlet:
     """Appends to a file, each batch in one write, so that several processes can share it.
 
     The file is opened with the first score. When the disk fails, that batch is lost (the pipeline counts the OSError) and
-    the next one opens the file again.
+    the next one opens the file again; at the end it is said how many scores were lost, and that not all was handed over.
     """
 
     name = "jsonl"
@@ -28,6 +31,8 @@ class JsonLinesOutlet:
         self._file: FileIO | None = None
         self._torn = False
         """Whether the last write stopped within a line."""
+        self._lost = 0
+        self._ending = False
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Append the scores; skipped ones are not written.
@@ -35,16 +40,31 @@ class JsonLinesOutlet:
         Raises:
             OSError: the file cannot be opened or written.
         """
-        text = "".join([f"{jsonio.dumps(line)}\n" for scored in batch for line in lines_of(scored)])
-        if text:
-            self._append(text.encode())
+        lines = [f"{jsonio.dumps(line)}\n" for scored in batch for line in lines_of(scored)]
+        if not lines:
+            return
+        try:
+            self._append("".join(lines).encode())
+        except OSError:
+            self._lost += len(lines)
+            raise
 
     def flush(self, timeout: float) -> bool:
-        """Nothing is buffered."""
-        return True
+        """Nothing is buffered. At the end, whether nothing was lost."""
+        return not (self._ending and self._lost)
+
+    def begin_exit(self) -> None:
+        """Say what was lost."""
+        self._ending = True
 
     def close(self) -> None:
         """Close the file. A later batch would open it again."""
+        self._let_go()
+        if self._lost:
+            _log.warning("%d scores could not be written to %s", self._lost, self._path)
+            self._lost = 0
+
+    def _let_go(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             file.close()
@@ -60,7 +80,7 @@ class JsonLinesOutlet:
                 written += self._file.write(data[written:]) or 0
         except OSError:
             self._torn = data[written - 1 : written] != b"\n" if written else self._torn
-            self.close()
+            self._let_go()
             raise
         self._torn = False
 

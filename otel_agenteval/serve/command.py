@@ -20,11 +20,19 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT. 0 when everything was handed over, else 1."""
+    """Serve until SIGTERM or SIGINT. 0 when everything was handed over, else 1.
+
+    Raises:
+        ConfigError: the configuration is wrong, or cannot be served as it is.
+    """
     if not logging.getLogger().handlers:
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
         logging.getLogger("httpx").setLevel(logging.WARNING)
     config = configured(args)
+    if config.serve.grpc is None and config.serve.http is None:
+        raise ConfigError(
+            "serve.grpc and serve.http are both off: nothing could be sent here; an address for one of them is wanted"
+        )
     tune()
     if args.processes > 1:
         from . import processes

@@ -25,6 +25,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from ..config import Config
+from ..errors import ConfigError
 from .guard import Guard
 from .http_server import HttpServer
 from .pages import Page, metrics_page
@@ -37,6 +38,7 @@ LABEL = "process"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _LIVED_LONG = 60.0
 _SCRAPE = 2.0
+_BAD_USE = 2
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
@@ -70,14 +72,16 @@ class Child:
         self.ledger: dict[str, Any] | None = None
         self.restarts = 0
         self.ready = asyncio.Event()
+        self.refused = False
+        """Whether it never listened, and said that what it was told cannot be: an address that is taken, as an example."""
         self.process: asyncio.subprocess.Process | None = None
         self._command = command
-        self._stopping = False
+        self._stop = asyncio.Event()
 
     async def run(self) -> None:
         """Until it is stopped."""
         pause = _FIRST_PAUSE
-        while not self._stopping:
+        while not self._stop.is_set():
             started = time.monotonic()
             self.process = await asyncio.create_subprocess_exec(
                 *self._command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
@@ -87,12 +91,16 @@ class Child:
                 self._hear(line.decode("utf-8", "replace").strip())
             status = await self.process.wait()
             self.listening = {}
-            if self._stopping:
+            if self._stop.is_set():
+                return
+            if status == _BAD_USE and not self.ready.is_set():
+                self.refused = True
                 return
             self.restarts += 1
             pause = _FIRST_PAUSE if time.monotonic() - started > _LIVED_LONG else min(_LONGEST_PAUSE, pause * 2)
             _log.error("process %d ended with status %d; it is started again in %g s", self.number, status, pause)
-            await asyncio.sleep(pause)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), pause)
 
     def _hear(self, line: str) -> None:
         if line.startswith("listening: "):
@@ -104,7 +112,7 @@ class Child:
     def signal(self, number: signal.Signals) -> None:
         """Pass a signal on."""
         if number != getattr(signal, "SIGHUP", None):
-            self._stopping = True
+            self._stop.set()
         if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(number)
@@ -193,6 +201,9 @@ async def serve(config: Config, count: int, arguments: Sequence[str]) -> dict[st
         config: as for one process; ``serve`` has the first one's addresses.
         count: how many.
         arguments: of the command line, for each of them: configuration and the like.
+
+    Raises:
+        ConfigError: one of them cannot start as it is told. The others are stopped then.
     """
     children = [Child(number, command_of(config, number, arguments)) for number in range(count)]
     tasks = [asyncio.create_task(child.run()) for child in children]
@@ -213,7 +224,10 @@ async def serve(config: Config, count: int, arguments: Sequence[str]) -> dict[st
     server = None
     try:
         started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
-        await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([*started, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        refused = [child.number for child in children if child.refused]
+        if refused:
+            raise ConfigError(f"process {refused[0]} of {count} cannot start: what it said stands above")
         if config.serve.metrics is not None and not stop.is_set():
             options = config.serve
             guard = Guard(options.metrics or "", options.allowed_hosts, options.allowed_origins)
@@ -227,6 +241,7 @@ async def serve(config: Config, count: int, arguments: Sequence[str]) -> dict[st
     finally:
         for child in children:
             child.signal(signal.SIGTERM)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if server is not None:
             await server.stop(0.5)
         merged.close()

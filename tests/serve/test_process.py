@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 from pathlib import Path
@@ -17,6 +18,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from otel_agenteval.cli import main
 from otel_agenteval.config import load_config
 from otel_agenteval.errors import ConfigError
 from otel_agenteval.serve.answers import Refusal
@@ -51,6 +53,21 @@ def test_sigterm_drains_and_prints_the_ledger(tmp_path: Path) -> None:
     assert ledger["turns"]["closed"] == {"shutdown": 3}
     assert ledger["handed_over"] is True
     assert len(turns_in(tmp_path / "scores.jsonl")) == 3
+
+
+def test_scores_that_no_disk_took_are_not_handed_over(tmp_path: Path) -> None:
+    sidecar = Process(tmp_path, {"outlets": {"jsonl": str(tmp_path / "nowhere" / "scores")}, "turn": {"decision_delay": "1h"}})
+    send(sidecar, [1])
+    assert sidecar.stop() == 1
+    ledger = sidecar.ledger()
+    assert (ledger["handed_over"], ledger["outlet_errors"]) == (False, {"jsonl: FileNotFoundError": 1})
+    assert f"outlet jsonl failed: FileNotFoundError: {tmp_path}/nowhere/scores: No such file or directory" in sidecar.text()
+    assert re.search(rf"\d+ scores could not be written to {tmp_path}/nowhere/scores", sidecar.text())
+
+
+def test_without_a_door_for_spans_it_does_not_start(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--grpc", "off", "--http", "off"]) == 2
+    assert "serve.grpc and serve.http are both off" in capsys.readouterr().err
 
 
 def test_sighup_reloads_and_a_fault_in_the_file_changes_nothing(tmp_path: Path) -> None:

@@ -117,3 +117,17 @@ def test_a_wrong_number_is_refused(capsys: Any) -> None:
     with pytest.raises(SystemExit):
         main(["serve", "--processes", "0"])
     assert "from 1 to 256" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_a_fault_at_the_start(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        second = taken.getsockname()[1]
+        command = [sys.executable, "-m", "otel_agenteval", "serve", "--processes", "2", "--grpc", "off", "--web", "off"]
+        command += ["--http", f"127.0.0.1:{second - 10}", "--metrics", f"127.0.0.1:{free_port()}"]
+        ended = subprocess.run(command, check=False, env=environment(), capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert f"serve.http: 127.0.0.1:{second} cannot be opened" in ended.stderr
+    assert ended.stderr.splitlines()[-1].endswith("process 1 of 2 cannot start: what it said stands above")
+    assert "listening" not in ended.stdout
