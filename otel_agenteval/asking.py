@@ -26,6 +26,8 @@ from .telemetry import Telemetry
 T = TypeVar("T")
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
 """Faults that are not the question's, and that will meet every other question too."""
+_WAIT_FOR_BOOK = 15.0
+"""Seconds until a job is looked at again whose budget could not be read."""
 _FIRST_HOLD, _LONGEST_HOLD = 30.0, 300.0
 _SHARE_OF_OUTAGE = 4
 
@@ -40,6 +42,12 @@ class Models:
     def can_ask(self, metric: BoundMetric) -> bool:
         """Whether there is somebody for this metric."""
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
+
+    def server_of(self, metric: BoundMetric, agent: str) -> str:
+        """Which server is asked: that of its kind, and its address where it is another one than the others'."""
+        kind = metric.metric.kind
+        other = self.judge.server_of(metric.name, agent) if kind == "llm" and isinstance(self.judge, Bench) else ""
+        return f"{kind} {other}" if other else kind
 
 
 class OverBudget(Exception):
@@ -82,6 +90,8 @@ class Asking:
         """Seconds until the budget has room again, once it had none."""
         self.pause = 0.0
         """Seconds that the server wants to be left alone for."""
+        self.broken: Exception | None = None
+        """What kept the budget from being read or written: nothing is asked then."""
         self.fault: str | None = None
         """Error type of the last question that failed."""
         self.accounts: list[Account] = []
@@ -149,7 +159,11 @@ class Asking:
                 f"not asked: dollars are bounded (judge.budget) and the price of {model_of(asked)} is not known (judge.prices)",
                 "unpriced",
             )
-        admission = self._budget.admit(self._metric, urgent=self._urgent)
+        try:
+            admission = self._budget.admit(self._metric, urgent=self._urgent)
+        except Exception as error:  # its file is locked, or its disk is full
+            self.broken, self.wait = error, _WAIT_FOR_BOOK
+            raise OverBudget from None
         if admission.wait:
             self.wait = admission.wait
             self._telemetry.add(JUDGE_REQUESTS, outcome="gated")
@@ -169,7 +183,10 @@ class Asking:
                 for account in accounts:
                     if account.cost_usd is not None:
                         self._telemetry.add(JUDGE_SPENT, account.cost_usd)
-                self._budget.settle(admission, *_spent(accounts))
+                try:
+                    self._budget.settle(admission, *_spent(accounts))
+                except Exception as error:  # what was taken stands; the answer is paid for
+                    self.broken = error
 
     def judged(self, metric: BoundMetric, chance: Chance, upstream: float | None) -> Judged:
         """How the score came to be."""

@@ -6,6 +6,9 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+_BEGINNING = b"SQLite format 3\0"
 
 
 def connect(path: str | os.PathLike[str], busy: float = 5.0) -> sqlite3.Connection:
@@ -19,6 +22,41 @@ def connect(path: str | os.PathLike[str], busy: float = 5.0) -> sqlite3.Connecti
     """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     return sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False)
+
+
+def connect_wal(path: str | os.PathLike[str], schema: str) -> sqlite3.Connection:
+    """A connection to a file in WAL mode that has the tables of a schema, without a sync per transaction.
+
+    Raises:
+        OSError, sqlite3.Error: it cannot be used.
+    """
+    db = connect(path)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.executescript(f"BEGIN IMMEDIATE; {schema} COMMIT;")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def fault_of(path: str) -> str | None:
+    """Why the file cannot be used, as far as can be seen without making it; None if nothing speaks against it."""
+    file = Path(path).absolute()
+    if not file.parent.is_dir():
+        return f"there is no folder {file.parent}"
+    if file.is_dir():
+        return f"{file} is a folder"
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        return f"nothing can be written into {file.parent}"
+    if not file.exists():
+        return None
+    if not os.access(file, os.R_OK | os.W_OK):
+        return f"{file} cannot be read and written"
+    with file.open("rb") as opened:
+        begins = opened.read(len(_BEGINNING))
+    return None if begins in (b"", _BEGINNING) else f"{file} is no SQLite file"
 
 
 @contextmanager

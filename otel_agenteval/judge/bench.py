@@ -84,7 +84,7 @@ class Bench:
             turn: what is judged.
             through: what stands before a judge, such as a budget.
         """
-        first = next((c.judge for c in self._choices if c.fits(metric.name, turn.agent or "")), self.main)
+        first = self._first(metric.name, turn.agent or "")
         if self._panel:
             return _of_panel([(judge, metric.evaluate(turn, judge=through(judge))) for judge in self._panel], self._combine)
         score = metric.evaluate(turn, judge=through(first))
@@ -95,6 +95,14 @@ class Bench:
         if other.status != "ok" or _agree(score, other, self._second.tolerance):
             return _told(score, said, decided="first")
         return _told(other, said, decided="second")
+
+    def _first(self, metric: str, agent: str) -> Judge:
+        return next((choice.judge for choice in self._choices if choice.fits(metric, agent)), self.main)
+
+    def server_of(self, metric: str, agent: str) -> str:
+        """Another server's address where another one than the main judge's is asked first; else nothing."""
+        first = self.main if self._panel else self._first(metric, agent)
+        return "" if first._service is self.main._service else first._service.transport.base_url
 
     # --- as the main judge
 

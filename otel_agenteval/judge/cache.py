@@ -19,7 +19,7 @@ from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..encryption import Seal, SealError
-from ..sqlitefile import connect, transaction
+from ..sqlitefile import connect_wal, transaction
 
 _OVERHEAD = 128
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_(\d+)\]")
@@ -165,9 +165,5 @@ class VerdictCache(MutableMapping[str, str]):
             _LEFT_TO_THE_PARENT.append(self._connection)
             self._connection = None
         if self._connection is None:
-            db = connect(self._path)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
-            self._connection, self._process = db, os.getpid()
+            self._connection, self._process = connect_wal(self._path, _SCHEMA), os.getpid()
         return self._connection

@@ -16,7 +16,7 @@ from .prices import Prices
 from .providers import Request, Usage, openai
 from .providers.base import count, mapping
 from .service import Service, tokens_in
-from .transport import Transport
+from .transport import NotAnswered, Transport
 
 _LARGEST_REPLY = 128 * 2**20
 
@@ -73,6 +73,8 @@ class Embedder:
         self._service = Service("openai", transport, deadline, prices)
         self._cache = cache
         self._lock = threading.Lock()
+        self._most = 0
+        """Texts that the server takes at once, as far as it said; 0 while it did not."""
 
     def __repr__(self) -> str:
         return f"Embedder({self._service.transport.base_url!r}, {self.model!r})"
@@ -83,7 +85,7 @@ class Embedder:
         return self._service.priced(self.model)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text, in their order; all that are new in one call, each text once.
+        """One vector per text, in their order; all that are new in one call if the server takes so many, each text once.
 
         Raises:
             JudgeError: the server could not be asked, or did not give a vector for each text.
@@ -92,7 +94,7 @@ class Embedder:
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         if missing:
             try:
-                vectors = self._post(missing)
+                vectors = self._in_batches(missing, self._service.until())
             except JudgeError as error:
                 raise JudgeError(f"embedder: {error}", error.error_type, error.retry_after) from None
             new = dict(zip(missing, vectors, strict=True))
@@ -135,14 +137,25 @@ class Embedder:
             with self._lock:
                 self._cache.update((self._key(text), vector) for text, vector in new.items())
 
-    def _post(self, texts: list[str]) -> list[list[float]]:
+    def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
+        """Vectors of all texts; a server that takes only so many at once (some take 10, others 32 or 64) is given as many as it took."""
+        found: list[list[float]] = []
+        while len(found) < len(texts):
+            batch = texts[len(found) : len(found) + (self._most or len(texts))]
+            try:
+                found += self._post(batch, until)
+            except NotAnswered as refusal:
+                if refusal.status not in (400, 413, 422) or "batch" not in refusal.hints or len(batch) == 1:
+                    raise
+                self._most = len(batch) // 2
+        return found
+
+    def _post(self, texts: list[str], until: float) -> list[list[float]]:
         def read(body: dict[str, Any]) -> tuple[list[list[float]], Usage]:
             return _vectors_in(body, len(texts)), Usage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
 
         request = Request("/embeddings", {"model": self.model, "input": texts})
-        return self._service.call(
-            "embed", self.model, request, read, until=self._service.until(), estimate=Usage(tokens_in(texts), 0)
-        )
+        return self._service.call("embed", self.model, request, read, until=until, estimate=Usage(tokens_in(texts), 0))
 
 
 def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 
 from ..asking import Models
 from ..budget import WINDOWS, Budget, bounds_of
@@ -13,14 +15,18 @@ from ..encryption import SealedQueue
 from ..errors import ConfigError, nearest
 from ..estimates import Estimates
 from ..judge import embedder_from, judge_from, seal_from
+from ..keypath import KeyPath
 from ..queues import outages_from, queue_from, spend_book_from
 from ..registry import BoundMetric
 from ..shedding import Shedding
+from ..sqlitefile import fault_of
 from ..telemetry import Telemetry
 from .fates import Fates
 from .jobs import SCORE_BYTES
 from .offers import Offers
 from .service import Judging
+
+_log = logging.getLogger("otel_agenteval")
 
 
 def judging_from(
@@ -40,6 +46,8 @@ def judging_from(
     """
     wanted = config.judge
     queue = wanted.queue
+    _warn_of(config, ("judge", "queue", "path"), queue.path, "judged metrics are dropped")
+    _warn_of(config, ("judge", "cache", "path"), wanted.cache.path, "no verdict is kept")
     _refuse_bounds(config, {metric.name for metric in (*metrics, *conversation_metrics)})
     jobs = queue_from(queue, clock)
     if queue.backend != "memory":
@@ -76,6 +84,16 @@ def judging_from(
         outages=outages_from(queue),
         estimates=Estimates(WINDOWS["hour"], clock),
     )
+
+
+def _warn_of(config: Config, where: KeyPath, path: str | None, until: str) -> None:
+    """Tell of a file that cannot be used. The agent goes on all the same, and so do we once it can."""
+    fault = None
+    if path is not None:
+        with suppress(OSError):
+            fault = fault_of(path)
+    if fault is not None:
+        _log.warning("%s: %s; %s until that is mended", config.where(where), fault, until)
 
 
 def _refuse_bounds(config: Config, judged: Collection[str]) -> None:

@@ -260,7 +260,7 @@ class Judging:
         if self._now() - head["at"] > self._max_age:
             self._discard(job, "too_old")
             return
-        outage = self._outages[metric.metric.kind]
+        outage = self._outage(self._models.server_of(metric, head["agent"]))
         wait, trying = outage.enter()
         if wait is None:  # somebody tries; whoever has the oldest job goes next
             self._again(job, 0.0, counted=False)
@@ -276,6 +276,7 @@ class Judging:
         with self._settling:
             begun = self._begun.pop(job.id, None)
         asking = Asking(self._models, self.budget, self._telemetry, metric.name, job.priority > 0, begun)
+        fine = False
         try:
             turn = Turn.written(jsonio.loads(body_in(job)))
             asked: Any = GivenUp() if job.attempts > self._attempts else asking
@@ -283,10 +284,16 @@ class Judging:
             with asking_anew() if self._audit and position(job.id, _AUDIT_SEED) < self._audit else nullcontext():
                 score = about(metric.evaluate(turn, judge=asked, embedder=asked), turn)
             seconds = time.perf_counter() - start
+            fine = score.status == "ok"  # where a second judge failed, the first one answered
         finally:
-            outage.leave(trying, asking.answered, down=asking.fault in OF_THE_SERVER)
+            answered = asking.answered
+            outage.leave(
+                trying, True if fine and answered is not None else answered, down=not fine and asking.fault in OF_THE_SERVER
+            )
             if trying:
                 self._wake()
+        if asking.broken is not None:
+            self._failed("judge_budget", asking.broken)
         if asking.wait:
             self.fates.tell(turn.turn_id, metric.name, "waiting: budget")
             self._keep(job, asking)
@@ -314,6 +321,13 @@ class Judging:
             origin = ScoredTurn(turn, root, (), head["supersedes"], head["new"], conversation=head["conversation"])
             judged = asking.judged(metric, Chance(*head["chance"]), upstream_of(root))
             self._hand_over(job, rendered(origin, score, judged, seconds), self.offers.following(job, head, origin, score))
+
+    def _outage(self, server: str) -> Outage:
+        with self._settling:
+            found = self._outages.get(server)
+            if found is None:
+                found = self._outages[server] = Outage(self._clock, server, self._others)
+            return found
 
     def _keep(self, job: Job, asking: Asking) -> None:
         """What the job was told so far: the next time it asks for the rest only, or a tight budget would never see an end of it."""

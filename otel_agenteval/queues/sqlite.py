@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..clock import SYSTEM_CLOCK, Clock
-from ..sqlitefile import connect, transaction
+from ..sqlitefile import connect_wal, transaction
 from .base import SLOTS, Counter, Demand, Job
 
 _REMEMBERED_SECONDS = 86_400.0
@@ -69,11 +69,7 @@ class _File:
         if self._connection is None:
             if self._closed:
                 raise sqlite3.ProgrammingError("the file is closed")
-            db = connect(self._path)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            db.executescript(f"BEGIN IMMEDIATE; {self._schema} COMMIT;")
-            self._connection = db
+            self._connection = connect_wal(self._path, self._schema)
         return self._connection
 
 

@@ -275,6 +275,42 @@ def test_tokens_are_counted_as_each_server_means_them(
     assert (account.input_tokens, account.output_tokens, account.cached_tokens) == expected
 
 
+# --- embeddings
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (413, {"error": "batch size 35 > maximum allowed batch size 8", "error_type": "Validation"}),  # text-embeddings-inference
+        (413, {"code": 20042, "message": "input batch size 35 > maximum allowed batch size 8", "data": None}),  # SiliconFlow
+        (400, {"error": {"message": "Value error, batch size is invalid, it should not be larger than 8.: input.contents"}}),
+    ],
+)
+def test_a_server_that_takes_few_texts_at_once_gets_few(
+    status: int, body: dict[str, Any], server: Server, embedder: oa.Embedder
+) -> None:
+    def answer(request: Request) -> Response:
+        texts = request.body["input"]
+        if len(texts) > 8:
+            return Response(body, status)
+        return Response({"data": [{"index": at, "embedding": [float(text), 1.0]} for at, text in enumerate(texts)]})
+
+    server.answering = answer
+    texts = [str(number) for number in range(35)]
+    assert embedder.embed(texts) == [[float(number), 1.0] for number in range(35)]
+    refused = sum(len(request.body["input"]) > 8 for request in server.requests)
+    assert refused == 2  # 35, 17
+    embedder.embed(texts)
+    assert sum(len(request.body["input"]) > 8 for request in server.requests) == refused  # it is remembered
+
+
+def test_one_text_that_is_refused_is_an_error(server: Server, embedder: oa.Embedder) -> None:
+    server.answering = lambda _: Response({"error": "batch size 1 > maximum allowed batch size 0"}, 413)
+    with pytest.raises(JudgeError, match="413"):
+        embedder.embed(["a", "b"])
+    assert [len(request.body["input"]) for request in server.requests] == [2, 1]
+
+
 # --- addresses, proxies, certificates
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,3 +173,107 @@ def test_jobs_wait_while_the_account_has_no_credit(server: Server, clock: FakeCl
             work(rig)
             clock.advance(31)
         assert outcomes(rig) == {"pass": 5}
+
+
+def test_a_server_that_is_down_holds_up_its_own_jobs_only(server: Server, clock: FakeClock) -> None:
+    other = Server()
+    other.answering = lambda _: Response({}, 503)
+    server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
+    more: dict[str, Any] = {
+        "servers": {"big": {"base_url": other.url}},
+        "choose": [{"metric": "llm_coherence", "model": "big/x"}],
+    }
+    with rig_of(server, clock, METRIC, "llm_coherence", **more) as rig:
+        for _ in range(10):
+            rig.run()
+            work(rig)
+            clock.advance(5)
+        done = {key[0]: value for key, value in rig.count(names.RESULTS).items()}
+        assert done == {METRIC: 10}
+        assert len(other.requests) < 10
+        other.answering = server.answering
+        for _ in range(20):
+            clock.advance(31)
+            work(rig)
+        assert {key[0]: value for key, value in rig.count(names.RESULTS).items()} == {METRIC: 10, "llm_coherence": 10}
+    other.close()
+
+
+def test_a_second_judge_that_is_down_holds_nobody_up(server: Server, clock: FakeClock) -> None:
+    other = Server()
+    other.answering = lambda _: Response({}, 503)
+    server.answering = lambda _: Response(said("openai", json.dumps({"score": 70, "reason": "So so."})))
+    more: dict[str, Any] = {"servers": {"big": {"base_url": other.url}}, "second": {"model": "big/x", "margin": 0.5}}
+    with rig_of(server, clock, **more) as rig:
+        for _ in range(10):
+            rig.run()
+            work(rig)
+            clock.advance(1)
+        assert sum(outcomes(rig).values()) == 10
+        assert len(server.requests) == 10
+        assert len(other.requests) == 5  # then its breaker
+    other.close()
+
+
+def test_a_budget_that_cannot_be_read_stops_questions_and_loses_no_job(server: Server, clock: FakeClock, tmp_path: Path) -> None:
+    file = str(tmp_path / "queue.db")
+    server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
+    queue = {"backend": "sqlite", "path": file}
+    with rig_of(server, clock, queue=queue, budget={"calls_per_hour": 100}) as rig:
+        rig.run()
+        work(rig)
+        assert outcomes(rig) == {"pass": 1}
+        with closing(sqlite3.connect(file)) as db:
+            db.execute("ALTER TABLE spent RENAME TO away")
+            db.commit()
+        rig.run()
+        for _ in range(5):
+            work(rig)
+            clock.advance(16)
+        assert (outcomes(rig), len(server.requests)) == ({"pass": 1}, 1)
+        assert rig.engine.failures["judge_budget"] == 5
+        with closing(sqlite3.connect(file)) as db:
+            db.execute("ALTER TABLE away RENAME TO spent")
+            db.commit()
+        work(rig)
+        assert (outcomes(rig), len(server.requests)) == ({"pass": 2}, 2)
+
+
+@pytest.mark.parametrize("what", ["missing", "folder", "other"])
+def test_a_file_that_cannot_be_used_is_told_at_the_start_with_its_place(
+    what: str, server: Server, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
+    file = tmp_path / "missing" / "queue.db" if what == "missing" else tmp_path / "queue.db"
+    if what == "folder":
+        file.mkdir()
+    elif what == "other":
+        file.write_text("something else, and longer than a few bytes")
+    queue = {"backend": "sqlite", "path": str(file)}
+    with rig_of(server, clock, queue=queue, cache={"path": str(file)}) as rig:
+        said_of = {"missing": "there is no folder", "folder": "is a folder", "other": "is no SQLite file"}[what]
+        told = [record.getMessage() for record in caplog.records]
+        assert any(line.startswith("judge.queue.path: ") and said_of in line and str(file.parent) in line for line in told), told
+        assert any(line.startswith("judge.cache.path: ") for line in told), told
+        rig.run()
+        rig.turns()
+        assert outcomes(rig) == {"dropped": 1}
+        if what == "missing":
+            file.parent.mkdir()
+        elif what == "folder":
+            file.rmdir()
+        else:
+            file.unlink()
+        rig.run()
+        work(rig)
+        assert outcomes(rig) == {"dropped": 1, "pass": 1}  # mended without a restart
+
+
+def test_a_file_that_can_be_used_is_not_warned_of(
+    server: Server, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):  # a new one, and one that is there
+        with rig_of(server, clock, queue={"backend": "sqlite", "path": str(tmp_path / "queue.db")}) as rig:
+            rig.run()
+            rig.turns()
+    assert not [record for record in caplog.records if ".path" in record.getMessage()]
