@@ -4,6 +4,10 @@ A score that was made with probability p stands for 1/p turns. The mean is Háje
 of one trace stand or fall together, so the trace is the unit of its variance, and the interval widens with it. Scores from 0 to 1 get
 Wilson's interval with that variance, which stays honest where all that were judged agree; other scores get a normal one.
 
+Not every turn that was chosen gets its answer: the budget is used up, the judge is out. Those that did stand for the others of their
+class as well: turns that a rule chose for those of rules, turns that were drawn for drawn ones. What answers for itself, as an empty turn
+does, is a class of its own, else it would weigh more and more. Where a class has no answer at all, there is no estimate.
+
 Sums are kept by minute, never single scores: the memory does not grow with traffic.
 """
 
@@ -12,9 +16,9 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from .clock import Clock
 from .names import ESTIMATE_HIGH, ESTIMATE_LOW, ESTIMATE_MEAN, ESTIMATE_N, OTHER
@@ -24,6 +28,18 @@ _Z = 1.959963984540054
 _PARTS = 60
 _SERIES = 1_000
 _TRACES = 10_000
+_LEAST_WEIGHT = 0.5
+"""Below what one turn weighs: what is left of sums when all was taken out of them again."""
+
+
+Group = Literal["rule", "drawn", "itself"]
+"""How a turn got its score: chosen by a rule and asked about, drawn and asked about, or without a question."""
+_GROUPS: tuple[Group, ...] = ("rule", "drawn", "itself")
+
+
+def group_of(decided_by: str) -> Group:
+    """The class of a turn that somebody is asked about, by what decided that."""
+    return "rule" if decided_by == "rule" else "drawn"
 
 
 class Estimate(NamedTuple):
@@ -56,6 +72,11 @@ class Sums:
         self.ws += sign * weight * weighted
         self.ss += sign * weighted * weighted
 
+    def times(self, factor: float) -> Sums:
+        """As if every weight were so many times what it is."""
+        square = factor * factor
+        return Sums(self.w * factor, self.s * factor, self.ww * square, self.ws * square, self.ss * square, self.least, self.most)
+
     def plus(self, other: Sums) -> Sums:
         """Both together."""
         return Sums(
@@ -81,6 +102,20 @@ class Sums:
         return Estimate(mean, max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half)), n)
 
 
+_NOTHING = Sums()
+
+
+class _Part:
+    """One part of the time of one metric and agent."""
+
+    __slots__ = ("chosen", "sums")
+
+    def __init__(self) -> None:
+        self.sums: dict[Group, Sums] = {}
+        self.chosen: dict[Group, float] = {}
+        """Sum of the weights of turns that were to be asked about."""
+
+
 class _Trace:
     """A trace whose scores may be joined by others, or be replaced."""
 
@@ -88,11 +123,12 @@ class _Trace:
 
     def __init__(self, part: int) -> None:
         self.part = part
-        self.scores: dict[str, tuple[float, float]] = {}
+        self.scores: dict[Group, dict[str, tuple[float, float]]] = {}
         """By turn: weight, and weighted score."""
 
-    def sums(self) -> tuple[float, float]:
-        return sum(weight for weight, _ in self.scores.values()), sum(weighted for _, weighted in self.scores.values())
+    def sums(self, group: Group) -> tuple[float, float]:
+        scores = self.scores[group].values()
+        return sum(weight for weight, _ in scores), sum(weighted for _, weighted in scores)
 
 
 class Estimates:
@@ -113,50 +149,68 @@ class Estimates:
     def after_fork_in_child(self) -> None:
         """The parent tells what it saw."""
         self._lock = threading.Lock()
-        self._series: dict[tuple[str, str], dict[int, Sums]] = {}
+        self._series: dict[tuple[str, str], dict[int, _Part]] = {}
         """By metric and agent, then by part of the time."""
         self._traces: OrderedDict[tuple[tuple[str, str], str], _Trace] = OrderedDict()
 
-    def add(self, metric: str, agent: str, trace: str, turn_id: str, value: float, probability: float) -> None:
+    def choose(self, metric: str, agent: str, probability: float, group: Group) -> None:
+        """Somebody is to be asked about a turn, which was chosen with a probability."""
+        if probability <= 0:
+            return
+        with self._lock:
+            _, _, part = self._now(metric, agent)
+            part.chosen[group] = part.chosen.get(group, 0.0) + 1 / probability
+
+    def add(
+        self, metric: str, agent: str, trace: str, turn_id: str, value: float, probability: float, group: Group = "drawn"
+    ) -> None:
         """A score that was made with a probability; of the same turn it takes the place of the one before."""
         if probability <= 0 or not math.isfinite(value):
             return
-        part = self._part()
         with self._lock:
-            key = (metric, agent)
-            if key not in self._series and len(self._series) >= _SERIES:
-                key = (metric, OTHER)
-            parts = self._series.setdefault(key, {})
-            if part not in parts:
-                for old in [old for old in parts if old <= part - _PARTS]:
-                    del parts[old]
-                parts[part] = Sums()
+            key, number, part = self._now(metric, agent)
+            parts = self._series[key]
             found = self._traces.pop((key, trace), None)
             if found is None or found.part not in parts:
-                found = _Trace(part)
-            sums = parts[found.part]
-            if found.scores:
-                sums.add(*found.sums(), sign=-1)
-            found.scores[turn_id] = (1 / probability, value / probability)
-            sums.add(*found.sums())
-            sums.least, sums.most = min(sums.least, value), max(sums.most, value)
+                found = _Trace(number)
+            part = parts[found.part]
+            before = next((one for one, scores in found.scores.items() if turn_id in scores), group)
+            for one in {before, group}:
+                sums = part.sums.setdefault(one, Sums())
+                scores = found.scores.setdefault(one, {})
+                if scores:
+                    sums.add(*found.sums(one), sign=-1)
+                scores.pop(turn_id, None)
+                if one == group:
+                    scores[turn_id] = (1 / probability, value / probability)
+                    sums.least, sums.most = min(sums.least, value), max(sums.most, value)
+                if scores:
+                    sums.add(*found.sums(one))
             self._traces[key, trace] = found
             if len(self._traces) > _TRACES:
                 self._traces.popitem(last=False)
 
+    def _now(self, metric: str, agent: str) -> tuple[tuple[str, str], int, _Part]:
+        """What a score of this moment counts towards."""
+        number = int(self._clock.monotonic() // self._length)
+        key = (metric, agent)
+        if key not in self._series and len(self._series) >= _SERIES:
+            key = (metric, OTHER)
+        parts = self._series.setdefault(key, {})
+        if number not in parts:
+            for old in [old for old in parts if old <= number - _PARTS]:
+                del parts[old]
+            parts[number] = _Part()
+        return key, number, parts[number]
+
     def read(self) -> dict[tuple[str, str], Estimate]:
         """The present estimates by metric and agent."""
-        oldest = self._part() - _PARTS
-        found = {}
+        oldest = int(self._clock.monotonic() // self._length) - _PARTS
         with self._lock:
-            for key, parts in self._series.items():
-                total = Sums()
-                for part, sums in parts.items():
-                    total = total.plus(sums) if part > oldest else total
-                estimate = total.estimate()
-                if estimate is not None:
-                    found[key] = estimate
-        return found
+            found = {
+                key: _estimate([part for number, part in parts.items() if number > oldest]) for key, parts in self._series.items()
+            }
+        return {key: estimate for key, estimate in found.items() if estimate is not None}
 
     def watch(self, telemetry: Telemetry) -> None:
         """Show them as gauges."""
@@ -171,5 +225,19 @@ class Estimates:
         for name, field in ((ESTIMATE_MEAN, "mean"), (ESTIMATE_LOW, "low"), (ESTIMATE_HIGH, "high"), (ESTIMATE_N, "n_eff")):
             telemetry.watch(name, reader(field))
 
-    def _part(self) -> int:
-        return int(self._clock.monotonic() // self._length)
+
+def _estimate(parts: Sequence[_Part]) -> Estimate | None:
+    """Of all parts together; None where turns were chosen of which none has an answer."""
+    total = Sums()
+    for group in _GROUPS:
+        answered = Sums()
+        for part in parts:
+            answered = answered.plus(part.sums.get(group, _NOTHING))
+        chosen = sum(part.chosen.get(group, 0.0) for part in parts)
+        if answered.w < _LEAST_WEIGHT:
+            if chosen:
+                return None
+            continue
+        # Answers to questions that others chose, or that were chosen before the window began, stand for nobody else.
+        total = total.plus(answered.times(max(1.0, chosen / answered.w)))
+    return total.estimate()

@@ -47,6 +47,8 @@ class Judged:
     """What made the probability: ``rate``, ``rule``, ``quota``, or the metric that was asked before."""
     upstream: float | None = None
     """P(the trace was kept by head samplers); None where nobody knows."""
+    asked: bool = True
+    """Whether it took a question; some turns answer for themselves, as an empty one does."""
 
 
 @dataclass(slots=True)

@@ -54,6 +54,7 @@ def judging_from(
         seal = seal_from(config)
         jobs = jobs if seal is None else SealedQueue(jobs, seal, clock)
     fates = Fates(telemetry)
+    estimates = Estimates(WINDOWS["hour"], clock)
     offers = Offers(
         metrics,
         conversation_metrics,
@@ -61,6 +62,7 @@ def judging_from(
         redact=config.privacy.redact,
         shedding=shedding,
         fates=fates,
+        estimates=estimates,
         failed=failed,
         clock=clock,
     )
@@ -82,7 +84,7 @@ def judging_from(
         works=queue.work,
         lasting=queue.backend != "memory",
         outages=outages_from(queue),
-        estimates=Estimates(WINDOWS["hour"], clock),
+        estimates=estimates,
     )
 
 

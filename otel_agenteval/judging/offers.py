@@ -11,6 +11,7 @@ from .. import jsonio
 from ..clock import Clock
 from ..conditions import EVENT_PREFIX, Known
 from ..emit.base import Judged, ScoredTurn
+from ..estimates import Estimates, group_of
 from ..history import History
 from ..model import Turn
 from ..privacy import redacted
@@ -68,6 +69,7 @@ class Offers:
         redact: what is taken out of a turn before it becomes a job.
         shedding: what is left out for the moment.
         fates: told what becomes of each metric.
+        estimates: told which turns somebody is to be asked about.
         failed: told of faults of ours.
         clock: dates jobs.
     """
@@ -81,6 +83,7 @@ class Offers:
         redact: Collection[str],
         shedding: Shedding,
         fates: Fates,
+        estimates: Estimates,
         failed: Callable[[str, BaseException], None],
         clock: Clock,
     ) -> None:
@@ -89,6 +92,7 @@ class Offers:
         self._redact = redact
         self._shedding = shedding
         self._fates = fates
+        self._estimates = estimates
         self._failed = failed
         self._clock = clock
         self._history = History()
@@ -183,6 +187,8 @@ class Offers:
         can_ask = offer.can_ask(metric)
         try:
             if can_ask and self._shedding.leaves_out(metric.metric.kind):
+                if offer.place < chance.probability:
+                    self._chosen(metric, scored, chance)
                 for name in (metric.name, *names_in(self._waiting(key, offer))):
                     self._fates.end(name, scored, "dropped", f"dropped: {SHED}", SHED)
                 return
@@ -199,6 +205,7 @@ class Offers:
                     metric, scored, chance, offer.place, self._clock.time_ns() / 1e9, decided, self._waiting(key, offer)
                 )
                 offer.jobs.append(job_of(score, head, metric, chance, offer.body))
+                self._chosen(metric, scored, chance)
                 return
             if score.status == "skipped":
                 scored.scores = [*scored.scores, score]
@@ -206,7 +213,9 @@ class Offers:
                 tell_sources(metric, score, scored.sources)
                 if decided is not None:
                     score.detail["decided_by"] = decided
-                judged = Judged(metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root))
+                judged = Judged(
+                    metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False
+                )
                 offer.said.append(rendered(scored, score, judged))
                 self._fates.tell(scored.turn.turn_id, metric.name, fate_of(score))
         except Exception as error:  # nothing leaves a turn that could not be redacted
@@ -230,6 +239,11 @@ class Offers:
             )
         return found
 
+    def _chosen(self, metric: BoundMetric, scored: ScoredTurn, chance: Chance) -> None:
+        """Somebody is to be asked: if there is no answer, those to the like questions stand for it."""
+        if scored.new and not scored.conversation:
+            self._estimates.choose(metric.name, scored.turn.agent or "", chance.probability, group_of(chance.by))
+
     def _written(self, turn: Turn) -> bytes:
         """The turn as it leaves for a queue and a judge."""
         return jsonio.dumps(redacted(turn.to_dict(), self._redact) if self._redact else turn.to_dict()).encode()
@@ -251,6 +265,7 @@ class Offers:
                     **head_of(metric, origin, chance, head["place"], head["at"], why, one["then"]),
                     "sources": head["sources"],
                 }
+                self._chosen(metric, origin, chance)
                 found.append(Next(metric.name, job=job_of(metric.left_out(""), its, metric, chance, body_in(job))))
                 continue
             value = "no value" if score.value is None else f"{score.value:g}"

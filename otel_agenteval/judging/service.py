@@ -16,7 +16,7 @@ from ..asking import OF_THE_SERVER, Asking, Begun, GivenUp, Models, Outage, Outa
 from ..budget import Budget
 from ..clock import Clock
 from ..emit.base import ScoredTurn, Verdict
-from ..estimates import Estimates
+from ..estimates import Estimates, group_of
 from ..judge import asking_anew
 from ..model import Turn
 from ..names import BUDGET_CALLS, BUDGET_REMAINING, BUDGET_TOKENS, QUEUE_CAPACITY, QUEUE_SIZE
@@ -428,7 +428,8 @@ class Judging:
         for score in scored.scores:
             if score.status == "ok" and score.value is not None and not score.vacuous:
                 trace = f"{scored.root.trace_id:032x}"
-                self.estimates.add(score.metric, turn.agent or "", trace, turn.turn_id, score.value, judged.probability)
+                group = group_of(judged.decided_by) if judged.asked else "itself"
+                self.estimates.add(score.metric, turn.agent or "", trace, turn.turn_id, score.value, judged.probability, group)
 
     def _watch(self) -> None:
         watch = self._telemetry.watch

@@ -493,3 +493,44 @@ def test_a_quota_s_chance_is_never_nothing() -> None:
     chances = [rule.chance(turn(), Known(), 10.0) for _ in range(8)]
     assert chances[:4] == [Chance(1.0, "quota"), Chance(1.0, "quota"), Chance(2 / 3, "quota"), Chance(0.5, "quota")]
     assert chances[-1].probability == 0.25
+
+
+def test_turns_without_an_answer_are_stood_for_by_their_like() -> None:
+    estimates = Estimates(3600.0, FakeClock())
+    key = ("m", "bot")
+    for n in range(10):  # one turn in ten is empty, which needs no question
+        estimates.add(*key, f"empty{n}", f"empty{n}", 0.0, 0.1, "itself")
+    for n in range(90):
+        estimates.choose(*key, 0.1, "drawn")
+        if n == 0:
+            assert estimates.read() == {}  # the empty ones alone say nothing of the others
+        if n < 30:  # then the budget is used up
+            estimates.add(*key, f"t{n}", f"t{n}", 1.0, 0.1)
+    found = estimates.read()[key]
+    assert found.mean == pytest.approx(0.9)
+    assert found.low < 0.9 < found.high
+    assert found.n_eff < 40
+    for n in range(20):  # turns of a rule were answered first, and stand for turns of the rule alone
+        estimates.choose(*key, 1.0, "rule")
+        estimates.add(*key, f"bad{n}", f"bad{n}", 0.0, 1.0, "rule")
+    assert estimates.read()[key].mean == pytest.approx(900 / 1020)
+    estimates.add(*key, "t0", "t0", 0.0, 0.1, "itself")  # its revision has an empty answer
+    assert estimates.read()[key].mean == pytest.approx(900 / 1030)
+
+
+def test_an_estimate_does_not_fall_when_the_budget_is_used_up(models: ScriptedModels) -> None:
+    models.play(*[GOOD] * 10)
+    with Rig(config(models, {"rate": 1}, None, judge={"budget": {"calls_per_hour": 5, "soft": 1}})) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        judging.may_start = False
+        for _ in range(10):
+            rig.run()
+            rig.run(says="")
+        assert rig.engine.flush(20)
+        while judging.step():
+            pass
+        assert rig.engine.flush(20)
+        assert results(rig) == {"pass": 5, "fail": 10}
+        assert judging.queue.depth == 5
+        assert rig.engine.telemetry.read(names.ESTIMATE_MEAN).values[DEAR_METRIC, "bot", "1h"] == pytest.approx(0.45)
