@@ -21,7 +21,7 @@ from .forms import schema_of
 from .prices import Prices
 from .prompt import SYSTEM, VERSION, question_of, read_reply, repair_of
 from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
-from .providers.base import FORMS
+from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
 from .service import Service, tokens_in
 from .transport import NotAnswered, Transport
 
@@ -177,7 +177,7 @@ class Judge:
             answer = self._complete((asked,), schema, stage, until)
             found = read_reply(answer.text, cut=answer.finish == "length")
             if found is None:
-                answer = self._complete(repair_of(asked, answer.text), schema, stage, until, repair=True)
+                answer = self._repaired(asked, answer, schema, stage, until)
                 found = read_reply(answer.text, cut=answer.finish == "length")
         except JudgeError as error:
             raise JudgeError(f"{stage}: judge: {error}", error.error_type, error.retry_after) from None
@@ -256,8 +256,27 @@ class Judge:
         request = moderations.request(self.model, response)
         return self._service.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
 
+    def _repaired(self, asked: Message, answer: Answer, schema: Mapping[str, Any] | None, stage: str, until: float) -> Answer:
+        """The answer to the same question, asked again; with more room if that is what was missing, and the model has it."""
+        cut = answer.finish == "length"
+        try:
+            return self._complete(
+                repair_of(asked, answer.text), schema, stage, until, repair=True, room=MORE_TOKENS if cut else MAX_TOKENS
+            )
+        except NotAnswered as refusal:
+            if cut and refusal.status == 400:
+                return answer
+            raise
+
     def _complete(
-        self, messages: tuple[Message, ...], schema: Mapping[str, Any] | None, stage: str, until: float, *, repair: bool = False
+        self,
+        messages: tuple[Message, ...],
+        schema: Mapping[str, Any] | None,
+        stage: str,
+        until: float,
+        *,
+        repair: bool = False,
+        room: int = MAX_TOKENS,
     ) -> Answer:
         """The answer, asked for in the strictest form that the model takes; what it refuses is left out, and remembered."""
         manners = self._manners
@@ -265,7 +284,7 @@ class Judge:
         while True:
             takes = schema is not None and its_name not in manners.odd
             form = max("schema" if takes else "json", manners.strictest, key=FORMS.index)
-            question = Question(self.model, SYSTEM, messages, form, schema, 0.0 if manners.temperature else None)
+            question = Question(self.model, SYSTEM, messages, form, schema, 0.0 if manners.temperature else None, room)
             try:
                 answer = self._post(question, stage, until, repair=repair)
             except NotAnswered as refusal:

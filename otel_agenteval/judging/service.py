@@ -252,6 +252,9 @@ class Judging:
                 self.fates.drop([job], "fault")
 
     def _do(self, job: Job) -> None:
+        if job.id in self._rendered:  # its score went out, and the queue could not be told: that is not paid for twice
+            self._ack(job, None)
+            return
         head = head_in(job)
         metric = self.offers.metric_of(head["key"])
         if metric is None or not self._models.can_ask(metric):

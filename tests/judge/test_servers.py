@@ -102,6 +102,22 @@ def test_a_verdict_that_was_complete_before_the_cut_counts(server: Server, judge
     assert ask(judge) == {"score": 5}
 
 
+@pytest.mark.parametrize(("provider", "where"), [("anthropic", "max_tokens"), ("bedrock", "maxTokens")])
+def test_a_model_that_thought_until_it_was_cut_gets_more_room(provider: str, where: str, server: Server, judge_of: Any) -> None:
+    server.will(said(provider, "", "length"), said(provider, '{"score": 1}'))
+    assert ask(judge_of(f"{provider}/m-1")) == {"score": 1}
+    rooms = [request.body.get("inferenceConfig", request.body)[where] for request in server.requests]
+    assert rooms == [4_096, 16_384]
+
+
+def test_a_model_that_has_no_more_room_was_cut(server: Server, judge_of: Any) -> None:
+    server.will(said("anthropic", "", "length"))
+    server.will(
+        Response({"error": {"message": "max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens"}}, 400)
+    )
+    assert error_of(judge_of("anthropic/m-1")).error_type == "truncated_reply"
+
+
 # --- errors that come as answers
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval import names
+from otel_agenteval.config import load_config
 from otel_agenteval.judge import judge_from
 from otel_agenteval.judging import configured
 from tests.judge.wire import Request, Response, Server, said
@@ -37,28 +38,30 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     return clock
 
 
+def given(server: Server, *metrics: Any, **judge: Any) -> dict[str, Any]:
+    return {
+        "judge": {"base_url": server.url, "model": "m", "max_concurrency": 1, **judge},
+        "metrics": list(metrics) or [METRIC], "inline": {"metrics": []},
+    }  # fmt: skip
+
+
 def rig_of(server: Server, clock: FakeClock, *metrics: Any, **judge: Any) -> Rig:
-    rig = Rig(
-        {
-            "judge": {"base_url": server.url, "model": "m", "max_concurrency": 1, **judge},
-            "metrics": list(metrics) or [METRIC], "inline": {"metrics": []},
-        },
-        clock=clock,
-    )  # fmt: skip
+    rig = Rig(given(server, *metrics, **judge), clock=clock)
     assert rig.engine.judging is not None
     rig.engine.judging.may_start = False  # the test does what its threads would
     return rig
 
 
 def work(rig: Rig) -> None:
-    """All that is due."""
+    """All that is due, and what follows from it."""
     judging = rig.engine.judging
     assert judging is not None
     rig.turns()
     for _ in range(100):
-        if not judging.step():
-            break
-    assert rig.engine.flush(10)
+        worked = judging.step()
+        assert rig.engine.flush(10)
+        if not worked:
+            return
 
 
 def outcomes(rig: Rig) -> dict[str, float]:
@@ -223,18 +226,14 @@ def test_a_budget_that_cannot_be_read_stops_questions_and_loses_no_job(server: S
         rig.run()
         work(rig)
         assert outcomes(rig) == {"pass": 1}
-        with closing(sqlite3.connect(file)) as db:
-            db.execute("ALTER TABLE spent RENAME TO away")
-            db.commit()
+        _change(file, "ALTER TABLE spent RENAME TO away")
         rig.run()
         for _ in range(5):
             work(rig)
             clock.advance(16)
         assert (outcomes(rig), len(server.requests)) == ({"pass": 1}, 1)
         assert rig.engine.failures["judge_budget"] == 5
-        with closing(sqlite3.connect(file)) as db:
-            db.execute("ALTER TABLE away RENAME TO spent")
-            db.commit()
+        _change(file, "ALTER TABLE away RENAME TO spent")
         work(rig)
         assert (outcomes(rig), len(server.requests)) == ({"pass": 2}, 2)
 
@@ -277,3 +276,64 @@ def test_a_file_that_can_be_used_is_not_warned_of(
             rig.run()
             rig.turns()
     assert not [record for record in caplog.records if ".path" in record.getMessage()]
+
+
+def test_a_job_whose_end_the_queue_could_not_note_is_not_paid_for_twice(server: Server, clock: FakeClock, tmp_path: Path) -> None:
+    file = str(tmp_path / "queue.db")
+    server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
+    with rig_of(server, clock, queue={"backend": "sqlite", "path": file, "lease": "60s"}) as rig:
+        rig.run()
+        rig.turns()
+        _change(file, "CREATE TRIGGER full BEFORE DELETE ON jobs BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END")
+        work(rig)
+        assert outcomes(rig) == {"pass": 1}
+        assert rig.engine.failures["judge_queue"] >= 1
+        _change(file, "DROP TRIGGER full")
+        clock.advance(61)
+        work(rig)
+        judging = rig.engine.judging
+        assert judging is not None
+        assert (outcomes(rig), len(server.requests), judging.queue.depth) == ({"pass": 1}, 1, 0)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_cascade_of_two_levels_goes_on_after_a_reload_or_a_restart(
+    restart: bool, server: Server, clock: FakeClock, tmp_path: Path
+) -> None:
+    server.answering = lambda _: Response(said("openai", json.dumps({"score": 30, "reason": "No."})))
+    metrics: list[Any] = [
+        METRIC,
+        {"llm_coherence": {}, "sample": {"rate": 0, "cascade": {"after": METRIC, "judge_if": f"score.{METRIC} < 0.5"}}},
+        {
+            "llm_fluency": {},
+            "sample": {"rate": 0, "cascade": {"after": "llm_coherence", "judge_if": "score.llm_coherence < 0.5"}},
+        },
+    ]
+    queue = {"backend": "sqlite", "path": str(tmp_path / "queue.db")}
+    rig = rig_of(server, clock, *metrics, queue=queue)
+    rig.run()
+    rig.turns()
+    judging = rig.engine.judging
+    assert judging is not None
+    assert judging.step()  # the first level
+    assert rig.engine.flush(10)
+    if restart:
+        with rig:
+            pass
+        rig = rig_of(server, clock, *metrics, queue=queue)
+    else:
+        rig.engine.reload(load_config(given(server, METRIC, queue=queue), env={}))
+    with rig:
+        work(rig)
+        found = {scored.scores[0].metric: scored for scored in rig.scored() if scored.judged}
+        assert {"llm_coherence", "llm_fluency"} <= found.keys()
+        assert found["llm_fluency"].scores[0].detail["decided_by"] == {"metric": "llm_coherence", "value": 0.3}
+        rig.run()
+        work(rig)
+        assert len(server.requests) == (6 if restart else 4)  # after the reload one metric is left
+
+
+def _change(file: str, statement: str) -> None:
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(statement)
+        db.commit()

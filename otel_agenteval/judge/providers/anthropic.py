@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import (
-    MAX_TOKENS,
     Answer,
     Finish,
     Media,
@@ -38,7 +37,7 @@ def request(question: Question) -> Request:
     """``POST /messages``. There is no JSON mode: without a schema the prompt alone asks for JSON."""
     body: dict[str, Any] = {
         "model": question.model,
-        "max_tokens": MAX_TOKENS,
+        "max_tokens": question.room,
         "system": question.system,
         "messages": [_message(message) for message in question.messages],
     }

@@ -19,6 +19,8 @@ Finish = Literal["stop", "length", "refusal"]
 FORMS: tuple[Form, ...] = ("schema", "json", "plain")
 MAX_TOKENS = 4096
 """Length of a reply where the server insists on a limit."""
+MORE_TOKENS = 16_384
+"""The same for who was cut by it: some models think at length before they reply."""
 _LARGEST_COUNT = 10**9
 
 
@@ -67,6 +69,8 @@ class Question:
     """The schema of the reply, where the form is ``schema``."""
     temperature: float | None = 0.0
     """None leaves it to the model: some refuse to be told."""
+    room: int = MAX_TOKENS
+    """Tokens that the reply may have where the server insists on a limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import (
-    MAX_TOKENS,
     Answer,
     Finish,
     Media,
@@ -36,7 +35,7 @@ _FINISHES: dict[str, Finish] = {
 
 def request(question: Question) -> Request:
     """``POST /model/{model}/converse``. There is no JSON mode: without a schema the prompt alone asks for JSON."""
-    settings: dict[str, Any] = {"maxTokens": MAX_TOKENS}
+    settings: dict[str, Any] = {"maxTokens": question.room}
     if question.temperature is not None:
         settings["temperature"] = question.temperature
     body: dict[str, Any] = {
