@@ -60,6 +60,7 @@ _HINTS = {
     "key": ("api key not valid", "api_key_invalid"),
 }  # fmt: skip
 """Words of a refusal that say what it is about."""
+_OF_SETTINGS = frozenset(("format", "temperature", "parameter"))
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 """Google's way to ask for time, in the body."""
 _LONGEST_HOLD = 86_400.0
@@ -200,7 +201,7 @@ class Transport:
             finally:
                 self.limits.leave()
             alive = True
-            return self._object_in(status, headers, raw)
+            return self._object_in(status, headers, raw, content)
         except NotAnswered as error:
             alive = error.status is not None and (error.status < 500 or not error.transient)
             raise
@@ -267,9 +268,9 @@ class Transport:
         """Release connections. A later request makes new ones."""
         self._connections.close()
 
-    def _object_in(self, status: int, headers: Mapping[str, str], raw: bytes) -> dict[str, Any]:
+    def _object_in(self, status: int, headers: Mapping[str, str], raw: bytes, asked: bytes) -> dict[str, Any]:
         if not 200 <= status < 300:
-            raise self._refusal(status, headers, raw)
+            raise self._refusal(status, headers, raw, asked)
         try:
             found = jsonio.loads(raw)
         except ValueError:
@@ -280,14 +281,14 @@ class Transport:
         if error and not found.keys() & {"choices", "output", "content", "candidates", "data"}:
             meant = _status_in(error)
             if meant is not None:
-                raise self._refusal(meant, headers, raw)
-            hints = _hints_in(raw)
+                raise self._refusal(meant, headers, raw, asked)
+            hints = _hints_in(raw, asked)
             what = "context_overflow" if "context" in hints else "insufficient_quota" if "credit" in hints else "server_error"
             raise NotAnswered("the answer is an error with status 200", what, status=status, hints=hints)
         return found
 
-    def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes) -> NotAnswered:
-        hints = _hints_in(raw)
+    def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes, asked: bytes) -> NotAnswered:
+        hints = _hints_in(raw, asked)
         meaning = f" ({_MEANINGS[status]})" if status in _MEANINGS else ""
         error_type = f"http_{status}"
         transient = status in _RETRIED or (status >= 500 and status not in _NEVER)
@@ -324,10 +325,14 @@ class Transport:
         return 0.0 if math.isnan(asked) else max(0.0, asked)
 
 
-def _hints_in(raw: bytes) -> frozenset[str]:
-    """What a refusal is about."""
-    words = raw.decode("utf-8", "replace").lower()
-    hints = frozenset(hint for hint, spellings in _HINTS.items() if any(spelling in words for spelling in spellings))
+def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:
+    """What a refusal is about. Some servers quote what they refuse: words that the question holds prove nothing, but for our settings."""
+    words, ours = raw.decode("utf-8", "replace").lower(), asked.decode("utf-8", "replace").lower()
+    hints = frozenset(
+        hint
+        for hint, spellings in _HINTS.items()
+        if any(spelling in words and (hint in _OF_SETTINGS or spelling not in ours) for spelling in spellings)
+    )
     return hints if words.strip() else hints | {"parameter"}  # it says nothing: it may be about anything
 
 

@@ -306,6 +306,7 @@ class Judging:
             self._keep(job, asking)
             self._again_at(job, outage.until, counted=False)
         elif score.status == "error" and asking.fault == "rate_limited":
+            self.fates.tell(turn.turn_id, metric.name, "waiting: rate_limited")
             self._keep(job, asking)
             pause = _PAUSE_UNASKED * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, no secret
             self._again(job, max(asking.pause, pause), counted=False)

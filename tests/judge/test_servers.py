@@ -205,6 +205,15 @@ def test_an_account_without_credit_is_not_asked_again(
     assert "no credit" in str(found)
 
 
+@pytest.mark.parametrize("words", ["insufficient_quota", "my prompt is too long", "content_filter"])
+def test_words_of_the_question_that_a_refusal_quotes_prove_nothing(words: str, server: Server, judge: oa.Judge) -> None:
+    """As FastAPI does it, and what is built with it."""
+    server.answering = lambda request: Response({"detail": [{"type": "value_error", "input": request.body}]}, 400)
+    with pytest.raises(JudgeError) as caught:
+        judge.ask("relevance", "Judge it.", {"answer": f"It said: {words.upper()}"}, "{}")
+    assert caught.value.error_type == "http_400"
+
+
 def test_a_rate_that_is_called_a_quota_is_a_rate(server: Server, judge: oa.Judge, sleeps: list[float]) -> None:
     """Gemini says the same words for a quota of a minute."""
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36.5s"}

@@ -151,6 +151,8 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is(server: Server, clock:
             clock.advance(15)
         assert clock.monotonic() - started < 1_800
         assert len(server.requests) == 1
+        fates = {(rig.engine.pipeline.why(turn.turn_id) or {})[METRIC] for turn in rig.turns()}
+        assert fates == {"waiting: http_429", "waiting: rate_limited"}
         server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
         for _ in range(60):
             work(rig)
