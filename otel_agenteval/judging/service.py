@@ -131,6 +131,8 @@ class Judging:
         """Jobs that are claimed and not begun."""
         self._rendered: OrderedDict[str, None] = OrderedDict()
         """Jobs whose score was sent out, so that a lease that ended too early makes no second one."""
+        self._under_way: set[str] = set()
+        """Jobs that a thread of ours does."""
         self._begun: OrderedDict[str, Begun] = OrderedDict()
         """What jobs were told that have to wait."""
         self._given_up = False
@@ -241,6 +243,10 @@ class Judging:
                 self._again(self._claimed.popleft(), 0.0, counted=False)
 
     def _try(self, job: Job) -> None:
+        with self._settling:
+            if job.id in self._under_way:  # its lease was too short: who does it goes on, and nobody asks beside
+                return
+            self._under_way.add(job.id)
         try:
             self._do(job)
         except Exception as error:
@@ -250,6 +256,9 @@ class Judging:
             else:
                 self.queue.dead(job.id, type(error).__name__)
                 self.fates.drop([job], "fault")
+        finally:
+            with self._settling:
+                self._under_way.discard(job.id)
 
     def _do(self, job: Job) -> None:
         if job.id in self._rendered:  # its score went out, and the queue could not be told: that is not paid for twice

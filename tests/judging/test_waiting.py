@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -295,6 +296,34 @@ def test_a_job_whose_end_the_queue_could_not_note_is_not_paid_for_twice(server: 
         work(rig)
         judging = rig.engine.judging
         assert judging is not None
+        assert (outcomes(rig), len(server.requests), judging.queue.depth) == ({"pass": 1}, 1, 0)
+
+
+@pytest.mark.parametrize("backend", ["memory", "sqlite"])
+def test_a_job_that_outlasts_its_lease_is_not_done_twice_at_once(
+    backend: str, server: Server, clock: FakeClock, tmp_path: Path
+) -> None:
+    asked, release = threading.Event(), threading.Event()
+
+    def answer(_: Request) -> Response:
+        asked.set()
+        return Response(said("openai", json.dumps(GOOD)), wait=release)
+
+    server.answering = answer
+    queue = {"lease": "60s", **({"backend": "sqlite", "path": str(tmp_path / "queue.db")} if backend == "sqlite" else {})}
+    with rig_of(server, clock, queue=queue, timeout="10m", deadline="20m") as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        rig.run()
+        rig.turns()
+        slow = threading.Thread(target=judging.step)
+        slow.start()
+        assert asked.wait(10)
+        clock.advance(61)
+        assert judging.step()  # claimed, and left to who does it
+        release.set()
+        slow.join(10)
+        work(rig)
         assert (outcomes(rig), len(server.requests), judging.queue.depth) == ({"pass": 1}, 1, 0)
 
 
