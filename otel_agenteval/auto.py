@@ -11,7 +11,10 @@ _log = logging.getLogger("otel_agenteval")
 
 def post_instrument() -> None:
     """``opentelemetry_post_instrument``: attach without a line of code, when ``OTEL_AGENTEVAL_ENABLED=true``."""
-    if os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip().lower() != "true":
+    wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
+    if wanted.lower() != "true":
+        if wanted.lower() not in ("", "false"):
+            _log.warning("OTEL_AGENTEVAL_ENABLED: %r is neither true nor false: otel-agenteval is not started by it", wanted)
         return
     try:
         from .instrument import instrument

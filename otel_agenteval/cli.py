@@ -124,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
 
     judge = commands.add_parser("judge", help="check the configured judge").add_subparsers(required=True, metavar="COMMAND")
-    probe = judge.add_parser("probe", help="try to talk it into a verdict, in more than forty ways, and report how many succeed")
+    probe = judge.add_parser("probe", help="try to talk it into a verdict, in more than fifty ways, and report how many succeed")
     probe.add_argument(
         "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
     )
@@ -416,6 +416,9 @@ def _metrics(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_described(metric) for metric in found], indent=1, default=str))
         return 0
+    if not found:
+        print("no metric is all of that", file=sys.stderr)
+        return 0
     width = columns(sys.stdout)
     family = None
     for metric in sorted(found, key=lambda m: (m.family, m.name)):
@@ -554,7 +557,10 @@ def _demo(args: argparse.Namespace) -> int:
 
 
 def _share(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not allowed; a share from 0 to 1 is")
     return value

@@ -40,12 +40,23 @@ def run_export(args: argparse.Namespace) -> int:
         metrics=[resolve(name)[0].name if ":" in name else name for name in args.metric], revisions=args.revisions,
     )  # fmt: skip
     with StoreReader(store_path(args.store, config)) as reader:
+        for name in wanted.metrics:
+            _check_known(name, reader)
         if args.out is None:
             count = _write_text(reader.rows(wanted), kind, sys.stdout)
         else:
             count = _to_file(reader.rows(wanted), kind, Path(args.out))
     print(f"{count:,} scores exported", file=sys.stderr)
     return 0
+
+
+def _check_known(name: str, reader: StoreReader) -> None:
+    """A metric that is not one of ours may be an application's own: then the store has it."""
+    if not reader.has_metric(name):
+        try:
+            resolve(name)
+        except ConfigError as error:
+            raise ConfigError(f"--metric: {error}") from None
 
 
 def moment(text: str | None, option: str) -> float | None:

@@ -72,7 +72,8 @@ def instrument(
 ) -> Handle:
     """Score the turns of every agent whose spans go through the tracer provider.
 
-    Call it once, after the provider is set; further calls for the same provider return the same handle. It attaches a span
+    Call it once, after the provider is set; further calls for the same provider return the same handle, and warn when they
+    bring a configuration, which is not used. It attaches a span
     processor (and to an SDK logger provider a log processor, for content in log records), and sets no global provider,
     except a TracerProvider when ``create_provider`` is true and there is none.
 
@@ -106,6 +107,8 @@ def instrument(
         if known is None:
             overrides = {"outlets": {"prometheus": {"port": prometheus_port}}} if prometheus_port is not None else None
             known = _attach(provider, logger_provider, meter_provider, load_config(config, overrides=overrides))
+        elif config is not None or prometheus_port is not None:
+            _log.warning("instrument(): this provider's turns are scored already; the configuration given now is not used")
         _handles[provider] = known
     return known
 

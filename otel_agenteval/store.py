@@ -322,6 +322,10 @@ class StoreReader:
         )
         return map(_plain, rows)
 
+    def has_metric(self, name: str) -> bool:
+        """Whether there is a score of a metric."""
+        return self._db.execute("SELECT 1 FROM scores WHERE metric = ? LIMIT 1", (name,)).fetchone() is not None
+
     def summary(self, wanted: Wanted = Wanted()) -> list[dict[str, Any]]:
         """Per agent and metric: how many scores, verdicts and errors there are, and the mean value (vacuous ones are in no mean)."""
         where, values = _conditions(wanted, of_scores=True)

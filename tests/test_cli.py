@@ -560,3 +560,16 @@ def test_the_list_of_metrics_can_be_filtered(options, some, none, capsys):
 def test_a_filter_that_nothing_can_match_is_refused(options, message, capsys):
     assert main(["metrics", *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_filters_that_leave_nothing_say_so(capsys: Capture) -> None:
+    assert main(["metrics", "--family", "guards", "--kind", "llm"]) == 0
+    assert capsys.readouterr() == ("", "no metric is all of that\n")
+
+
+@pytest.mark.parametrize("share", ["abc", "2", "nan"])
+def test_a_share_is_between_0_and_1(share: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["judge", "probe", "--max-rate", share])
+    assert ended.value.code == 2
+    assert f"{share} is not allowed; a share from 0 to 1 is" in capsys.readouterr().err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import sqlite3
 from pathlib import Path
 
 import pyarrow.parquet
@@ -61,6 +63,21 @@ def test_filters(store: str, options: list[str], left: set[tuple[str, str]], cap
     found = {(row["agent"], row["metric"]) for row in lines(capsys.readouterr().out)}
     assert left <= found
     assert found <= left or "--metric" not in options
+
+
+def test_a_metric_that_nobody_knows_costs_no_former_export(store: str, tmp_path: Path, capsys: Capture) -> None:
+    former = tmp_path / "scores.csv"
+    former.write_text("a former export")
+    assert main(["export", "--store", store, "--metric", "code_latancy", "--out", str(former)]) == 2
+    assert "--metric: unknown metric 'code_latancy'; did you mean code_latency" in capsys.readouterr().err
+    assert former.read_text() == "a former export"
+
+
+def test_a_metric_that_only_the_store_knows_is_exported(tmp_path: Path, store: str, capsys: Capture) -> None:
+    with contextlib.closing(sqlite3.connect(store)) as db, db:  # as an application's own metric would stand there
+        db.execute("UPDATE scores SET metric = 'code_of_an_application' WHERE metric = 'code_latency'")
+    assert main(["export", "--store", store, "--metric", "code_of_an_application"]) == 0
+    assert {row["metric"] for row in lines(capsys.readouterr().out)} == {"code_of_an_application"}
 
 
 def test_csv_and_parquet_say_the_same(store: str, tmp_path: Path, capsys: Capture) -> None:

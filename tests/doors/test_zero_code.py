@@ -70,8 +70,11 @@ def test_with_the_switch_on_the_agent_is_scored(start):
 
 
 @pytest.mark.parametrize("value", ["", "false", "1", "yes"])
-def test_only_true_switches_it_on(start, value):
-    assert start(OTEL_AGENTEVAL_ENABLED=value) == ([], "")
+def test_only_true_switches_it_on_and_what_is_neither_true_nor_false_is_told(start, value):
+    scores, complaints = start(OTEL_AGENTEVAL_ENABLED=value)
+    assert scores == []
+    told = f"OTEL_AGENTEVAL_ENABLED: '{value}' is neither true nor false: otel-agenteval is not started by it\n"
+    assert complaints == ("" if value in ("", "false") else told)
 
 
 def test_without_the_switch_installing_the_package_changes_nothing(start):
