@@ -10,6 +10,7 @@ from typing import Any
 
 from .config import Config, load_config
 from .engine import switched_on
+from .errors import ConfigError
 from .logs import AgentEvalLogProcessor
 from .processor import AgentEvalSpanProcessor
 
@@ -73,7 +74,7 @@ def instrument(
     """Score the turns of every agent whose spans go through the tracer provider.
 
     Call it once, after the provider is set; further calls for the same provider return the same handle, and warn when they
-    bring a configuration, which is not used. It attaches a span
+    bring another configuration, which is not used. It attaches a span
     processor (and to an SDK logger provider a log processor, for content in log records), and sets no global provider,
     except a TracerProvider when ``create_provider`` is true and there is none.
 
@@ -104,10 +105,10 @@ def instrument(
         trace.set_tracer_provider(provider)
     with _lock:
         known = _handles.get(provider) or _already_attached(provider)
+        overrides = {"outlets": {"prometheus": {"port": prometheus_port}}} if prometheus_port is not None else None
         if known is None:
-            overrides = {"outlets": {"prometheus": {"port": prometheus_port}}} if prometheus_port is not None else None
             known = _attach(provider, logger_provider, meter_provider, load_config(config, overrides=overrides))
-        elif config is not None or prometheus_port is not None:
+        elif not (config is None and overrides is None) and not _runs_with(known, config, overrides):
             _log.warning("instrument(): this provider's turns are scored already; the configuration given now is not used")
         _handles[provider] = known
     return known
@@ -123,6 +124,14 @@ def _attach(provider: Any, logger_provider: Any, meter_provider: Any, config: Co
     if hasattr(logger_provider, "add_log_record_processor"):
         logger_provider.add_log_record_processor(AgentEvalLogProcessor(processor))
     return Handle(processor)
+
+
+def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> bool:
+    """Whether a configuration is the one that is in use."""
+    try:
+        return known.processor is not None and load_config(config, overrides=overrides) == known.processor.engine.config
+    except ConfigError:
+        return False
 
 
 def _already_attached(provider: Any) -> Handle | None:

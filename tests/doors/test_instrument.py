@@ -39,8 +39,9 @@ def test_it_attaches_one_processor_to_the_provider(provider):
     assert ours(provider) == [handle.processor]
 
 
-def test_a_second_call_that_brings_a_configuration_says_that_it_is_not_used(provider, caplog):
-    first = oa.instrument(tracer_provider=provider)
+def test_a_second_call_that_brings_another_configuration_says_that_it_is_not_used(provider, caplog):
+    first = oa.instrument(tracer_provider=provider, config=QUIET)
+    assert oa.instrument(tracer_provider=provider, config=QUIET) is oa.instrument(tracer_provider=provider) is first
     assert caplog.messages == []
     for options in ({"config": {"metrics": ["code_latency"]}}, {"prometheus_port": 0}):
         caplog.clear()
