@@ -283,6 +283,7 @@ def _eval(args: argparse.Namespace) -> int:
     references = ReferenceSources(config)
     judge, embedder = judge_from(config), embedder_from(config)
     _say_what_nobody_judges(metrics, judge, embedder)
+    _say_what_lacks_a_parameter(metrics)
     watch = _watched(args, metrics)
     former = None if args.baseline is None else Run.read(args.baseline)
     hashes = {metric._facts: parameters_hash(metric) for metric in metrics}
@@ -319,6 +320,12 @@ def _say_what_nobody_judges(
         if names and given is None:
             where = f"set {section}.base_url and {section}.model in the configuration"
             print(f"skipped, for there is no {section} ({where}): {', '.join(names)}", file=sys.stderr)
+
+
+def _say_what_lacks_a_parameter(metrics: Sequence[BoundMetric]) -> None:
+    for metric in metrics:
+        if metric.missing is not None:
+            print(f"{metric.name}: an error on every turn, for its parameter {metric.missing!r} is required", file=sys.stderr)
 
 
 def _end_asking(judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None) -> None:
@@ -542,6 +549,7 @@ def _check_config(args: argparse.Namespace) -> int:
     config = load_config(args.file)
     metrics = select_metrics(config)
     judge_from(config), embedder_from(config)  # they say what is missing
+    _say_what_lacks_a_parameter(metrics)
     print(effective_yaml(config), end="")
     names = ", ".join(metric.name for metric in metrics)
     print(

@@ -463,6 +463,11 @@ class BoundMetric:
             (need, operator.attrgetter(_FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
 
+    @property
+    def missing(self) -> str | None:
+        """A required parameter without a value: every score is an error then."""
+        return self._missing
+
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Score one turn. A metric that fails is a score with ``status="error"``, one that does not apply ``skipped``.
 

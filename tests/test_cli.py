@@ -573,3 +573,14 @@ def test_a_share_is_between_0_and_1(share: str, capsys: Capture) -> None:
         main(["judge", "probe", "--max-rate", share])
     assert ended.value.code == 2
     assert f"{share} is not allowed; a share from 0 to 1 is" in capsys.readouterr().err
+
+
+def test_a_metric_without_its_required_parameter_is_told(tmp_path: Path, capsys: Capture) -> None:
+    said = "code_icontains: an error on every turn, for its parameter 'value' is required\n"
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--metrics", "trusys:icontains"]) == 0
+    assert capsys.readouterr().err == said
+    config = tmp_path / "agenteval.yaml"
+    for text, expected in (("metrics: [code_icontains]\n", said), ("metrics: [code_icontains: {value: x}]\n", "")):
+        config.write_text(text)
+        assert main(["check-config", str(config)]) == 0
+        assert capsys.readouterr().err == expected
