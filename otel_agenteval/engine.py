@@ -62,6 +62,9 @@ _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_QUEUE = 0.5
 """Of the worker's queue, that turns may take which only waited for their time: they can wait for room too."""
 
+_TAKES_SPANS = ("on_start", "on_end", "export")
+"""Where a fault of ours costs a span."""
+
 
 def switched_on() -> bool:
     """Whether the environment lets us run: nothing starts under ``OTEL_SDK_DISABLED=true`` or ``OTEL_AGENTEVAL_ENABLED=false``."""
@@ -440,6 +443,7 @@ class Engine:
         assembler, worker, pipeline = self.assembler, self.worker, self.pipeline
         watch(names.SPANS_RECEIVED, lambda: [({}, self.spans_received)])
         watch(names.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in self.dropped().items()])
+        watch(names.FAULTS, lambda: [({"where": where}, n) for where, n in self.failures.copy().items()])
         watch(names.LATE_SPANS, lambda: [({}, assembler.late_spans)])
         watch(names.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
         watch(names.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])
@@ -454,7 +458,7 @@ class Engine:
         found["orphan_parent"] = self.assembler.orphan_parents
         found["pruned"] = self.assembler.pruned_spans
         found["duplicate"] = self.assembler.duplicates
-        found["error"] = sum(self.failures.values())
+        found["error"] = sum(self.failures[where] for where in _TAKES_SPANS)
         return {reason: count for reason, count in found.items() if count}
 
 

@@ -75,6 +75,7 @@ TURN_COST = "agenteval.turn.cost.usd"
 TURN_TOKENS = "agenteval.turn.tokens"
 SPANS_RECEIVED = "agenteval.spans.received"
 SPANS_DROPPED = "agenteval.spans.dropped"
+FAULTS = "agenteval.faults"
 LATE_SPANS = "agenteval.late_spans"
 LATE_SPAN_AGE = "agenteval.late_span.age"
 TURNS_OPEN = "agenteval.turns.open"
@@ -167,6 +168,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(SPANS_RECEIVED, "counter", "{span}", (), "Spans that came in.", about_us=True),
     Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that were not used.", about_us=True),
+    Instrument(FAULTS, "counter", "{fault}", ("where",), "Faults of ours, kept away from the agent.", about_us=True),
     Instrument(LATE_SPANS, "counter", "{span}", (), "Spans that came after their turn was closed.", about_us=True),
     Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from a turn's close to a span of it.", _LATE_SECONDS, True),
     Instrument(TURNS_OPEN, "gauge", "{turn}", (), "Turns that are not closed yet.", about_us=True),
