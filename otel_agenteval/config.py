@@ -518,6 +518,8 @@ class PrivacyOptions(_Section):
         "secret",
     )
     """Kinds of personal data and secrets that are replaced by their kind and a number (``[EMAIL_1]``); scores that are computed here see everything."""
+    export_content: Switch = False
+    """Whether log events of scores also say what the user said and got (``agenteval.turn.input``, ``agenteval.turn.output``): redacted, and 4,096 characters of each."""
 
 
 def _headers(value: Any) -> Any:
@@ -799,6 +801,8 @@ class JudgeOptions(ServiceOptions):
     """``moderations`` puts what ``llm_moderation`` asks to ``/moderations`` instead, with this model; only OpenAI and servers like it have that."""
     max_input_tokens: Count = 100_000
     """About how many tokens a question may have; past it the longest texts of a turn are cut in the middle, with a mark."""
+    incomplete: Literal["skip", "judge"] = "skip"
+    """Whether turns are judged that were closed before everything below their root had ended (``complete: false``): half a turn costs as much, and misleads."""
     attempts: Count = 5
     """How often a metric is tried on a turn while judge or embedder fail; after that it is an error."""
     seed: Text | None = None

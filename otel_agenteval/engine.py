@@ -30,6 +30,7 @@ from .emit.otlp_metrics import OtlpMetricsOutlet
 from .emit.prometheus import PrometheusOutlet
 from .emit.span_events import SpanEventOutlet
 from .pipeline import ConversationMetrics, Pipeline
+from .privacy import exporter_of
 from .references import ReferenceSources, words_of
 from .registry import BoundMetric
 from .selection import select_conversation_metrics, select_metrics
@@ -145,6 +146,7 @@ class Engine:
             self.judging,
             self.shedding,
             lambda: self.worker.bytes / self.worker.max_bytes,
+            exporter_of(config),
         )
         if self.judging is not None:
             self.judging.fates.told = next(

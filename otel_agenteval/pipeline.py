@@ -163,6 +163,7 @@ class Pipeline:
         judging: takes the turns whose scores are made, for the metrics that ask somebody.
         shedding: what is left out while the worker cannot follow.
         fill: how full the worker's queue is, 0 to 1.
+        exported: what log events say of a turn's content; None is nothing.
     """
 
     def __init__(
@@ -179,10 +180,12 @@ class Pipeline:
         judging: Judging | None = None,
         shedding: Shedding | None = None,
         fill: Callable[[], float] = lambda: 0.0,
+        exported: Callable[[Turn], Mapping[str, str]] | None = None,
     ) -> None:
         self._choose(metrics)
         self.outlets = list(outlets)
-        self._keeps_content = any(getattr(outlet, "keeps_content", False) for outlet in outlets)
+        self._exported = exported
+        self._keeps_content = exported is not None or any(getattr(outlet, "keeps_content", False) for outlet in outlets)
         self.span_events = span_events
         self._telemetry = telemetry
         self._budget = budget
@@ -437,6 +440,8 @@ class Pipeline:
             account(self._telemetry, scored)
             self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if scored.judged is None else scored.judged.kind)
             if scored.judged is None:
+                if self._exported is not None:
+                    scored.content = self._content(scored.turn)
                 self._remember(scored.turn.turn_id, scored.scores)
             elif self._judging is not None:
                 self._judging.note(scored)
@@ -451,6 +456,14 @@ class Pipeline:
                 self.count_emit_error(outlet.name, type(error).__name__, error)
         if self.kept is not None:
             self.kept.extend(done)
+
+    def _content(self, turn: Turn) -> Mapping[str, str]:
+        assert self._exported is not None
+        try:
+            return self._exported(turn)
+        except Exception as error:  # what could not be redacted does not leave
+            _log.debug("content is left out: %s", type(error).__name__)
+            return {}
 
     def _await_outlets(self) -> None:
         """Wait a moment for outlets that could not take the last scores, once until they can again.

@@ -6,13 +6,16 @@ Scores are computed on what was really said; only what goes out is redacted. A f
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from .config import Config
 from .metrics._pii import EMAILS, NUMBERS, SCAN_LIMIT, find
 from .metrics._secrets import secret_spans
 from .model import Turn
+from .names import TURN_INPUT, TURN_OUTPUT
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
 """What can be taken out."""
@@ -23,6 +26,8 @@ _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
 _IDS = frozenset(("turn_id", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
 """Identifiers of ours and of the telemetry, where the form ``turn.v1`` has them: nobody's data, and digits enough to look like it."""
+MOST_EXPORTED = 4_096
+"""Characters of each text."""
 _DIGIT = re.compile(r"\d")
 _BETWEEN_DIGITS = re.compile(r"\D+")
 
@@ -99,6 +104,24 @@ def redacted(written: Mapping[str, Any], kinds: Collection[str]) -> dict[str, An
 def redacted_text(text: str, kinds: Collection[str]) -> str:
     """A text that stands alone, as it may leave."""
     return Redactor(kinds).text(text)
+
+
+def exporter_of(config: Config) -> Callable[[Turn], Mapping[str, str]] | None:
+    """What log events say of a turn's content; None where it stays here."""
+    if not config.privacy.export_content:
+        return None
+    return functools.partial(exported, kinds=config.privacy.redact)
+
+
+def exported(turn: Turn, kinds: Collection[str]) -> dict[str, str]:
+    """What the user said and got, as attributes that may leave: redacted, and cut after :data:`MOST_EXPORTED` characters."""
+    redactor = Redactor(kinds)
+    found = {}
+    for name, text in ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output)):
+        if text:
+            # What the cut of the first line might split lies behind that of the second.
+            found[name] = redactor.text(text[: 2 * MOST_EXPORTED])[:MOST_EXPORTED]
+    return found
 
 
 def _finds(text: str, kinds: Collection[str]) -> Iterator[tuple[int, int, str]]:

@@ -145,6 +145,7 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("references.retrievers", [], ()),
         ("privacy.redact", ["email", "ssn"], ("email", "ssn")),
         ("privacy.redact", [], ()),
+        ("privacy.export_content", True, True),
         *[
             (f"{section}.{option}", written, meant)
             for section in ("judge", "embedder")
@@ -171,6 +172,7 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("judge.provider", None, None),
         ("judge.endpoint", "moderations", "moderations"),
         ("judge.attempts", 3, 3),
+        ("judge.incomplete", "judge", "judge"),
         ("judge.seed", "2026", "2026"),
         ("judge.budget.usd_per_hour", 2, 2.0),
         ("judge.budget.usd_per_hour", "0.5", 0.5),
@@ -324,6 +326,7 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("references.dataset", 5, "the path of a file"),
         ("references.retrievers", [5], "a list of texts is"),
         ("privacy.redact", "email", "a list of email"),
+        ("privacy.export_content", "some", "true or false"),
         *[
             (f"{section}.{option}", value, allowed)
             for section in ("judge", "embedder")
@@ -350,6 +353,7 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("judge.provider", "openia", "openai, responses, anthropic, gemini or bedrock"),
         ("judge.endpoint", "chats", "chat or moderations"),
         ("judge.attempts", 0, COUNT),
+        ("judge.incomplete", "drop", "skip or judge"),
         ("judge.seed", "", "a text"),
         ("judge.budget", 5, "a mapping of usd_per_minute, usd_per_hour, usd_per_day, tokens_per_minute"),
         *[(f"judge.budget.usd_per_{window}", "much", "an amount of US dollars") for window in ("minute", "day")],
@@ -962,3 +966,30 @@ def test_servers_and_choices_of_judges_are_read_and_written() -> None:
 )
 def test_servers_and_choices_that_are_not_allowed_are_named(given: dict[str, Any], message: str) -> None:
     assert message in message_of({"judge": given}, NOTHING)
+
+
+CONTRACT = """
+turn:     {idle_timeout: 5m, max_duration: 1h, decision_delay: auto, max_open: 50000, max_spans: 2000, max_bytes: 4MiB, total_bytes: 256MiB}
+exit_timeout: 5s
+inline:   {metrics: default, budget: 5ms}
+metrics:
+  - code_tool_selection: {expected_tools: [search, book]}
+    when: {agent: travel}
+    policy: gate
+  - llm_faithfulness: {}
+    sample: {rate: 0.05, always_if: "error or score.code_tool_success < 1 or duration_s > 30"}
+judge:    {base_url: http://127.0.0.1:11434/v1, model: qwen3, api_key: "${env:JUDGE_API_KEY}", timeout: 30s, incomplete: skip,
+           budget: {usd_per_hour: 2}, queue: {backend: sqlite, path: /var/lib/agenteval/queue.db}}
+references: {accept_from: []}
+privacy:  {redact: [email, phone, card, secret], export_content: false}
+outlets:  {span_events: all, log_events: true, otlp_metrics: false, prometheus: {registry: default}, jsonl: null, store: null}
+"""
+
+
+def test_what_the_contract_says_is_read_and_what_it_says_of_defaults_is_so(file: Any) -> None:
+    config = load_config(file(CONTRACT), {"JUDGE_API_KEY": "secret"})
+    assert config.judge.api_key == "secret"
+    plain = load_config(None, {})
+    for section in ("turn", "exit_timeout", "inline", "references", "privacy", "outlets"):
+        assert at(config, section) == at(plain, section)
+    assert config.judge.incomplete == plain.judge.incomplete

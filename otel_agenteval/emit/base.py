@@ -74,6 +74,8 @@ class ScoredTurn:
     """Names of the events on its spans, where a condition asks for some."""
     judged: Judged | None = None
     """Of a score that a judge made after the turn was counted: how."""
+    content: Mapping[str, str] = field(default_factory=dict)
+    """What log events say of the turn's content, by attribute; nothing unless that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
         names.TURN_CLOSE_REASON: turn.close_reason,
         names.TURN_COMPLETE: turn.complete,
         names.INSTANCE_ID: instance_id,
+        **scored.content,
     }
     if scored.judged is not None:
         shared |= {

@@ -16,6 +16,7 @@ from ..errors import ConfigError, nearest
 from ..estimates import Estimates
 from ..judge import embedder_from, judge_from, seal_from
 from ..keypath import KeyPath
+from ..privacy import exporter_of
 from ..queues import outages_from, queue_from, spend_book_from
 from ..registry import BoundMetric
 from ..shedding import Shedding
@@ -60,6 +61,8 @@ def judging_from(
         conversation_metrics,
         seed=wanted.seed or "",
         redact=config.privacy.redact,
+        incomplete=wanted.incomplete == "judge",
+        exported=exporter_of(config),
         shedding=shedding,
         fates=fates,
         estimates=estimates,

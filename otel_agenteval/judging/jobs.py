@@ -94,11 +94,13 @@ def about(score: Score, turn: Turn) -> Score:
     return score
 
 
-def rendered(scored: ScoredTurn, score: Score, judged: Judged, seconds: float = 0.0) -> ScoredTurn:
+def rendered(
+    scored: ScoredTurn, score: Score, judged: Judged, seconds: float = 0.0, content: Mapping[str, str] | None = None
+) -> ScoredTurn:
     """A score of its own, about the same turn."""
     return ScoredTurn(
         scored.turn.without_content(), scored.root, [score], scored.supersedes, scored.new, conversation=scored.conversation,
-        size=SCORE_BYTES, seconds=seconds, judged=judged,
+        size=SCORE_BYTES, seconds=seconds, judged=judged, content=content or {},
     )  # fmt: skip
 
 

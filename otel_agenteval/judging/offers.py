@@ -26,6 +26,8 @@ from .jobs import about, body_in, head_of, job_of, key_of, names_in, rendered, u
 
 _RING = 1_000
 _ABSENT = frozenset(("no_judge", "no_embedder"))
+INCOMPLETE = "incomplete_turn"
+"""Why a metric is skipped on a turn that was closed too early."""
 _COMPARED = frozenset(("new_tool", "slow", "dear"))
 
 
@@ -67,6 +69,8 @@ class Offers:
         conversation_metrics: those of whole conversations.
         seed: of the sampling.
         redact: what is taken out of a turn before it becomes a job.
+        incomplete: whether turns are judged that are not complete.
+        exported: what log events say of a turn's content; None is nothing.
         shedding: what is left out for the moment.
         fates: told what becomes of each metric.
         estimates: told which turns somebody is to be asked about.
@@ -81,6 +85,8 @@ class Offers:
         *,
         seed: str,
         redact: Collection[str],
+        incomplete: bool,
+        exported: Callable[[Turn], Mapping[str, str]] | None,
         shedding: Shedding,
         fates: Fates,
         estimates: Estimates,
@@ -90,6 +96,8 @@ class Offers:
         self._by_key: dict[str, BoundMetric] = {}
         self._seed = seed
         self._redact = redact
+        self._incomplete = incomplete
+        self.exported = exported
         self._shedding = shedding
         self._fates = fates
         self._estimates = estimates
@@ -160,6 +168,9 @@ class Offers:
                 if excluded is not None:
                     self._fates.end(metric.name, scored, GATED, f"gated: when.{excluded}")
                     continue
+                if not (turn.complete or self._incomplete or scored.conversation):
+                    scored.scores = [*scored.scores, metric.left_out(INCOMPLETE)]
+                    continue
                 offer.chances[key] = earlier.get(key) or (metric.sample or EVERY_TURN).chance(turn, known, now)
                 drawn.append(metric)
             except Exception as error:
@@ -216,7 +227,8 @@ class Offers:
                 judged = Judged(
                     metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False
                 )
-                offer.said.append(rendered(scored, score, judged))
+                content = self.exported(scored.turn) if self.exported is not None else None
+                offer.said.append(rendered(scored, score, judged, content=content))
                 self._fates.tell(scored.turn.turn_id, metric.name, fate_of(score))
         except Exception as error:  # nothing leaves a turn that could not be redacted
             self._failed("judging", error)

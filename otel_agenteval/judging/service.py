@@ -333,7 +333,9 @@ class Judging:
             root = root_in(head)
             origin = ScoredTurn(turn, root, (), head["supersedes"], head["new"], conversation=head["conversation"])
             judged = asking.judged(metric, Chance(*head["chance"]), upstream_of(root))
-            self._hand_over(job, rendered(origin, score, judged, seconds), self.offers.following(job, head, origin, score))
+            content = self.offers.exported(turn) if self.offers.exported is not None else None
+            made = rendered(origin, score, judged, seconds, content)
+            self._hand_over(job, made, self.offers.following(job, head, origin, score))
 
     def _outage(self, server: str) -> Outage:
         with self._settling:

@@ -359,3 +359,36 @@ def test_nothing_of_it_runs_on_the_agent_s_thread(models: ScriptedModels, monkey
         rig.run()
         assert drain(rig)
         assert seen == {"otel-agenteval", "otel-agenteval-judge"}
+
+
+@pytest.mark.parametrize("incomplete", ["skip", "judge"])
+def test_a_turn_that_was_cut_off_is_judged_only_if_that_is_wanted(models: ScriptedModels, incomplete: str) -> None:
+    models.play(*[GOOD] * 5)
+    with Rig(config(models, judge={"incomplete": incomplete}, turn={"max_spans": 3})) as rig:
+        rig.run()
+        with rig.agent("bot"):
+            for _ in range(4):
+                rig.chat("How far is it?", "Far.")
+        assert drain(rig)
+        cut = next(event for event in events(rig, "code_latency") if not event[names.TURN_COMPLETE])
+        why = rig.engine.pipeline.why(cut[names.TURN_ID])
+        assert why is not None
+        if incomplete == "skip":
+            assert len(models.requests) == results(rig)["pass"] == 1
+            assert results(rig)["skipped"] >= 1
+            assert why[METRIC] == "skipped: incomplete_turn"
+        else:
+            assert len(models.requests) == results(rig)["pass"] > 1
+            assert why[METRIC] == "scored"
+
+
+def test_content_leaves_with_the_scores_only_where_that_is_wanted_and_redacted(models: ScriptedModels) -> None:
+    models.play(GOOD, GOOD)
+    for wanted in (False, True):
+        with Rig(config(models, privacy={"export_content": wanted})) as rig:
+            rig.run(user="I am jo@example.org, how far is it?", says="Far. " * 2_000)
+            assert drain(rig)
+            for metric in (METRIC, "code_latency"):
+                [event] = events(rig, metric)
+                assert event.get(names.TURN_INPUT) == ("I am [EMAIL_1], how far is it?" if wanted else None)
+                assert len(event.get(names.TURN_OUTPUT, "")) == (4_096 if wanted else 0)
