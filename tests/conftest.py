@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -15,6 +16,14 @@ from tests.support.judges import ScriptedModels
 # A machine that is busy is no failure, and what runs in CI is the same in every run.
 settings.register_profile("project", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("project")
+
+
+@pytest.fixture(autouse=True)
+def _usual_looks_for_cycles() -> Iterator[None]:
+    """Commands that are called here change how often that is done in their process."""
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
 
 
 @pytest.fixture(autouse=True)

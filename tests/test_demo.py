@@ -141,8 +141,11 @@ def test_the_demo_shows_the_defaults_whatever_is_configured() -> None:
 
 
 def test_it_serves_metrics_until_interrupted() -> None:
+    interruptible = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # what runs in the background is not
+    )
     server = subprocess.Popen(
-        [*COMMAND, "--port", "0"],
+        [*COMMAND[:2], interruptible + COMMAND[2], *COMMAND[3:], "--port", "0"],
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

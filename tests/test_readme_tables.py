@@ -17,6 +17,7 @@ from otel_agenteval.emit import log_events, span_events
 from otel_agenteval.emit.base import Root, ScoredTurn
 from otel_agenteval.emit.jsonl import lines_of
 from otel_agenteval.model import CloseReason, LlmCall, Turn
+from otel_agenteval.privacy import exported
 from otel_agenteval.registry import catalog
 from otel_agenteval.score import Score
 
@@ -120,7 +121,8 @@ def test_the_span_event_s_attributes_are_documented() -> None:
 
 
 def test_the_log_event_s_attributes_are_documented() -> None:
-    shared = log_events.turn_attributes(ScoredTurn(TURN, Root(1, 2), [], supersedes="u"), "i")
+    scored = ScoredTurn(TURN, Root(1, 2), [], supersedes="u", content=exported(Turn(input="Where?", output="There."), ()))
+    shared = log_events.turn_attributes(scored, "i")
     emitted = {*log_events.event_attributes(FULL, shared), *log_events.event_attributes(FAILED, shared)}
     assert first_column(read("docs/outlets.md"), "<!-- log event attributes -->") == emitted
 
