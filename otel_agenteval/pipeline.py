@@ -441,7 +441,7 @@ class Pipeline:
             self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if scored.judged is None else scored.judged.kind)
             if scored.judged is None:
                 if self._exported is not None:
-                    scored.content = self._content(scored.turn)
+                    scored.content = self._exported(scored.turn)
                 self._remember(scored.turn.turn_id, scored.scores)
             elif self._judging is not None:
                 self._judging.note(scored)
@@ -456,14 +456,6 @@ class Pipeline:
                 self.count_emit_error(outlet.name, type(error).__name__, error)
         if self.kept is not None:
             self.kept.extend(done)
-
-    def _content(self, turn: Turn) -> Mapping[str, str]:
-        assert self._exported is not None
-        try:
-            return self._exported(turn)
-        except Exception as error:  # what could not be redacted does not leave
-            _log.debug("content is left out: %s", type(error).__name__)
-            return {}
 
     def _await_outlets(self) -> None:
         """Wait a moment for outlets that could not take the last scores, once until they can again.

@@ -6,7 +6,6 @@ Scores are computed on what was really said; only what goes out is redacted. A f
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
@@ -108,9 +107,15 @@ def redacted_text(text: str, kinds: Collection[str]) -> str:
 
 def exporter_of(config: Config) -> Callable[[Turn], Mapping[str, str]] | None:
     """What log events say of a turn's content; None where it stays here."""
-    if not config.privacy.export_content:
-        return None
-    return functools.partial(exported, kinds=config.privacy.redact)
+    kinds = config.privacy.redact
+
+    def export(turn: Turn) -> dict[str, str]:
+        try:
+            return exported(turn, kinds)
+        except Exception:  # what could not be redacted does not leave; the score does
+            return {}
+
+    return export if config.privacy.export_content else None
 
 
 def exported(turn: Turn, kinds: Collection[str]) -> dict[str, str]:

@@ -97,7 +97,7 @@ class Offers:
         self._seed = seed
         self._redact = redact
         self._incomplete = incomplete
-        self.exported = exported
+        self._exported = exported
         self._shedding = shedding
         self._fates = fates
         self._estimates = estimates
@@ -127,6 +127,10 @@ class Offers:
     def names(self, *, conversation: bool) -> list[str]:
         """Names of the judged metrics of turns, or of conversations."""
         return [metric.name for metric in self._metrics[conversation]]
+
+    def content_of(self, turn: Turn) -> Mapping[str, str]:
+        """What goes out of a turn's content with its scores."""
+        return {} if self._exported is None else self._exported(turn)
 
     def metric_of(self, key: str) -> BoundMetric | None:
         """The metric that a job names."""
@@ -227,8 +231,7 @@ class Offers:
                 judged = Judged(
                     metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False
                 )
-                content = self.exported(scored.turn) if self.exported is not None else None
-                offer.said.append(rendered(scored, score, judged, content=content))
+                offer.said.append(rendered(scored, score, judged, content=self.content_of(scored.turn)))
                 self._fates.tell(scored.turn.turn_id, metric.name, fate_of(score))
         except Exception as error:  # nothing leaves a turn that could not be redacted
             self._failed("judging", error)

@@ -333,8 +333,7 @@ class Judging:
             root = root_in(head)
             origin = ScoredTurn(turn, root, (), head["supersedes"], head["new"], conversation=head["conversation"])
             judged = asking.judged(metric, Chance(*head["chance"]), upstream_of(root))
-            content = self.offers.exported(turn) if self.offers.exported is not None else None
-            made = rendered(origin, score, judged, seconds, content)
+            made = rendered(origin, score, judged, seconds, self.offers.content_of(turn))
             self._hand_over(job, made, self.offers.following(job, head, origin, score))
 
     def _outage(self, server: str) -> Outage:

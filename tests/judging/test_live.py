@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval import names
+from otel_agenteval import names, privacy
 from otel_agenteval.queues import Job
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -392,3 +392,20 @@ def test_content_leaves_with_the_scores_only_where_that_is_wanted_and_redacted(m
                 [event] = events(rig, metric)
                 assert event.get(names.TURN_INPUT) == ("I am [EMAIL_1], how far is it?" if wanted else None)
                 assert len(event.get(names.TURN_OUTPUT, "")) == (4_096 if wanted else 0)
+
+
+def test_content_that_cannot_be_redacted_stays_here_and_its_scores_leave(
+    models: ScriptedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> dict[str, str]:
+        raise ValueError("redaction failed")
+
+    monkeypatch.setattr(privacy, "exported", failing)
+    models.play(GOOD)
+    with Rig(config(models, privacy={"export_content": True})) as rig:
+        rig.run()
+        assert drain(rig)
+        for metric in (METRIC, "code_latency"):
+            [event] = events(rig, metric)
+            assert names.TURN_INPUT not in event
+        assert len(models.requests) == 1

@@ -152,6 +152,12 @@ def uncommitted(kafka: Kafka, topic: str) -> int:
         consumer.close()
 
 
+def all_is_done(kafka: Kafka, topic: str, wanted: dict[str, tuple[Any, ...]], *workers: SpanWorker) -> None:
+    """Wait until the workers wrote all that is wanted, and what they read is committed."""
+    until(lambda: len(rows(*workers)) >= len(wanted), "all scores", 60)
+    until(lambda: uncommitted(kafka, topic) == 0, "everything is committed", 30)
+
+
 def test_spans_as_protobuf_and_as_json_give_the_scores_that_eval_gives(
     kafka: Kafka, topic: str, tmp_path: Path, capsys: Any
 ) -> None:
@@ -160,8 +166,7 @@ def test_spans_as_protobuf_and_as_json_give_the_scores_that_eval_gives(
     worker = SpanWorker(tmp_path, kafka.address, topic)
     try:
         wanted = expected(messages, tmp_path, capsys)
-        until(lambda: len(rows(worker)) >= len(wanted), "all scores", 60)
-        until(lambda: uncommitted(kafka, topic) == 0, "everything is committed", 30)
+        all_is_done(kafka, topic, wanted, worker)
         until(lambda: worker.metric("agenteval_kafka_messages_total", outcome="taken") == 400, "counted")
         assert worker.metric("agenteval_kafka_partitions") == 4
         until(lambda: worker.metric("agenteval_kafka_lag") == 0, "no lag")
@@ -183,8 +188,7 @@ def test_what_was_said_comes_by_a_topic_of_log_records(kafka: Kafka, topic: str,
         produce(kafka, topic, spans[2:])
         produce(kafka, f"{topic}-logs", logs[1:], lambda i: "json" if i % 2 else "proto")
         wanted = expected(messages, tmp_path, capsys)
-        until(lambda: len(rows(*workers)) >= len(wanted), "all scores", 60)
-        until(lambda: uncommitted(kafka, topic) == 0, "everything is committed", 30)
+        all_is_done(kafka, topic, wanted, *workers)
     finally:
         for worker in workers:
             worker.stop()
@@ -242,8 +246,7 @@ def test_a_turn_that_is_open_is_read_again_by_who_gets_its_partition(
         assert rows(*workers) == {}
         produce(kafka, topic, rest)
         wanted = expected(messages, tmp_path, capsys)
-        until(lambda: len(rows(*workers)) >= len(wanted), "all scores", 60)
-        until(lambda: uncommitted(kafka, topic) == 0, "everything is committed", 30)
+        all_is_done(kafka, topic, wanted, *workers)
     finally:
         for worker in workers:
             worker.stop()
@@ -296,8 +299,7 @@ def test_a_network_that_is_cut_loses_nothing_and_is_not_hammered(topic: str, tmp
             assert worker.metric("agenteval_kafka_messages_total", outcome="taken") == 100
             proxy.heal()
             wanted = expected(messages, tmp_path, capsys)
-            until(lambda: len(rows(worker)) >= len(wanted), "all scores", 60)
-            until(lambda: uncommitted(broker, topic) == 0, "everything is committed", 30)
+            all_is_done(broker, topic, wanted, worker)
         finally:
             worker.stop()
             proxy.close()
