@@ -60,6 +60,8 @@ _NO_METER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no 
 BEHIND_OTLP = 10.0
 """Seconds that ``turn.decision_delay: auto`` means where spans come in batches: exporters make them, and Collectors do."""
 _SHARE_OF_JUDGES = 0.8
+_SHARE_OF_OUTLETS = 0.25
+"""Of the time that an end may take: for handing over what was evaluated in the rest of it."""
 _SHARE_OF_QUEUE = 0.5
 """Of the worker's queue, that turns may take which only waited for their time: they can wait for room too."""
 
@@ -153,8 +155,15 @@ class Engine:
                 (outlet.note for outlet in self.pipeline.outlets if isinstance(outlet, TakesFates)), None
             )
         self.pipeline.warm_up()
-        self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes)
+        self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes, self.pipeline.can_emit)
+        self._keeps_all = False
+        self.delivered = False
+        """After :meth:`shutdown`: whether what was evaluated left through every outlet."""
+        self.left_behind: set[int] | None = None
+        """After :meth:`shutdown`: the traces that were not evaluated, where the next process finds them again."""
         self.spans_received = 0
+        self.late_log_records = 0
+        """Log records whose span did not come in time."""
         self._watch()
         self._closed = False
         self._exit_registered = False
@@ -233,7 +242,7 @@ class Engine:
         if wanted.otlp_metrics:
             found.append(LateOutlet("otlp_metrics", lambda: self._metric_outlet(meter_provider), _NO_METER))
         if wanted.jsonl is not None:
-            found.append(JsonLinesOutlet(wanted.jsonl))
+            found.append(JsonLinesOutlet(wanted.jsonl, self.telemetry))
         if wanted.store is not None:
             from .emit.store import StoreOutlet
 
@@ -263,12 +272,28 @@ class Engine:
 
     # --- closing turns away from the agent's thread
 
-    def take(self, closed: Iterable[Closed]) -> None:
-        """Give closed turns to the worker, which evaluates them. What does not fit its queue is counted."""
+    def admits_by_room(self) -> None:
+        """Spans come in only while there is room for them (whoever takes them looks): what was taken is never dropped for lack of it."""
+        self._keeps_all = True
+
+    def keep_all(self) -> None:
+        """What is not evaluated or handed over in time is on disk for the next process: no outlet drops a score for lack of room.
+
+        While one of them has none, turns wait, and who sends has to.
+        """
+        self._keeps_all = True
+        self.left_behind = set()
+        self.pipeline.keep_all()
+
+    def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
+        """Give closed turns to the worker, which evaluates them. What does not fit its queue is counted, unless it ``must`` be taken."""
         for item in closed:
-            if (item.spans or item.sole or item.late) and not self.worker.put(item, item.size):
-                self.pipeline.spans_left_out["queue_full"] += len(item.spans)
-                self.pipeline.lose(item, "queue_full")
+            if item.spans or item.sole or item.late:
+                self._queue(item, item.size, must=must)
+
+    def _queue(self, item: Closed | Group | Ended, size: int, *, must: bool = False) -> None:
+        if not self.worker.put(item, size, must=must or self._keeps_all):
+            self.pipeline.lose(item, "queue_full")
 
     def tick(self) -> bool:
         """Close what has waited long enough; whether anything still waits."""
@@ -305,7 +330,13 @@ class Engine:
                 self.assembler.forget_traces(trace_ids)
             self.pipeline.forget_traces(trace_ids)
 
-        self.worker.discard(lambda item: _trace_of(item) in trace_ids, forget)
+        def unwanted(item: Any) -> bool:
+            if _trace_of(item) not in trace_ids:
+                return False
+            self.pipeline.leave(item, "moved")
+            return True
+
+        self.worker.discard(unwanted, forget)
 
     def end_conversation(self, conversation_id: str) -> bool:
         """A conversation is over: its metrics are evaluated. False when it is not held."""
@@ -325,15 +356,11 @@ class Engine:
 
     def _end(self, ended: Iterable[Ended]) -> None:
         for one in ended:
-            if not self.worker.put(one, 0):
-                self.pipeline.spans_left_out["queue_full"] += 1
-                self.pipeline.lose(one, "queue_full")
+            self._queue(one, 0)
 
-    def _take_groups(self, groups: Iterable[Group]) -> None:
+    def _take_groups(self, groups: Iterable[Group], *, must: bool = False) -> None:
         for group in groups:
-            if not self.worker.put(group, group.size):
-                self.pipeline.spans_left_out["queue_full"] += len(group.members)
-                self.pipeline.lose(group, "queue_full")
+            self._queue(group, group.size, must=must)
 
     def failed(self, where: str, error: BaseException) -> None:
         """A fault of ours, kept away from the agent: counted, and logged the first time, without content."""
@@ -379,20 +406,31 @@ class Engine:
         at_exit = self._exit_until is not None  # then providers may be gone already, and a part of the time is
         timeout = self.config.exit_timeout if self._exit_until is None else max(0.0, self._exit_until - time.monotonic())
         until = time.monotonic() + timeout
-        self._end_conversations(timeout)
-        self.worker.drain(timeout)
-        self._end_judging(until)
+        evaluate_until = until - timeout * _SHARE_OF_OUTLETS
+        self._end_conversations(_left(evaluate_until))
+        self.worker.drain(_left(evaluate_until))
+        self._end_judging(evaluate_until)
         store = self.pipeline.conversations
         if store is not None:  # what judges said last of their turns
             self._end(store.end_late())
-        left = max(0.0, until - time.monotonic())
-        done = self.worker.stop(left, outlets=not at_exit)
+        self.worker.drain(_left(evaluate_until))
+        self.pipeline.ending = True
+        left = self.worker.give_up(_left(until))
+        for item in left:
+            self._leave(item)
+        self.delivered = self.worker.stop(_left(until), outlets=not at_exit)
+        done = self.delivered and not left
         if not done and not at_exit:
             _log.warning("not all scores were handed over within %.3g s", self.config.exit_timeout)
-        for item in self.worker.abandon():
-            self.pipeline.lose(item, "shutdown")
         self.pipeline.close()
         return done
+
+    def _leave(self, item: Any) -> None:
+        """There was no time for something: the next process evaluates it, or nobody does."""
+        if self.left_behind is None:
+            self.pipeline.lose(item, "shutdown")
+        else:
+            self.left_behind |= self.pipeline.leave(item, "left_for_next_start")
 
     def register_exit(self) -> None:
         """At the first span: handlers run last-in first-out, so this one runs before those of providers that exist by now."""
@@ -419,8 +457,8 @@ class Engine:
     def _close_open(self, reason: Any) -> None:
         with self.lock:
             closed = self.assembler.close_all(reason)
-        self._take_groups(self.pipeline.stop_waiting())
-        self.take(closed)
+        self._take_groups(self.pipeline.stop_waiting(), must=True)
+        self.take(closed, must=True)
 
     def after_fork_in_child(self) -> None:
         """The parent owns open turns, queue and port; the child starts its worker when it needs one."""
@@ -428,7 +466,7 @@ class Engine:
         self.assembler.forget()
         self.telemetry.after_fork_in_child()
         self.pipeline.after_fork_in_child()
-        self.spans_received = 0
+        self.spans_received = self.late_log_records = self.pipeline.spans_scored = 0
         for counted in (self.failures, self.span_events.outcomes, self.pipeline.spans_left_out, self.pipeline.emit_errors):
             counted.clear()
         self.worker.after_fork_in_child()
@@ -455,13 +493,26 @@ class Engine:
         watch(names.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in pipeline.emit_errors.copy().items()])
 
     def dropped(self) -> dict[str, int]:
-        """Spans that were not used, by reason."""
-        found = Counter(self.pipeline.spans_left_out)
+        """Spans that were not used, by reason; and parents and log records that were missing."""
+        found = Counter(self.unused_spans())
         found["orphan_parent"] = self.assembler.orphan_parents
+        found["late_log_record"] = self.late_log_records
+        return {reason: count for reason, count in found.items() if count}
+
+    def unused_spans(self) -> dict[str, int]:
+        """Received spans that no score came of, by reason: each of them once."""
+        found = Counter(self.pipeline.spans_left_out)
+        found["late"] += self.assembler.late_unused
+        found["moved"] += self.assembler.moved
         found["pruned"] = self.assembler.pruned_spans
         found["duplicate"] = self.assembler.duplicates
         found["error"] = sum(self.failures[where] for where in _TAKES_SPANS)
         return {reason: count for reason, count in found.items() if count}
+
+
+def _left(until: float) -> float:
+    """Seconds until then."""
+    return max(0.0, until - time.monotonic())
 
 
 def _look_back(judged: list[BoundMetric]) -> bool:

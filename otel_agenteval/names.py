@@ -100,6 +100,10 @@ ESTIMATE_N = "agenteval.estimate.n_eff"
 LOAD_LEVEL = "agenteval.load_level"
 SERVE_REQUESTS = "agenteval.serve.requests"
 SERVE_BYTES = "agenteval.serve.received"
+JOURNAL_SIZE = "agenteval.journal.size"
+JOURNAL_AGE = "agenteval.journal.age"
+JOURNAL_FAILURES = "agenteval.journal.failures"
+JOURNAL_REPLAYED = "agenteval.journal.replayed"
 
 KAFKA_LAG = "agenteval.kafka.lag"
 KAFKA_REPLAY = "agenteval.kafka.uncommitted"
@@ -204,6 +208,10 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Requests to the sidecar: ok, partial (some records rejected), or why it was refused.", about_us=True,
     ),
     Instrument(SERVE_BYTES, "counter", "By", (), "Bytes of requests to the sidecar, as they came.", about_us=True),
+    Instrument(JOURNAL_SIZE, "gauge", "By", (), "Bytes of requests that the journal keeps.", about_us=True),
+    Instrument(JOURNAL_AGE, "gauge", "s", (), "Time since the oldest request came that the journal keeps.", about_us=True),
+    Instrument(JOURNAL_FAILURES, "counter", "{write}", (), "Writes of the journal that failed.", about_us=True),
+    Instrument(JOURNAL_REPLAYED, "counter", "{request}", (), "Requests that an earlier process had left in the journal.", about_us=True),
     Instrument(KAFKA_LAG, "gauge", "{message}", ("topic", "partition"), "Messages of a partition that were not read yet.", about_us=True),
     Instrument(
         KAFKA_REPLAY, "gauge", "{message}", ("topic", "partition"),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .dialects.reader import role_in
 from .emit.accounting import account, account_lost
-from .emit.base import Outlet, OwnDelivery, Root, ScoredTurn, Verdict
+from .emit.base import Outlet, OwnDelivery, RecordAccount, Retains, Root, ScoredTurn, Verdict
 from .emit.span_events import SpanEventOutlet
 from .model import Turn
 from .names import AGENT_NAME, METRIC_DURATION, SCOPE
@@ -37,7 +37,7 @@ from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
 from .turns.conversations import SIGNALS, Conversations, Ended
 from .turns.past import Earlier, PastTurns
 from .turns.roots import Group, split
-from .turns.state import Closed
+from .turns.state import Closed, Portion
 
 if TYPE_CHECKING:
     from .judging import Judging
@@ -47,6 +47,7 @@ _log = logging.getLogger("otel_agenteval")
 INLINE_MAX_BYTES = 1024 * 1024
 """A turn that holds more is the worker's alone, without span events: a synchronous exporter would keep the agent waiting for it."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
+_SCORED = "scored"
 _RING = 1_000
 _OUTLETS_WAIT = 5.0
 """Seconds that a judged score waits for an outlet that cannot take it, before its job is settled all the same."""
@@ -189,9 +190,16 @@ class Pipeline:
         self.span_events = span_events
         self._telemetry = telemetry
         self._budget = budget
+        self.spans_scored = 0
+        """Spans of turns that were evaluated. Each span is counted once: here, or in :attr:`spans_left_out`."""
         self.spans_left_out: Counter[str] = Counter()
-        """Spans and turns that no score came of, by reason."""
+        """Spans that no score came of, by reason."""
+        self._counting = threading.Lock()
+        self._retaining = [outlet for outlet in outlets if isinstance(outlet, Retains)]
         self.emit_errors: Counter[tuple[str, str]] = Counter()
+        self._keeps_all = False
+        self.ending = False
+        """Whether no further turn is evaluated: the time is up."""
         self._behind: dict[str, bool] = {}
         """Outlets that did not take what came last; whether they were waited for."""
         self._references = references
@@ -315,12 +323,16 @@ class Pipeline:
 
     # --- on the worker
 
-    def handle(self, batch: list[Any]) -> None:
-        """Evaluate what was closed elsewhere, finish what the budget cut, and render everything."""
+    def handle(self, batch: list[Any]) -> Sequence[Any]:
+        """Evaluate what was closed elsewhere, finish what the budget cut, and render everything. What was not begun."""
         done: list[ScoredTurn] = []
         verdicts: list[Verdict] = []
         self.shedding.look(self._fill())
+        rest: list[Any] = []
         for item in batch:
+            if self.ending:
+                rest.append(item)
+                continue
             try:
                 if item.__class__ is not Verdict:
                     done.extend(self._scored(item))
@@ -343,6 +355,7 @@ class Pipeline:
         if self._conversations is not None:
             for scored in done:
                 self.end_conversations(self._conversations.store.add(scored.turn, scored.size, scored.root))
+        return rest
 
     def _scored(self, item: Any) -> list[ScoredTurn]:
         """What comes of one item of the worker's queue."""
@@ -360,7 +373,12 @@ class Pipeline:
             return []
         found = []
         for group in [item] if item.__class__ is Group else self.groups(item):
-            scored, _ = self._score(group, None)
+            try:
+                scored, _ = self._score(group, None)
+            except Exception as error:  # the other turns of these spans have scores all the same
+                self.count_emit_error("pipeline", type(error).__name__)
+                self.lose(group, "fault")
+                continue
             self.span_events.root_already_ended(scored.scores)
             found.append(scored)
         return found
@@ -368,8 +386,11 @@ class Pipeline:
     def lose(self, item: Any, reason: str) -> None:
         """Account for what will not be evaluated: every metric of its turns is dropped. Safe from any thread, never raises."""
         try:
+            self._settle(item, reason)
             if item.__class__ is PendingTurn:
                 item.lose(reason)
+            elif item.__class__ is Verdict:
+                return  # its job comes back from the queue, or was counted there
             elif item.__class__ is Ended:
                 metrics = self._conversations.metrics if self._conversations is not None else ()
                 judged = self._judging.offers.names(conversation=True) if self._judging is not None else ()
@@ -389,6 +410,32 @@ class Pipeline:
                     self._remember(f"{record.trace_id:032x}-{record.span_id:016x}", reason)
         except Exception as error:
             self.count_emit_error("pipeline", type(error).__name__)
+
+    def leave(self, item: Any, reason: str) -> set[int]:
+        """What the next process evaluates, from what it finds on disk: its spans are counted, its metrics are not. Its traces."""
+        self._settle(item, reason)
+        if item.__class__ is Closed:
+            return {item.trace_id}
+        if item.__class__ is Group:
+            return {record.trace_id for record in item.members}
+        return {item.scored.root.trace_id} if item.__class__ is _Work else set()
+
+    def _settle(self, item: Any, reason: str) -> None:
+        """Say what became of the spans in something that waits."""
+        if item.__class__ is Closed:
+            if item.portion is None:
+                item.portion = Portion(len(item.spans), self._count_spans)
+            item.portion.settle(reason)
+        elif item.__class__ is Group:
+            for portion in item.portions:
+                portion.settle(reason)
+
+    def _count_spans(self, outcome: str, spans: int) -> None:
+        with self._counting:
+            if outcome == _SCORED:
+                self.spans_scored += spans
+            else:
+                self.spans_left_out[outcome] += spans
 
     def _account_lost(self, agent: Any, service: Any, close_reason: Any, reason: str) -> None:
         judged = self._judging.offers.names(conversation=False) if self._judging is not None else ()
@@ -469,6 +516,25 @@ class Pipeline:
                 while not self._flush_one(outlet, max(0.0, until - time.monotonic())) and time.monotonic() < until:
                     time.sleep(_BREATH)
 
+    def keep_all(self) -> None:
+        """From now on no outlet drops a score for lack of room: nothing is evaluated while one has none (see :meth:`can_emit`)."""
+        self._keeps_all = True
+        for outlet in self._retaining:
+            outlet.keep_all()
+
+    def can_emit(self) -> bool:
+        """Whether every outlet has room for more; one that has none tries again to hand over what it holds."""
+        if not self._keeps_all:
+            return True
+        full = [outlet for outlet in self._retaining if outlet.full]
+        for outlet in full:
+            self._flush_one(outlet, 0.0)
+        return not any(outlet.full for outlet in full)
+
+    def records(self) -> dict[str, RecordAccount]:
+        """What became of the records of each outlet that keeps count."""
+        return {outlet.name: outlet.records for outlet in self._retaining}
+
     def count_emit_error(self, outlet: str, reason: str, error: Exception | None = None) -> None:
         """Count a failure of an outlet, and log it the first time: of a file that fails also which, and why."""
         key = (outlet, reason)
@@ -493,7 +559,8 @@ class Pipeline:
     def forget_traces(self, trace_ids: set[int]) -> None:
         """Drop what waits, and what may be revised, of some traces: somebody else evaluates them."""
         with self._holding:
-            self._stitcher.forget_traces(trace_ids)
+            for group in self._stitcher.forget_traces(trace_ids):
+                self._settle(group, "moved")
         self._past.forget_traces(trace_ids)
 
     def begin_exit(self) -> None:
@@ -535,6 +602,9 @@ class Pipeline:
     def _groups(self, closed: Closed) -> list[Group]:
         records = [_record_of(span) for span in closed.spans]
         records = [record for record in records if record.scope != SCOPE]  # spans of ours that began inside a turn
+        portion = closed.portion = Portion(len(records), self._count_spans)
+        if len(records) < len(closed.spans):
+            self._count_spans("own", len(closed.spans) - len(records))
         if closed.size > MAX_VALUE_CHARS:
             for record in records:
                 if not isinstance(record.attributes, LazyAttributes):  # those are read when asked for, and were cut already
@@ -542,7 +612,7 @@ class Pipeline:
         if closed.logs:
             _attach_logs(records, closed.logs)
         if closed.late:
-            return self._revised(closed, records)
+            return self._revised(closed, records, portion)
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -556,11 +626,9 @@ class Pipeline:
                 groups = [group for group in groups if role_in(group.root) is not None]
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references
-        scored = sum(len(group.members) for group in groups)
-        if scored < len(records):
-            self.spans_left_out["not_in_a_turn"] += len(records) - scored
-            if not groups:
-                self._past.keep_rest(closed.trace_id, records, closed.size)
+        self._tell_apart(groups, records, portion, "not_in_a_turn")
+        if not groups and records:
+            self._past.keep_rest(closed.trace_id, records, closed.size)
         above = _so_far(closed.above) if closed.above is not None and groups else None
         found = []
         for group in groups:
@@ -569,11 +637,21 @@ class Pipeline:
             found += separate(group)
         return found
 
-    def _revised(self, closed: Closed, late: list[SpanRecord]) -> list[Group]:
+    def _tell_apart(self, groups: Sequence[Group], records: Sequence[SpanRecord], portion: Portion, reason: str) -> None:
+        """Of new spans, those that are in a turn share its fate; the others are counted."""
+        for group in groups:
+            group.portions = (portion,)
+        taken = {id(member) for group in groups for member in group.members}
+        portion.spans = sum(id(record) in taken for record in records)
+        if portion.spans < len(records):
+            self._count_spans(reason, len(records) - portion.spans)
+
+    def _revised(self, closed: Closed, late: list[SpanRecord], portion: Portion) -> list[Group]:
         """The turns that what came late changes."""
         if closed.logs:
             _attach_logs(self._past.records(closed.trace_id), closed.logs)
         found = self._past.revised(closed.trace_id, late, closed.logs or ())
+        self._tell_apart(found, late, portion, "late")
         for group in found:
             group.reason, group.size = closed.reason, closed.size + 512 * len(group.members)
         return [part for group in found for part in separate(group)]
@@ -594,6 +672,8 @@ class Pipeline:
         trace_state = record.context.trace_state if record.context is not None else None
         root = Root(record.trace_id, record.span_id, record.sampled, trace_state, record.resource_attributes)
         revises = earlier.turn_id is not None
+        for portion in group.portions:
+            portion.settle(_SCORED)
         scored = ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources)
         if self._judging is not None and self._judging.offers.wants_events:
             scored.events = {event.name for member in group.members for event in member.events}

@@ -180,7 +180,6 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     def _hand_over(self, work: Any, size: int) -> None:
         if not self.engine.worker.put(work, size):
-            self._pipeline.spans_left_out["queue_full"] += 1
             self._pipeline.lose(work, "queue_full")
 
     def take_content(self, span: Any, part: LogPart) -> None:

@@ -7,12 +7,11 @@ then whoever flushes does the work.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 _log = logging.getLogger("otel_agenteval")
@@ -26,6 +25,8 @@ _BREATH = 0.0005
 """An agent's thread cannot run while we do: half a millisecond of work, then a pause in which it gets its turn."""
 _BACKLOG = 2_000
 """Items from which the queue is emptied without pauses."""
+_RETRY = 0.05
+"""Seconds between two tries of an outlet that has no room, while somebody waits for it."""
 _QUIET_POLLS = 8
 """Looks without work after which the thread sleeps until it is woken."""
 
@@ -34,18 +35,26 @@ class Worker:
     """A queue and the thread that empties it.
 
     Args:
-        handle: does the work of a batch of items; its exceptions are logged without content.
+        handle: does the work of a batch of items, and returns those that it did not begin because we end; its exceptions are
+            logged without content.
         tick: called at every look, for deadlines; returns whether there is anything that may become due.
         flush: hands over what handling left in buffers, within the given seconds; False when that was not all.
-        max_bytes: bound of the queue; an item that does not fit is refused.
+        max_bytes: bound of the queue; an item that does not fit is refused, unless it must be taken.
+        can_emit: whether there is room for the scores of one more batch; asked before each. Until then items wait in the queue.
     """
 
     def __init__(
-        self, handle: Callable[[list[Any]], None], tick: Callable[[], bool], flush: Callable[[float], bool], max_bytes: int
+        self,
+        handle: Callable[[list[Any]], Sequence[Any]],
+        tick: Callable[[], bool],
+        flush: Callable[[float], bool],
+        max_bytes: int,
+        can_emit: Callable[[], bool] = lambda: True,
     ) -> None:
         self._handle = handle
         self._tick = tick
         self._flush = flush
+        self._can_emit = can_emit
         self.max_bytes = max_bytes
         self.may_start = True
         """False at interpreter exit, when no thread can be started any more."""
@@ -55,6 +64,10 @@ class Worker:
 
     def _reset(self) -> None:
         self._queue: deque[tuple[Any, int]] = deque()
+        self._in_hand: Sequence[Any] = ()
+        """The batch that is being handled."""
+        self._given_up = False
+        """Whether no further batch is begun."""
         self._bytes = 0
         self._accepted = self._handled = 0
         """Items put and done so far: a flush covers what was put before it, whatever comes meanwhile."""
@@ -81,10 +94,13 @@ class Worker:
         """Items in the queue."""
         return len(self._queue)
 
-    def put(self, item: Any, size: int) -> bool:
-        """Queue an item; False when the queue has no room for it. Never blocks."""
+    def put(self, item: Any, size: int, *, must: bool = False) -> bool:
+        """Queue an item; False when the queue has no room for it, or the worker has stopped. Never blocks.
+
+        What ``must`` be taken was in memory anyway, as an open turn was: then the bound is no reason to lose it.
+        """
         with self._lock:
-            if self._bytes + size > self.max_bytes or self._stopping:
+            if (self._bytes + size > self.max_bytes and not must) or self._stopping:
                 return False
             self._bytes += size
             self._accepted += 1
@@ -169,12 +185,21 @@ class Worker:
             thread.join(max(0.0, deadline - time.monotonic()))
         return ok and not self._queue
 
-    def abandon(self) -> list[Any]:
-        """After :meth:`stop`: what nobody handled in time, and nobody will."""
-        left = []
-        while self._queue:
-            with contextlib.suppress(IndexError):  # the thread is not stuck after all, and took it
-                left.append(self._queue.popleft()[0])
+    def give_up(self, timeout: float) -> list[Any]:
+        """Begin no further batch, and wait up to ``timeout`` seconds for the one in hand: what nobody handled, and nobody will.
+
+        What ``handle`` is stuck in counts as not handled.
+        """
+        self._given_up = True
+        if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
+            self._handling.release()
+        left = list(self._in_hand)
+        with self._lock:
+            while self._queue:
+                item, size = self._queue.popleft()
+                self._bytes -= size
+                self._handled += 1
+                left.append(item)
         return [item for item in left if item is not None]
 
     def after_fork_in_child(self) -> None:
@@ -207,7 +232,7 @@ class Worker:
         while self._requests:
             request = self._requests.popleft()
             with self._working:
-                self._work(hurry=True, upto=request.upto)
+                self._work(hurry=True, upto=request.upto, deadline=request.deadline)
             request.ok = self._is_done(request.upto, request.deadline, outlets=request.outlets)
             request.done.set()
         return due
@@ -223,7 +248,7 @@ class Worker:
         if not self._working.acquire(timeout=max(0.0, deadline - time.monotonic())):
             return False
         try:
-            self._work(hurry=True, upto=upto)
+            self._work(hurry=True, upto=upto, deadline=deadline)
         finally:
             self._working.release()
         return self._is_done(upto, deadline, outlets=outlets)
@@ -236,8 +261,11 @@ class Worker:
             _log.warning("flushing scores failed: %s", type(error).__name__)
             return False
 
-    def _work(self, hurry: bool = False, upto: int | None = None) -> bool:
-        """Do what is due and empty the queue, or handle it up to an item; in a ``hurry`` when somebody waits for it."""
+    def _work(self, hurry: bool = False, upto: int | None = None, deadline: float | None = None) -> bool:
+        """Do what is due and empty the queue, or handle it up to an item; in a ``hurry`` when somebody waits for it.
+
+        While nothing can be emitted, that is tried until the ``deadline``; without one, at the next look.
+        """
         try:
             with self._ticking:
                 due = self._tick()
@@ -245,14 +273,24 @@ class Worker:
             _log.warning("closing turns failed: %s", type(error).__name__)
             due = True
         upto = None if upto is None else self._accepted  # with what was closed just now
-        while self._queue and (upto is None or self._handled < upto):
+        while self._queue and (upto is None or self._handled < upto) and not self._given_up:
+            if not self._can_emit():
+                if deadline is None or time.monotonic() >= deadline:
+                    return True
+                time.sleep(_RETRY)
+                continue
             hurry = hurry or not self.courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
             with self._handling:
+                if self._given_up:
+                    break
                 batch, size = self._batch(256 if hurry else _COURTEOUS_BATCH)
+                self._in_hand = batch
+                rest: Sequence[Any] = ()
                 try:
-                    self._handle([item for item in batch if item is not None])
+                    rest = self._handle([item for item in batch if item is not None])
                 except Exception as error:  # one batch is lost, the next is not
                     _log.warning("rendering scores failed: %s", type(error).__name__)
+                self._in_hand = rest
             with self._lock:
                 self._bytes -= size
                 self._handled += len(batch)

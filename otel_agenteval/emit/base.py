@@ -7,12 +7,16 @@ be written while the root is ending (see ``span_events.py``).
 from __future__ import annotations
 
 import logging
+import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ..model import Turn
+from ..names import EMIT_RECORDS
 from ..score import Kind, Score
+from ..telemetry import Telemetry
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -111,6 +115,68 @@ class OwnDelivery(Outlet, Protocol):
 
     def begin_exit(self) -> None:
         """This is the end: start no thread any more; what is flushed now is flushed for the last time."""
+
+
+class RecordAccount:
+    """What became of an outlet's records: ``made`` = ``delivered`` + ``waiting`` + what ``failed`` by reason. Thread-safe.
+
+    Args:
+        outlet: whose.
+        telemetry: counts them as ``agenteval.emit.records{outlet, outcome}``; None where nobody asks.
+    """
+
+    def __init__(self, outlet: str, telemetry: Telemetry | None = None) -> None:
+        self._outlet = outlet
+        self._telemetry = telemetry
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: in a forked child, what the parent made is the parent's."""
+        self._lock = threading.Lock()
+        self.made = 0
+        """Records that were rendered here, or found where an earlier process had left them."""
+        self.delivered = 0
+        self.failed: Counter[str] = Counter()
+
+    @property
+    def waiting(self) -> int:
+        """Records that are still to be delivered."""
+        return self.made - self.delivered - sum(self.failed.values())
+
+    def add(self, records: int) -> None:
+        """So many were made."""
+        with self._lock:
+            self.made += records
+
+    def settle(self, outcome: str, records: int) -> None:
+        """So many were ``sent``, or never will be, for a reason."""
+        if not records:
+            return
+        with self._lock:
+            if outcome == "sent":
+                self.delivered += records
+            else:
+                self.failed[outcome] += records
+        if self._telemetry is not None:
+            self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the ledger."""
+        return {"made": self.made, "delivered": self.delivered, "waiting": self.waiting, "failed": dict(self.failed)}
+
+
+@runtime_checkable
+class Retains(Outlet, Protocol):
+    """An outlet that keeps what it cannot hand over yet, within bounds, and keeps count of it."""
+
+    records: RecordAccount
+
+    @property
+    def full(self) -> bool:
+        """Whether its bound is reached."""
+
+    def keep_all(self) -> None:
+        """Drop nothing for lack of room any more: whoever emits asks for :attr:`full` first."""
 
 
 @runtime_checkable

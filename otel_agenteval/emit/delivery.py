@@ -113,12 +113,12 @@ class Delivery:
         self._thread: threading.Thread | None = None
         self._stopping = False
 
-    def put(self, signal: Signal, body: bytes, items: int) -> None:
-        """Send a request some time soon. Never blocks for the network; what there is no room for is counted."""
+    def put(self, signal: Signal, body: bytes, items: int, *, must: bool = False) -> None:
+        """Send a request some time soon. Never blocks for the network; what there is no room for is counted, unless it ``must`` be kept."""
         if self._stopping:
             self._account.settled("shutdown", items)
             return
-        if not self.outbox.put(Parcel(signal, items, self._clock.time_ns() / 1e9, body)):
+        if not self.outbox.put(Parcel(signal, items, self._clock.time_ns() / 1e9, body), must=must):
             self._account.settled("queue_full", items)
         lane = self._lanes[signal]
         if lane.due is None:

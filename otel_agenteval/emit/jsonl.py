@@ -5,84 +5,155 @@ Explanations and details are written, and can quote the agent; nothing else of i
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from io import FileIO
 from typing import Any
 
 from .. import jsonio
-from .base import ScoredTurn
+from ..telemetry import Telemetry
+from .base import RecordAccount, ScoredTurn
 
 _log = logging.getLogger("otel_agenteval")
+
+_MAX_WAITING = 16 * 2**20
+_WRITE_BYTES = 1 << 20
+"""Bytes of one write; a longer line goes alone."""
 
 
 class JsonLinesOutlet:
     """Appends to a file, each batch in one write, so that several processes can share it.
 
-    The file is opened with the first score. When the disk fails, that batch is lost (the pipeline counts the OSError) and
-    the next one opens the file again; at the end it is said how many scores were lost, and that not all was handed over.
+    The file is opened with the first score. What a disk does not take waits in memory, within bounds, and is written with
+    what comes next, or flushed. What becomes of each score is counted in ``agenteval.emit.records{outlet="jsonl"}``.
+
+    Args:
+        path: of the file, made if need be, readable for its owner only.
+        telemetry: gets the counts.
+        max_waiting: bytes that wait for a disk that takes nothing.
     """
 
     name = "jsonl"
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], telemetry: Telemetry | None = None, max_waiting: int = _MAX_WAITING) -> None:
         self._path = os.fspath(path)
+        self._max_waiting = max_waiting
+        self.records = RecordAccount(self.name, telemetry)
+        self._keeps_all = False
+        self._reset()
+
+    def _reset(self) -> None:
         self._file: FileIO | None = None
         self._torn = False
         """Whether the last write stopped within a line."""
-        self._lost = 0
-        self._ending = False
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether as much waits as may."""
+        return self._bytes >= self._max_waiting
+
+    def keep_all(self) -> None:
+        """Drop nothing for lack of room: whoever emits asks for :attr:`full` first."""
+        self._keeps_all = True
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Append the scores; skipped ones are not written.
 
         Raises:
-            OSError: the file cannot be opened or written.
+            OSError: the file cannot be opened or written at the moment; the scores wait.
         """
-        lines = [f"{jsonio.dumps(line)}\n" for scored in batch for line in lines_of(scored)]
-        if not lines:
-            return
-        try:
-            self._append("".join(lines).encode())
-        except OSError:
-            self._lost += len(lines)
-            raise
+        lines = [jsonio.dumps(line).encode() + b"\n" for scored in batch for line in lines_of(scored)]
+        self.records.add(len(lines))
+        for index, line in enumerate(lines):
+            if self.full and not self._keeps_all:
+                self.records.settle("queue_full", len(lines) - index)
+                break
+            self._waiting.append(line)
+            self._bytes += len(line)
+        self._write()
 
     def flush(self, timeout: float) -> bool:
-        """Nothing is buffered. At the end, whether nothing was lost."""
-        return not (self._ending and self._lost)
+        """Write what waits; False if it still does."""
+        try:
+            self._write()
+        except OSError:
+            return False
+        return True
 
     def begin_exit(self) -> None:
-        """Say what was lost."""
-        self._ending = True
+        """Nothing to do: there is no thread."""
 
     def close(self) -> None:
-        """Close the file. A later batch would open it again."""
+        """Write what waits, count what cannot be written, and close the file. A later batch would open it again."""
+        if not self.flush(0):
+            lost = len(self._waiting)
+            self.records.settle("shutdown", lost)
+            _log.warning("%d scores could not be written to %s", lost, self._path)
         self._let_go()
-        if self._lost:
-            _log.warning("%d scores could not be written to %s", self._lost, self._path)
-            self._lost = 0
+        self._reset()
+
+    def after_fork_in_child(self) -> None:
+        """What waits is the parent's; the file can be shared."""
+        self._let_go()
+        self._reset()
+        self.records.reset()
 
     def _let_go(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
-    def _append(self, data: bytes) -> None:
+    def _write(self) -> None:
+        while self._waiting:
+            lines = self._some()
+            data = b"".join(lines)
+            try:
+                done = self._append(data)  # a disk that is almost full takes a part; the next try says why
+            except OSError:
+                self._let_go()
+                raise
+            self.records.settle("sent", self._take_out(done))
+
+    def _some(self) -> list[bytes]:
+        """What goes in one write."""
+        found: list[bytes] = []
+        size = 0
+        for line in self._waiting:
+            if found and size + len(line) > _WRITE_BYTES:
+                break
+            found.append(line)
+            size += len(line)
+        return found
+
+    def _take_out(self, done: int) -> int:
+        """Forget lines that were written to their end; how many. A line that was torn is written once more, as a whole."""
+        lines = 0
+        while self._waiting and done >= len(self._waiting[0]):
+            line = self._waiting.popleft()
+            done -= len(line)
+            self._bytes -= len(line)
+            lines += 1
+        self._torn = done > 0
+        return lines
+
+    def _append(self, data: bytes) -> int:
+        """Write once; how many bytes of ``data`` the disk took."""
         if self._file is None:
-            self._file = FileIO(self._path, "a")
+            self._file = FileIO(self._path, "a", opener=_open_private)
         if self._torn:
-            data = b"\n" + data
-        written = 0
-        try:
-            while written < len(data):  # a disk that is almost full takes a part
-                written += self._file.write(data[written:]) or 0
-        except OSError:
-            self._torn = data[written - 1 : written] != b"\n" if written else self._torn
-            self._let_go()
-            raise
-        self._torn = False
+            if not self._file.write(b"\n"):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+            self._torn = False
+        return self._file.write(data) or 0
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:

@@ -30,8 +30,9 @@ from ..config import OtlpOptions
 from ..errors import ConfigError
 from ..privacy import Redactor
 from ..score import Score
+from ..spans.otlp import Signal
 from ..telemetry import Telemetry
-from .base import ScoredTurn
+from .base import RecordAccount, ScoredTurn
 from .courier import courier_to
 from .delivery import Delivery
 from .log_events import event_attributes, turn_attributes
@@ -87,6 +88,8 @@ class OtlpOutlet:
         self._version = version
         self._redact = redact
         self._clock = clock
+        self.records = RecordAccount(self.name, telemetry)
+        self._keeps_all = False
         self._said: set[str] = set()
         self._metrics: OtlpMetricsOutlet | None = None
         self._reader: InMemoryMetricReader | None = None
@@ -94,7 +97,10 @@ class OtlpOutlet:
         self._delivery = Delivery(
             lambda: courier_to(wanted),
             lambda: Outbox(
-                wanted.queue_bytes, None if spool is None else lambda: DiskBox(spool.directory, spool.max_bytes), self.failed
+                wanted.queue_bytes,
+                None if spool is None else lambda: DiskBox(spool.directory, spool.max_bytes),
+                self.failed,
+                self.records.add,
             ),
             self,
             timeout=wanted.timeout,
@@ -114,14 +120,27 @@ class OtlpOutlet:
         if self._wanted.log_events:
             logs, count = self._logs(batch)
             if count:
-                self._delivery.put("logs", logs, count)
+                self._put("logs", logs, count)
         if self._wanted.evaluate_spans != "off":
             spans, count = self._spans(batch)
             if count:
-                self._delivery.put("traces", spans, count)
+                self._put("traces", spans, count)
         if self._wanted.metrics_interval:
             self._metrics_outlet().emit(batch)
             self._delivery.start()
+
+    def _put(self, signal: Signal, body: bytes, items: int) -> None:
+        self.records.add(items)
+        self._delivery.put(signal, body, items, must=self._keeps_all)
+
+    @property
+    def full(self) -> bool:
+        """Whether as much waits as may."""
+        return self._delivery.outbox.full
+
+    def keep_all(self) -> None:
+        """Drop nothing for lack of room: whoever emits asks for :attr:`full` first."""
+        self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
         """Send everything that waits; False when that was not done within ``timeout`` seconds. See :meth:`Delivery.flush`."""
@@ -144,13 +163,14 @@ class OtlpOutlet:
     def after_fork_in_child(self) -> None:
         """What waits is the parent's; the child is an instance of its own."""
         self._metrics = self._reader = None
+        self.records.reset()
         self._delivery.after_fork_in_child()
 
     # --- the account
 
     def settled(self, outcome: str, items: int) -> None:
         """Count records or spans that were sent, or are not going to be."""
-        self._telemetry.add(names.EMIT_RECORDS, items, outlet=self.name, outcome=outcome)
+        self.records.settle(outcome, items)
         if outcome != "sent":
             self._say(outcome, f"{items} records were not sent")
 

@@ -52,8 +52,8 @@ class Box(Protocol):
     def bytes(self) -> int:
         """Bytes that wait."""
 
-    def put(self, parcel: Parcel) -> bool:
-        """Add one; False when there is no room for it."""
+    def put(self, parcel: Parcel, *, must: bool = False) -> bool:
+        """Add one; False when there is no room for it, unless it ``must`` be kept."""
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
         """The oldest of a signal, up to so many and so many bytes, at least one; they stay."""
@@ -78,10 +78,10 @@ class MemoryBox:
         self._number = 0
         self._waiting: dict[Signal, deque[Parcel]] = {signal: deque() for signal in SIGNALS}
 
-    def put(self, parcel: Parcel) -> bool:
-        """Add one; False when there is no room for it."""
+    def put(self, parcel: Parcel, *, must: bool = False) -> bool:
+        """Add one; False when there is no room for it, unless it ``must`` be kept."""
         with self._lock:
-            if self.bytes + len(parcel.body) > self.max_bytes:
+            if self.bytes + len(parcel.body) > self.max_bytes and not must:
                 return False
             self._number += 1
             self.bytes += len(parcel.body)
@@ -137,16 +137,17 @@ class DiskBox:
         Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._directory = directory
+        self._adopted = 0
         self._slot, self._db = _first_free(directory)
         self._db.executescript(_SCHEMA)
         row = self._db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM parcels").fetchone()
         self.bytes: int = row[0]
         self._items: int = row[1]
 
-    def put(self, parcel: Parcel) -> bool:
-        """Add one; False when there is no room for it."""
+    def put(self, parcel: Parcel, *, must: bool = False) -> bool:
+        """Add one; False when there is no room for it, unless it ``must`` be kept."""
         with self._lock:
-            if self.bytes + len(parcel.body) > self.max_bytes:
+            if self.bytes + len(parcel.body) > self.max_bytes and not must:
                 return False
             self._db.execute("INSERT INTO parcels (signal, items, at, body) VALUES (?, ?, ?, ?)", parcel[:4])
             self.bytes += len(parcel.body)
@@ -180,8 +181,9 @@ class DiskBox:
             self.bytes -= sum(len(parcel.body) for parcel in parcels)
             self._items -= sum(parcel.items for parcel in parcels)
 
-    def adopt(self) -> None:
-        """Take over what lies in files that nobody holds: as many processes as there were may never run again."""
+    def adopt(self) -> int:
+        """Take over what lies in files that nobody holds, as many processes as there were may never run again; how many items."""
+        before = self._adopted
         for slot in range(_SLOTS):
             path = Path(self._directory, f"outbox-{slot}.db")
             if slot == self._slot or not path.exists():
@@ -191,10 +193,12 @@ class DiskBox:
                 try:
                     db.executescript(_SCHEMA)
                     rows = db.execute("SELECT signal, items, at, body, number FROM parcels ORDER BY number").fetchall()
-                    taken = [(row[4],) for row in rows if self.put(Parcel(*row))]  # before it is gone there: twice, not never
-                    db.executemany("DELETE FROM parcels WHERE number = ?", taken)
+                    taken = [row for row in rows if self.put(Parcel(*row))]  # before it is gone there: twice, not never
+                    self._adopted += sum(row[1] for row in taken)
+                    db.executemany("DELETE FROM parcels WHERE number = ?", [(row[4],) for row in taken])
                 finally:
                     db.close()
+        return self._adopted - before
 
     def items(self) -> int:
         """Records and spans that wait."""
@@ -255,12 +259,20 @@ class Outbox:
         memory: bytes that may wait in memory.
         open_disk: opens the file, at the first parcel; None when there is none.
         failed: told, by a word, of what the disk could not do.
+        found: told how many records and spans an earlier process left in a file that is ours now.
     """
 
-    def __init__(self, memory: int, open_disk: Callable[[], DiskBox] | None, failed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        memory: int,
+        open_disk: Callable[[], DiskBox] | None,
+        failed: Callable[[str], None],
+        found: Callable[[int], None] = lambda items: None,
+    ) -> None:
         self._memory = MemoryBox(memory)
         self._open_disk = open_disk
         self._failed = failed
+        self._found = found
         self._disk: DiskBox | None = None
         self._opening = threading.Lock()
 
@@ -280,27 +292,36 @@ class Outbox:
             if self._open_disk is not None:
                 open_disk, self._open_disk = self._open_disk, None
                 try:
-                    self._disk = open_disk()
+                    disk = open_disk()
+                    self._found(disk.items())
+                    self._disk = disk
                 except (OSError, sqlite3.Error) as error:
                     _log.warning("no spool, scores wait in memory: %s", error)
                     self._failed("spool_not_opened")
 
-    def put(self, parcel: Parcel) -> bool:
-        """Add one; False when there is no room for it."""
+    def put(self, parcel: Parcel, *, must: bool = False) -> bool:
+        """Add one; False when there is no room for it, unless it ``must`` be kept."""
         self.open()
         if self._disk is not None:
             try:
-                return self._disk.put(parcel)
+                return self._disk.put(parcel, must=must)
             except sqlite3.Error:  # a full disk, as a rule: memory is better than nothing
                 self._failed("spool_failed")
-        return self._memory.put(parcel)
+        return self._memory.put(parcel, must=must)
+
+    @property
+    def full(self) -> bool:
+        """Whether the bound of what waits in memory, or of the file, is reached."""
+        return self._memory.bytes >= self._memory.max_bytes or (
+            self._disk is not None and self._disk.bytes >= self._disk.max_bytes
+        )
 
     def adopt(self) -> bool:
         """Take over what processes left in other files; whether there is such a thing as files here."""
         if self._disk is None:
             return False
         try:
-            self._disk.adopt()
+            self._found(self._disk.adopt())
         except (OSError, sqlite3.Error):
             self._failed("spool_failed")
         return True

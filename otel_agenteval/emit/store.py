@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from .. import jsonio, names
+from .. import jsonio
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import StoreOptions
 from ..privacy import Redactor
@@ -20,7 +20,7 @@ from ..score import Score
 from ..store import Retention, ScoreStore
 from ..telemetry import Telemetry
 from .accounting import answering_call
-from .base import ScoredTurn
+from .base import RecordAccount, ScoredTurn
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -65,10 +65,11 @@ class StoreOutlet:
         self.keeps_content = wanted.content
         """Whether turns must come with what was said."""
         self._store = ScoreStore(wanted.path, Retention(wanted.max_age, wanted.max_bytes), clock)
-        self._telemetry = telemetry
         self._instance_id = instance_id
         self._redact = redact
         self._clock = clock
+        self.records = RecordAccount(self.name, telemetry)
+        self._keeps_all = False
         self._reset()
 
     def _reset(self) -> None:
@@ -76,6 +77,15 @@ class StoreOutlet:
         self._scores_waiting = 0
         self._fates: deque[tuple[str, str, str]] = deque(maxlen=_MAX_FATES)
         self._housekeeping: float | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether as many scores wait for the file as may."""
+        return self._scores_waiting >= _MAX_WAITING
+
+    def keep_all(self) -> None:
+        """Drop nothing for lack of room: whoever emits asks for :attr:`full` first."""
+        self._keeps_all = True
 
     def note(self, turn_id: str, metric: str, fate: str) -> None:
         """What became of a judged metric, from any thread; written with what is emitted next, or flushed."""
@@ -95,10 +105,11 @@ class StoreOutlet:
             rows.scores += [self._score_row(scored, score, redactor) for score in scored.scores if score.status != "skipped"]
         self._waiting.append(rows)
         self._scores_waiting += len(rows.scores)
-        while self._scores_waiting > _MAX_WAITING and len(self._waiting) > 1:
+        self.records.add(len(rows.scores))
+        while self._scores_waiting > _MAX_WAITING and len(self._waiting) > 1 and not self._keeps_all:
             lost = self._waiting.popleft()
             self._scores_waiting -= len(lost.scores)
-            self._telemetry.add(names.EMIT_RECORDS, len(lost.scores), outlet=self.name, outcome="queue_full")
+            self.records.settle("queue_full", len(lost.scores))
         self._write()
         self._keep_house()
 
@@ -113,7 +124,7 @@ class StoreOutlet:
     def close(self) -> None:
         """Write what waits, count what cannot be written, and close the file."""
         if not self.flush(0) and self._scores_waiting:
-            self._telemetry.add(names.EMIT_RECORDS, self._scores_waiting, outlet=self.name, outcome="shutdown")
+            self.records.settle("shutdown", self._scores_waiting)
             _log.warning("%d scores could not be kept in the store", self._scores_waiting)
             self._reset()
         self._store.close()
@@ -124,6 +135,7 @@ class StoreOutlet:
     def after_fork_in_child(self) -> None:
         """What waits is the parent's."""
         self._reset()
+        self.records.reset()
         self._store.after_fork_in_child()
 
     def _write(self) -> None:
@@ -139,8 +151,7 @@ class StoreOutlet:
             self._fates.extendleft(reversed(fates))
             raise
         self._waiting.clear()
-        if self._scores_waiting:
-            self._telemetry.add(names.EMIT_RECORDS, self._scores_waiting, outlet=self.name, outcome="sent")
+        self.records.settle("sent", self._scores_waiting)
         self._scores_waiting = 0
 
     def _keep_house(self) -> None:

@@ -56,12 +56,17 @@ def configured(args: argparse.Namespace) -> Config:
 
 async def _serve(config: Config, args: argparse.Namespace) -> dict[str, Any]:
     service = Service(config)
-    await service.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        stop.set()
+        service.stop_starting()
+
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # not on this platform
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, end)
+    await service.start()
     with contextlib.suppress(NotImplementedError, AttributeError):
         loop.add_signal_handler(signal.SIGHUP, _reload, service, args)
     where = " ".join(f"{name}={address}" for name, address in service.addresses.items())

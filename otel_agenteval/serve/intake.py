@@ -110,6 +110,8 @@ class Intake:
             raise Refusal("overloaded", "starting: the journal is being read")
         if self.running >= self.options.max_requests:
             raise Refusal("overloaded", "too many requests at once (serve.max_requests)")
+        if self.journal is not None and (trouble := self.journal.trouble):
+            raise Refusal("overloaded", trouble)
         if self.overloaded():
             raise Refusal("overloaded", "evaluation is behind: the queue of turns is nearly full")
         rate = self.options.client_rate
@@ -158,17 +160,14 @@ class Intake:
         with self._lock:
             self._bytes += len(body)
         try:
-            accepted, committed = self._keep(request.signal, body, request.json)
+            return self._keep(request.signal, body, request.json)
         finally:
             with self._lock:
                 self._bytes -= len(body)
-        if committed is not None:
-            committed()
-        return accepted
 
     def replay(self, signal: Signal, body: bytes, is_json: bool) -> set[int]:
         """Hand over what the journal kept; the traces in it. What cannot be read was refused the first time too."""
-        while self.overloaded(replaying=True):
+        while self.overloaded(replaying=True) and not self.stopping:
             self.engine.worker.drain(1.0)
         try:
             return self._feed(signal, body, is_json)[1]
@@ -195,16 +194,18 @@ class Intake:
                     self._early.pop(trace_id)
         self.engine.forget_traces(trace_ids)
 
-    def _keep(self, signal: Signal, body: bytes, is_json: bool) -> tuple[Accepted, Callable[[], None] | None]:
-        # In the journal first: a turn that closes at once must find its request there.
-        entry = self.journal.append(signal, body, is_json) if self.journal is not None and body else None
+    def _keep(self, signal: Signal, body: bytes, is_json: bool) -> Accepted:
+        # In the journal first: a turn that closes at once must find its request there, and what cannot be kept is not evaluated.
+        if self.journal is None or not body:
+            return self._feed(signal, body, is_json)[0]
+        entry = self.journal.append(signal, body, is_json)
+        entry.wait()
         traces: set[int] = set()
         try:
             accepted, traces = self._feed(signal, body, is_json)
         finally:
-            if entry is not None:
-                entry.holds(traces)
-        return accepted, entry.wait if entry is not None else None
+            entry.holds(traces)
+        return accepted
 
     def _feed(self, signal: Signal, body: bytes, is_json: bool) -> tuple[Accepted, set[int]]:
         try:
@@ -282,7 +283,7 @@ class Intake:
             if not kept:  # log records leave their process before the span that they belong to has ended
                 lost = self._early.add(log.trace_id, log.span_id, log.part, size)
                 if lost:
-                    engine.pipeline.spans_left_out["late_log_record"] += lost
+                    engine.late_log_records += lost
 
     # --- OTLP/JSON
 

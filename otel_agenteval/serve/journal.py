@@ -1,8 +1,9 @@
-"""Requests on disk until their turns are handed over: what was acknowledged survives ``kill -9`` and a power failure.
+"""Requests on disk until their turns are delivered: what was acknowledged survives ``kill -9``, a power failure and a stop.
 
 Requests are appended to a segment file, and acknowledged when the disk says that it has them; those that come while it is
-busy are written together. A segment is deleted when none of its traces is held any more and everything that was closed has
-left. At the start, what is there is handed over as if it had just come: result ids are the same as the first time.
+busy are written together. A segment is deleted when every turn in it was delivered: none of its traces is held any more, and what
+was closed has left through all outlets. At the start, what is there is handed over as if it had just come: result ids are the
+same as the first time.
 
     4 bytes CRC-32 of what follows · 4 bytes length of the body · 1 byte what it is · body
 """
@@ -15,10 +16,12 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..clock import SYSTEM_CLOCK, Clock
 from ..errors import ConfigError
 from ..spans.otlp import Signal
 from .answers import Refusal
@@ -27,15 +30,21 @@ _log = logging.getLogger("otel_agenteval")
 
 _HEAD = struct.Struct("<IIB")
 _SEGMENT_BYTES = 16 << 20
+_MAX_PENDING = 32 << 20
+"""Bytes that wait for a disk that is busy, beside the one request that may always."""
 _COMMIT_WITHIN = 4.0
 """Seconds that a request waits for the disk, before its sender is asked to send it again."""
+_STUCK_AFTER = 1.0
+"""Seconds of one write after which no more is taken on until it ends."""
 _SUFFIX = ".requests"
 _KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), ("traces", True), ("logs", True))
 
 
 class _Segment:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, since: float) -> None:
         self.path = path
+        self.since = since
+        """When its first request came, in monotonic seconds; when we started, for one of an earlier process."""
         self.size = 0
         self.traces: set[int] = set()
         """Traces in it that may still be held by somebody."""
@@ -43,19 +52,23 @@ class _Segment:
         """Requests in it whose traces are not known yet."""
         self.file: int | None = None
 
+    def close(self) -> None:
+        file, self.file = self.file, None
+        if file is not None:
+            os.close(file)
+
 
 class Entry:
     """One request in the journal."""
 
-    def __init__(self, journal: Journal, segment: _Segment) -> None:
+    def __init__(self, journal: Journal, data: bytes) -> None:
         self._journal = journal
-        self._segment = segment
-        self._done = threading.Event()
-        self._failed = False
-
-    def holds(self, traces: set[int]) -> None:
-        """Say whose spans are in it. Must be called once, else its segment is kept for ever."""
-        self._journal.settle(self._segment, traces)
+        self.done = threading.Event()
+        self.data = data
+        self.segment: _Segment | None = None
+        """Where it was written; None while it waits, and if it could not be."""
+        self.withdrawn = False
+        """Whether nobody waits for it any more."""
 
     def wait(self) -> None:
         """Until it is on disk.
@@ -63,13 +76,18 @@ class Entry:
         Raises:
             Refusal: it could not be written.
         """
-        if not self._done.wait(_COMMIT_WITHIN) or self._failed:
-            raise Refusal("overloaded", "the journal cannot be written")
+        if not self.done.wait(_COMMIT_WITHIN):
+            self._journal.withdraw(self)
+        if self.segment is None:
+            raise Refusal("overloaded", _UNWRITABLE)
 
-    def committed(self, failed: bool) -> None:
-        """It is on disk, or never will be."""
-        self._failed = failed
-        self._done.set()
+    def holds(self, traces: set[int]) -> None:
+        """Say whose spans are in it. Must be called once it was written, else its segment is kept for ever."""
+        if self.segment is not None:
+            self._journal.settle(self.segment, traces)
+
+
+_UNWRITABLE = "the journal cannot be written"
 
 
 class Journal:
@@ -78,18 +96,25 @@ class Journal:
     Args:
         folder: made if need be.
         max_bytes: of all segments; past it the journal is :attr:`full`.
+        clock: injected by tests.
 
     Raises:
         ConfigError: the folder cannot be used, or another process has it.
     """
 
-    def __init__(self, folder: str | Path, max_bytes: int) -> None:
+    def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._folder = Path(folder)
         self._max_bytes = max_bytes
+        self._now = clock.monotonic
         self._lock = threading.Lock()
         self._more = threading.Condition(self._lock)
-        self._pending: list[tuple[Entry, _Segment, bytes]] = []
+        self._pending: list[Entry] = []
+        self._pending_bytes = 0
+        self._writing_since: float | None = None
         self._closing = False
+        self._stop_replaying = False
+        self.failing = False
+        """Whether the last write failed."""
         self.broken = 0
         """Places at which reading a segment had to stop."""
         self.replayed = 0
@@ -108,7 +133,7 @@ class Journal:
             raise ConfigError(f"serve.journal: {self._folder}: another process has it") from None
         self._segments: list[_Segment] = []
         for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
-            segment = _Segment(path)
+            segment = _Segment(path, self._now())
             segment.size = path.stat().st_size
             segment.unsettled = 1  # until it was replayed
             self._segments.append(segment)
@@ -120,12 +145,29 @@ class Journal:
     @property
     def size(self) -> int:
         """Bytes in all segments."""
-        return sum(segment.size for segment in self._segments)
+        with self._lock:
+            return sum(segment.size for segment in self._segments)
+
+    @property
+    def age(self) -> float:
+        """Seconds since the oldest request came that is kept; 0 when none is."""
+        with self._lock:
+            return max((self._now() - segment.since for segment in self._segments), default=0.0)
 
     @property
     def full(self) -> bool:
         """Whether it holds all that it may."""
         return self.size >= self._max_bytes
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be kept at the moment; empty when all is well."""
+        since = self._writing_since
+        if since is not None and self._now() - since > _STUCK_AFTER:
+            return "the journal's disk does not answer"
+        if self.failing:
+            return _UNWRITABLE
+        return "the journal is full" if self.full else ""
 
     # --- writing
 
@@ -133,21 +175,28 @@ class Journal:
         """Put a request in line to be written.
 
         Raises:
-            Refusal: no segment can be made.
+            Refusal: too much waits for the disk.
         """
         kind = _KINDS.index((signal, is_json))
         checked = zlib.crc32(body, zlib.crc32(struct.pack("<IB", len(body), kind)))
-        data = _HEAD.pack(checked, len(body), kind) + body
+        entry = Entry(self, _HEAD.pack(checked, len(body), kind) + body)
         with self._lock:
-            segment = self._current
-            if segment is None or segment.size >= _SEGMENT_BYTES:
-                segment = self._current = self._new_segment()
-            segment.size += len(data)
-            segment.unsettled += 1
-            entry = Entry(self, segment)
-            self._pending.append((entry, segment, data))
+            if self._pending and self._pending_bytes + len(entry.data) > _MAX_PENDING:
+                raise Refusal("overloaded", "the journal's disk is behind")
+            self._pending.append(entry)
+            self._pending_bytes += len(entry.data)
             self._more.notify()
         return entry
+
+    def withdraw(self, entry: Entry) -> None:
+        """Nobody waits for an entry any more, unless it was written meanwhile: its sender sends it again."""
+        with self._lock:
+            if entry.segment is not None:
+                return
+            entry.withdrawn = True
+            if entry in self._pending:
+                self._pending.remove(entry)
+                self._pending_bytes -= len(entry.data)
 
     def settle(self, segment: _Segment, traces: set[int]) -> None:
         """The traces of one more request of a segment are known."""
@@ -155,63 +204,146 @@ class Journal:
             segment.traces |= traces
             segment.unsettled -= 1
 
-    def _new_segment(self) -> _Segment:
-        segment = _Segment(self._folder / f"{self._number:016d}{_SUFFIX}")
-        self._number += 1
+    def probe(self) -> None:
+        """While writing fails, and nothing is taken for that reason: look whether it goes again. May block as the disk does."""
+        if not self.failing:
+            return
+        path = self._folder / "probe"
         try:
-            segment.file = os.open(segment.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-            folder = os.open(self._folder, os.O_RDONLY)
+            file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
             try:
-                os.fsync(folder)  # the file's name too must survive
+                _write_all(file, b"\0" * 4096)
+                os.fdatasync(file)
             finally:
-                os.close(folder)
+                os.close(file)
+                path.unlink(missing_ok=True)
         except OSError:
-            self.failures += 1
-            raise Refusal("overloaded", "the journal cannot be written") from None
-        self._segments.append(segment)
-        return segment
+            return
+        self.failing = False
+        _log.warning("the journal can be written again")
 
     def _run(self) -> None:
         while True:
             with self._lock:
                 while not self._pending and not self._closing:
                     self._more.wait()
-                batch, self._pending = self._pending, []
+                batch, self._pending, self._pending_bytes = self._pending, [], 0
             if not batch:
                 return
-            self._write(batch)
+            self._writing_since = self._now()
+            while batch:
+                batch = batch[self._write(batch) :]
+            self._writing_since = None
 
-    def _write(self, batch: list[tuple[Entry, _Segment, bytes]]) -> None:
-        """All that waits, with one wait for the disk per segment."""
-        by_segment: dict[_Segment, list[tuple[Entry, bytes]]] = {}
-        for entry, segment, data in batch:
-            by_segment.setdefault(segment, []).append((entry, data))
-        for segment, items in by_segment.items():
-            failed = False
+    def _write(self, batch: list[Entry]) -> int:
+        """Write as much of a batch as one segment takes, with one wait for the disk; how many entries that were."""
+        try:
+            segment = self._open_segment()
+        except Exception as error:
+            self._fail(error)
+            self._release(batch)
+            return len(batch)
+        size, count = segment.size, 0
+        while count < len(batch) and (count == 0 or size + len(batch[count].data) <= _SEGMENT_BYTES):
+            size += len(batch[count].data)
+            count += 1
+        try:
+            assert segment.file is not None
+            _write_all(segment.file, b"".join([entry.data for entry in batch[:count]]))
+            os.fdatasync(segment.file)
+        except Exception as error:
+            self._fail(error)
+            self._take_back(segment)
+        else:
+            self.failing = False
+            with self._lock:
+                segment.size = size
+                for entry in batch[:count]:
+                    if not entry.withdrawn:
+                        entry.segment = segment
+                        segment.unsettled += 1
+        with self._lock:
+            segment.unsettled -= 1
+        self._release(batch[:count])
+        return count
+
+    @staticmethod
+    def _release(entries: list[Entry]) -> None:
+        """Tell who waits."""
+        for entry in entries:
+            entry.data = b""
+            entry.done.set()
+
+    def _open_segment(self) -> _Segment:
+        """The segment to write to, which is not deleted meanwhile: the current one, or a new one when that is long enough."""
+        with self._lock:
+            segment = self._current
+            if segment is not None and segment.size < _SEGMENT_BYTES:
+                segment.unsettled += 1
+                return segment
+        segment = _Segment(self._folder / f"{self._number:016d}{_SUFFIX}", self._now())
+        self._number += 1
+        segment.file = os.open(segment.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            folder = os.open(self._folder, os.O_RDONLY)
             try:
-                assert segment.file is not None
-                _write_all(segment.file, b"".join(data for _, data in items))
-                os.fdatasync(segment.file)
-            except OSError as error:
-                failed = True
-                self.failures += 1
-                if self.failures == 1:
-                    _log.warning("the journal cannot be written: %s (counted from now on)", error.strerror)
-                with self._lock:
-                    if self._current is segment:  # what was half written must be the end of it
-                        self._current = None
-            for entry, _ in items:
-                entry.committed(failed)
+                os.fsync(folder)  # the file's name too must survive
+            finally:
+                os.close(folder)
+        except OSError:
+            self._delete(segment)
+            raise
+        segment.unsettled = 1
+        with self._lock:
+            before, self._current = self._current, segment
+            self._segments.append(segment)
+        if before is not None:
+            before.close()
+        return segment
+
+    def _fail(self, error: Exception) -> None:
+        """A write failed."""
+        self.failures += 1
+        self.failing = True
+        if self.failures == 1:
+            reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+            _log.warning("%s: %s (counted from now on)", _UNWRITABLE, reason)
+
+    def _take_back(self, segment: _Segment) -> None:
+        """What was half written goes, and a segment that holds nothing else."""
+        with self._lock:
+            self._current = None
+            empty = segment.size == 0
+            if empty:
+                self._segments.remove(segment)
+        if empty:
+            self._delete(segment)
+            return
+        with suppress(OSError):  # reading stops at what is broken, which is the end
+            os.ftruncate(segment.file or -1, segment.size)
+        segment.close()
 
     # --- reading, at the start
 
     def replay(self, take: Callable[[Signal, bytes, bool], set[int]]) -> None:
-        """Hand every request that is there to ``take``, which returns the traces that it is about."""
-        for segment in [segment for segment in self._segments if segment.file is None]:
+        """Hand every request that is there to ``take``, which returns the traces that it is about.
+
+        What is not read when that is to stop stays for the next start.
+        """
+        with self._lock:
+            found = [segment for segment in self._segments if segment.file is None]
+        for segment in found:
             for signal, body, is_json in self._read(segment.path):
+                if self._stop_replaying:
+                    return
                 segment.traces |= take(signal, body, is_json)
                 self.replayed += 1
-            segment.unsettled = 0
+            with self._lock:
+                segment.unsettled = 0
+
+    def stop_replaying(self) -> None:
+        """We are to end: leave the rest for the next start."""
+        self._stop_replaying = True
 
     def _read(self, path: Path) -> Iterator[tuple[Signal, bytes, bool]]:
         with path.open("rb") as file:
@@ -250,24 +382,31 @@ class Journal:
         for segment in done:
             self._delete(segment)
 
-    def close(self, handed_over: bool) -> None:
-        """End writing. The segments go when all was handed over; else they stay for the next start."""
+    def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
+        """End writing, and delete the segments in which every turn was delivered; the others stay for the next start.
+
+        Args:
+            delivered: whether all that was evaluated left through every outlet.
+            left: the traces that were not evaluated.
+        """
         with self._lock:
             self._closing = True
             self._more.notify()
         self._thread.join(_COMMIT_WITHIN)
+        left = set(left)
+        kept: list[_Segment] = []
         for segment in self._segments:
-            if handed_over:
+            if delivered and not segment.unsettled and segment.traces.isdisjoint(left):
                 self._delete(segment)
-            elif segment.file is not None:
-                os.close(segment.file)
-        if handed_over:
-            self._segments.clear()
+                continue
+            kept.append(segment)
+            if not self._thread.is_alive():  # else the disk still has it
+                segment.close()
+        self._segments[:] = kept
         os.close(self._owner)
 
     def _delete(self, segment: _Segment) -> None:
-        if segment.file is not None:
-            os.close(segment.file)
+        segment.close()
         try:
             segment.path.unlink()
         except OSError as error:
@@ -277,7 +416,7 @@ class Journal:
         """For the ledger."""
         return {
             "bytes": self.size, "segments": len(self._segments), "replayed": self.replayed, "broken": self.broken,
-            "failures": self.failures,
+            "failures": self.failures, "oldest_s": round(self.age, 3),
         }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from ..config import Config, ServeOptions, TlsOptions, load_config
 from ..emit.prometheus import PrometheusOutlet
 from ..engine import BEHIND_OTLP, Engine
 from ..errors import ConfigError
+from ..telemetry import Telemetry
 from .grpc_door import GrpcDoor
 from .guard import Guard, is_loopback
 from .http_door import HttpDoor
@@ -39,6 +40,8 @@ _AT_START = (
     "client_connections", "journal", "journal_bytes",
 )  # fmt: skip
 """Options that are read once."""
+_LOSSES = ("queue_full", "shutdown", "fault", "stuck", "error")
+"""Reasons for which spans were not used that nobody chose."""
 _GRACE = 3.0
 """Seconds that running requests may take when we stop."""
 
@@ -63,6 +66,9 @@ class Service:
         self.engine.pipeline.outlets.append(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
         ProcessCollector(registry=self.registry)
         self.journal = Journal(self.options.journal, self.options.journal_bytes) if self.options.journal is not None else None
+        self.engine.admits_by_room()
+        if self.journal is not None:
+            self.engine.keep_all()
         self.intake = Intake(self.engine, self.options, self.journal, clock)
         self._housekeeping: asyncio.Task[None] | None = None
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-intake")
@@ -71,6 +77,8 @@ class Service:
         self._tls_context: ssl.SSLContext | None = None
         self.engine.telemetry.watch(names.SERVE_REQUESTS, self._requests)
         self.engine.telemetry.watch(names.SERVE_BYTES, lambda: [({}, self.intake.bytes_received)])
+        if self.journal is not None:
+            watch_journal(self.engine.telemetry, self.journal)
         self._handed_over = False
 
     def _requests(self) -> list[tuple[dict[str, str], float]]:
@@ -97,6 +105,12 @@ class Service:
             await self.drain()
             raise
 
+    def stop_starting(self) -> None:
+        """We are to end before we have begun: what the journal holds is not read any further, and stays."""
+        self.intake.stopping = True
+        if self.journal is not None:
+            self.journal.stop_replaying()
+
     async def _open(self) -> None:
         options = self.options
         self.engine.worker.courteous = False
@@ -120,6 +134,8 @@ class Service:
             await self._listen("http", options.http, handler, self._tls_context)
         if self.journal is not None:
             await loop.run_in_executor(None, self.journal.replay, self.intake.replay)
+            if self.intake.stopping:
+                return
             self.intake.replaying = False
             self._housekeeping = loop.create_task(self._keep_house(self.journal))
 
@@ -127,10 +143,11 @@ class Service:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_HOUSEKEEPING)
-            try:
-                await loop.run_in_executor(None, journal.collect, self.intake.held, self._hand_over)
-            except Exception as error:
-                self.engine.failed("journal", error)
+            for work in (journal.probe, lambda: journal.collect(self.intake.held, self._hand_over)):
+                try:
+                    await loop.run_in_executor(None, work)
+                except Exception as error:
+                    self.engine.failed("journal", error)
 
     def _hand_over(self) -> bool:
         return self.engine.worker.flush(_HAND_OVER_WITHIN)
@@ -169,7 +186,7 @@ class Service:
     async def drain(self) -> dict[str, Any]:
         """Stop taking requests, evaluate what is open, hand everything over; within ``serve.drain_timeout``. The ledger."""
         until = time.monotonic() + self.options.drain_timeout
-        self.intake.stopping = True
+        self.stop_starting()
         grace = min(_GRACE, self.options.drain_timeout / 4)
         doors = [server.stop(grace) for name, server in self._servers.items() if name == "http"]
         if self._grpc is not None:
@@ -189,9 +206,19 @@ class Service:
         self.engine.config = load_config(
             self.engine.config, overrides={"exit_timeout": max(0.1, until - time.monotonic()) * 1000}
         )
-        self._handed_over = self.engine.shutdown()
+        engine = self.engine
+        done = engine.shutdown()
+        kept = False
         if self.journal is not None:
-            self.journal.close(self._handed_over)
+            self.journal.close(engine.delivered, engine.left_behind or ())
+            kept = self.journal.size > 0
+        self._handed_over = done and not kept and not self._lost()
+
+    def _lost(self) -> bool:
+        """Whether anything that came in was lost since the start."""
+        unused = self.engine.unused_spans()
+        failed = any(account.failed for account in self.engine.pipeline.records().values())
+        return failed or any(unused.get(reason) for reason in _LOSSES)
 
     # --- how it goes
 
@@ -201,30 +228,48 @@ class Service:
             return "shutting down"
         if self.intake.replaying:
             return "starting: the journal is being read"
+        if self.journal is not None and (trouble := self.journal.trouble):
+            return trouble
         if self.intake.overloaded():
             return "overloaded: evaluation is behind"
         return ""
 
     def ledger(self) -> dict[str, Any]:
-        """What came in and what became of it, since the start."""
+        """What came in and what became of it, since the start.
+
+        Each sum holds at any time: spans received = scored + not used + held; results of a metric = turns that had it;
+        records made = delivered + waiting + failed.
+        """
         engine = self.engine
         with engine.lock:
             open_turns, received = engine.assembler.open_turns, engine.spans_received
+            unused, scored = engine.unused_spans(), engine.pipeline.spans_scored
         answers: dict[str, int] = {}
         for (_, _, outcome), count in sorted(self.intake.outcomes.copy().items()):
             answers[outcome] = answers.get(outcome, 0) + count
-        turns = engine.telemetry.read(names.TURNS)
-        results = engine.telemetry.read(names.RESULTS)
+        read = engine.telemetry.read
+        errors = read(names.EMIT_ERRORS)
         return {
             "requests": answers,
-            "spans": {"received": received, "not_used": engine.dropped()},
-            "turns": {"open": open_turns, "waiting": engine.worker.waiting, "closed": _by(turns, "close_reason")},
-            "results": _by(results, "outcome"),
-            "outlet_errors": {f"{outlet}: {reason}": count for (outlet, reason), count in engine.pipeline.emit_errors.items()},
+            "spans": {
+                "received": received, "scored": scored, "held": received - scored - sum(unused.values()), "not_used": unused,
+            },
+            "turns": {"open": open_turns, "waiting": engine.worker.waiting, "closed": _by(read(names.TURNS), "close_reason")},
+            "results": _by(read(names.RESULTS), "outcome"),
+            "outlets": {name: account.to_dict() for name, account in engine.pipeline.records().items()},
+            "outlet_errors": {f"{outlet}: {reason}": int(count) for (outlet, reason), count in errors.values.items() if count},
             "faults": dict(engine.failures),
             "handed_over": self._handed_over,
             **({"journal": self.journal.status()} if self.journal is not None else {}),
-        }
+        }  # fmt: skip
+
+
+def watch_journal(telemetry: Telemetry, journal: Journal) -> None:
+    """Say on ``/metrics`` how it stands with the journal."""
+    telemetry.watch(names.JOURNAL_SIZE, lambda: [({}, journal.size)])
+    telemetry.watch(names.JOURNAL_AGE, lambda: [({}, journal.age)])
+    telemetry.watch(names.JOURNAL_FAILURES, lambda: [({}, journal.failures)])
+    telemetry.watch(names.JOURNAL_REPLAYED, lambda: [({}, journal.replayed)])
 
 
 def _by(family: Any, attribute: str) -> dict[str, int]:

@@ -118,6 +118,10 @@ class Assembler:
         self.pruned_spans = 0
         self.duplicates = 0
         """Spans that were received again while their turn was open."""
+        self.late_unused = 0
+        """Spans that came after their turn was closed, and could not revise it."""
+        self.moved = 0
+        """Spans that were forgotten because somebody else evaluates them."""
 
     def set_limits(self, limits: Limits) -> None:
         """Other bounds from now on. Deadlines that were set stay."""
@@ -405,10 +409,12 @@ class Assembler:
             trace = self.traces.pop(trace_id, None)
             if trace is not None:
                 self._size -= trace.loose_size
+                self.moved += len(trace.loose)
                 trace.loose, trace.loose_size = [], 0
             late = self._late.pop(trace_id, None)
             if late is not None:
                 self._size -= late.size
+                self.moved += len(late.spans)
             past = self._recent.pop(trace_id, None)
             if past is not None and past.ids is not None:
                 self._known_ids -= len(past.ids)
@@ -423,7 +429,7 @@ class Assembler:
         self._tops.clear()
         self._heap.clear()
         self._size = 0
-        self.late_spans = self.orphan_parents = self.pruned_spans = self.duplicates = 0
+        self.late_spans = self.orphan_parents = self.pruned_spans = self.duplicates = self.late_unused = self.moved = 0
         self.late_ages.clear()
 
     @property
@@ -507,6 +513,8 @@ class Assembler:
             late.spans.append(span)
             late.size += size
             self._size += size
+        else:
+            self.late_unused += 1
 
     def _late_of(self, trace_id: int) -> _Late | None:
         late = self._late.get(trace_id)
@@ -519,6 +527,7 @@ class Assembler:
         trace_id, late = self._late.popitem(last=False)
         self._size -= late.size
         if not late.matters and not late.logs:
+            self.late_unused += len(late.spans)
             return []
         return [Closed(trace_id, late.spans, "delay", True, logs=late.logs, size=late.size, late=True)]
 

@@ -100,7 +100,7 @@ def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
         root = _top(part, reader)
         if root is not None:
             piece = Group(root.record, [step.record for step in part], group.root_seen)
-            piece.above = group.root
+            piece.above, piece.portions = group.root, group.portions
             piece.reason, piece.complete, piece.size = group.reason, group.complete, group.size // len(parts)
             found.append(piece)
     return found
@@ -176,6 +176,7 @@ class _Piece:
         whole.root_seen = all(group.root_seen for group in self.groups)
         whole.reason, whole.complete = self.groups[-1].reason, all(group.complete for group in self.groups)
         whole.size = sum(group.size for group in self.groups)
+        whole.portions = tuple(portion for group in self.groups for portion in group.portions)
         whole.reader = reader_of(self.groups[0]).extended([reader_of(group) for group in self.groups[1:]], self.end_ns)
         return whole
 
@@ -249,11 +250,10 @@ class Stitcher:
         """The traces of what waits."""
         return {group.root.trace_id for piece in self._held.values() for group in piece.groups}
 
-    def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop the parts that some traces begin or go on with."""
-        for piece in list(self._held.values()):
-            if any(group.root.trace_id in trace_ids for group in piece.groups):
-                self._release(piece)
+    def forget_traces(self, trace_ids: set[int]) -> list[Group]:
+        """Drop the parts that some traces begin or go on with, and return them."""
+        found = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
+        return [group for piece in found for group in self._release(piece).groups]
 
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it."""

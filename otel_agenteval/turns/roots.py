@@ -19,6 +19,7 @@ from ..dialects.reader import read, role_in
 from ..dialects.step import AGENT, CHAIN, LLM, WORKFLOW
 from ..model import CloseReason
 from ..spans.record import SpanRecord
+from .state import Portion
 
 _CLOCK_STEP_NS = 2_000_000
 """OpenTelemetry JS starts spans at whole milliseconds, but ends them exactly."""
@@ -29,7 +30,7 @@ _STOPPED_FOR_TOOLS = frozenset(("tool-calls", "tool_calls", "tool_call", "tool_u
 class Group:
     """The spans of one turn."""
 
-    __slots__ = ("above", "complete", "members", "orphans", "reader", "reason", "root", "root_seen", "size")
+    __slots__ = ("above", "complete", "members", "orphans", "portions", "reader", "reason", "root", "root_seen", "size")
 
     def __init__(self, root: SpanRecord, members: list[SpanRecord], root_seen: bool = True) -> None:
         self.root = root
@@ -43,6 +44,8 @@ class Group:
         self.complete = True
         self.size = 0
         """Bytes that it is taken to hold."""
+        self.portions: tuple[Portion, ...] = ()
+        """The accounts of the spans in it that were in no turn before."""
         self.reader: Any = None
         """What was read of the spans on the way, so that nothing is read twice."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,29 @@ def size_of(attributes: Mapping[str, Any]) -> int:
         if value.__class__ is str:
             size += len(value)
     return size
+
+
+class Portion:
+    """Spans that share one fate: the turns that they were closed into are scored, or lost.
+
+    The first word counts: what was evaluated once is not lost by what happens to a part of it later.
+
+    Args:
+        spans: how many.
+        tell: gets the outcome and the number, once.
+    """
+
+    __slots__ = ("_tell", "spans")
+
+    def __init__(self, spans: int, tell: Callable[[str, int], None]) -> None:
+        self.spans = spans
+        self._tell = tell
+
+    def settle(self, outcome: str) -> None:
+        """Say what became of them, unless that is known."""
+        spans, self.spans = self.spans, 0
+        if spans:
+            self._tell(outcome, spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +134,5 @@ class Closed:
     """The application's span that the owner stands below: it may be open still."""
     cut_off: bool = False
     """Whether the root is one although its parent is a span of this process, which is not among the spans."""
+    portion: Portion | None = None
+    """The account of its spans, once they were told apart."""

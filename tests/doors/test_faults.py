@@ -130,11 +130,15 @@ def test_an_outlet_that_fails_to_close_does_not_stop_the_shutdown():
         assert rig.engine.telemetry.read("agenteval.emit.errors").values[("broken", "OSError")] >= 1
 
 
-def test_a_file_that_cannot_be_written_costs_its_lines_only(tmp_path):
-    with Rig({"outlets": {"jsonl": str(tmp_path / "missing" / "scores")}}) as rig:
+def test_a_file_that_cannot_be_written_holds_up_its_lines_only(tmp_path):
+    file = tmp_path / "missing" / "scores"
+    with Rig({"outlets": {"jsonl": str(file)}}) as rig:
         rig.run()
-        assert rig.log_events()
+        assert rig.processor.force_flush() is False  # its lines wait
         assert rig.count("agenteval.emit.errors") == {("jsonl", "FileNotFoundError"): 1}
+        file.parent.mkdir()
+        scores = len(rig.log_events())
+        assert len(file.read_text().splitlines()) == scores > 0
 
 
 # --- broken spans and records

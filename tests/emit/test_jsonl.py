@@ -97,10 +97,12 @@ def test_a_file_that_cannot_be_opened_is_told_and_tried_again_with_the_next_batc
     for _ in range(2):
         with pytest.raises(OSError, match=r"scores\.jsonl"):
             outlet.emit([scored_turn(PASSED)])
+    assert not outlet.flush(0)
     path.parent.mkdir()
     outlet.emit([scored_turn(PASSED)])
     outlet.close()
-    assert len(lines(path)) == 1
+    assert len(lines(path)) == 3  # nothing was lost meanwhile
+    assert outlet.records.to_dict() == {"made": 3, "delivered": 3, "waiting": 0, "failed": {}}
 
 
 def test_a_full_disk_is_told_and_leaves_a_file_whose_later_lines_can_be_read(path: Path, outlet: JsonLinesOutlet) -> None:
@@ -114,7 +116,34 @@ def test_a_full_disk_is_told_and_leaves_a_file_whose_later_lines_can_be_read(pat
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     outlet.emit([scored_turn(Score("code_after", 0.5))])
-    first, torn, last = path.read_text().splitlines()
-    assert (json.loads(first)["metric"], json.loads(last)["metric"]) == ("code_a", "code_after")
+    first, torn, *rest = path.read_text().splitlines()
+    assert [json.loads(line)["metric"] for line in (first, *rest)] == ["code_a", "code_lost", "code_lost", "code_after"]
     with pytest.raises(json.JSONDecodeError):
         json.loads(torn)
+
+
+def test_what_a_disk_does_not_take_waits_within_bounds_and_the_account_balances(path: Path) -> None:
+    path.mkdir()  # what stands there is no file
+    outlet = JsonLinesOutlet(path, max_waiting=2_000)
+    for _ in range(20):
+        with pytest.raises(OSError, match="scores"):
+            outlet.emit([scored_turn(PASSED)])
+    assert outlet.full
+    waiting, lost = outlet.records.waiting, outlet.records.failed["queue_full"]
+    assert (waiting > 0, lost > 0, waiting + lost) == (True, True, 20)
+    path.rmdir()
+    assert outlet.flush(0)
+    assert (len(lines(path)), outlet.records.delivered, outlet.full) == (waiting, waiting, False)
+    outlet.close()
+
+
+def test_where_nothing_may_be_dropped_all_of_it_waits(path: Path) -> None:
+    path.mkdir()
+    outlet = JsonLinesOutlet(path, max_waiting=500)
+    outlet.keep_all()
+    for _ in range(20):
+        with pytest.raises(OSError, match="scores"):
+            outlet.emit([scored_turn(PASSED)])
+    assert (outlet.full, outlet.records.waiting) == (True, 20)
+    outlet.close()
+    assert outlet.records.to_dict() == {"made": 20, "delivered": 0, "waiting": 0, "failed": {"shutdown": 20}}

@@ -134,7 +134,8 @@ def test_a_share_of_the_traces_is_read_the_same_in_every_instance() -> None:
                 assert sidecar.post("/v1/traces", request(*spans))[0] == 200
             chosen.append({turn.trace_id for turn in sidecar.turns()})
             ledger = sidecar.service.ledger()["spans"]
-            assert ledger == {"received": 400, "not_used": {"sampled_out": 400 - len(chosen[-1])}}
+            out = 400 - len(chosen[-1])
+            assert ledger == {"received": 400, "scored": 400 - out, "held": 0, "not_used": {"sampled_out": out}}
     assert chosen[0] == chosen[1]
     assert 60 < len(chosen[0]) < 140
 
@@ -155,7 +156,8 @@ def test_a_flood_is_sent_away_before_anything_is_lost() -> None:
         assert (status, headers["retry-after"]) == (503, "1")
         assert 30 < acknowledged < 200
         assert len(sidecar.turns()) == acknowledged
-        assert sidecar.service.ledger()["spans"] == {"received": 2 * acknowledged, "not_used": {}}
+        spans = 2 * acknowledged
+        assert sidecar.service.ledger()["spans"] == {"received": spans, "scored": spans, "held": 0, "not_used": {}}
         assert sidecar.post("/v1/traces", turn_of(9_999))[0] == 200  # and it goes on
 
 
@@ -171,7 +173,7 @@ def test_a_drain_evaluates_what_is_open_and_says_what_became_of_everything() -> 
         ledger = sidecar.stop()
     assert open_before == 1
     assert ledger["requests"] == {"bad_data": 1, "ok": 2}
-    assert ledger["spans"] == {"received": 4, "not_used": {"duplicate": 2}}
+    assert ledger["spans"] == {"received": 4, "scored": 2, "held": 0, "not_used": {"duplicate": 2}}
     assert ledger["turns"] == {"open": 0, "waiting": 0, "closed": {"shutdown": 1}}
     assert (ledger["handed_over"], ledger["faults"], ledger["outlet_errors"]) == (True, {}, {})
     assert sum(ledger["results"].values()) > 5

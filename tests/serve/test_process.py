@@ -149,7 +149,7 @@ def read_back(folder: Path, *, keep: bool) -> tuple[list[bytes], int]:
         return set()
 
     journal.replay(take)
-    journal.close(handed_over=not keep)
+    journal.close(delivered=not keep)
     return found, journal.broken
 
 
@@ -161,7 +161,7 @@ def test_a_journal_gives_back_what_was_in_it_and_stops_at_a_torn_end(tmp_path: P
         entry.wait()
         entry.holds({1})
     journal.append("logs", b"{}", True).wait()
-    journal.close(handed_over=False)
+    journal.close(delivered=False)
     (file,) = tmp_path.glob("*.requests")
     for cut, expected in ((0, 4), (1, 3), (5, 3), (12, 2)):
         data = file.read_bytes()
@@ -211,6 +211,7 @@ def test_a_full_journal_and_a_disk_that_fails_are_told_to_the_sender(tmp_path: P
             patch.setattr(os, "fdatasync", fails)
             assert sidecar.post("/v1/traces", turn_of(1))[0] == 503
         assert sidecar.service.journal.failures == 1
+        sidecar.service.journal.probe()
         assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
         assert len(sidecar.turns()) == 1
 
@@ -219,8 +220,8 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     journal = Journal(tmp_path, 1 << 20)
     with pytest.raises(ConfigError, match="another process has it"):
         Journal(tmp_path, 1 << 20)
-    journal.close(handed_over=True)
-    Journal(tmp_path, 1 << 20).close(handed_over=True)
+    journal.close(delivered=True)
+    Journal(tmp_path, 1 << 20).close(delivered=True)
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"serve\.journal: .*cannot be used"):
         Journal(tmp_path / "file", 1)
@@ -247,7 +248,7 @@ def test_requests_that_wait_for_the_disk_are_written_together(tmp_path: Path, mo
         entry.wait()
         entry.holds(set())
     assert len(syncs) == 2
-    journal.close(handed_over=True)
+    journal.close(delivered=True)
 
 
 def test_a_segment_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
@@ -256,8 +257,8 @@ def test_a_segment_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (folder / "lock").unlink()
     folder.rmdir()
     with pytest.raises(Refusal, match="cannot be written"):
-        journal.append("traces", b"1", False)
-    journal.close(handed_over=True)
+        journal.append("traces", b"1", False).wait()
+    journal.close(delivered=True)
 
 
 def test_the_default_keeps_no_journal() -> None:
