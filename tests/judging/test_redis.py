@@ -23,12 +23,14 @@ from otel_agenteval.errors import ConfigError
 from otel_agenteval.queues import Job, queue_from
 from otel_agenteval.queues.connect import connect
 from otel_agenteval.queues.redis import GROUP, RedisQueue
+from tests.support.certificates import Authority
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.process import environment
 from tests.support.proxy import Proxy
-from tests.support.redis_server import RedisServer, free_port
+from tests.support.redis_server import RedisServer
 from tests.support.rig import Rig
+from tests.support.servers import free_port
 
 ROOM = 1_000_000
 METRIC = "llm_relevance"
@@ -317,7 +319,8 @@ def test_a_job_is_settled_when_its_score_was_kept(server: RedisServer, models: S
 
 
 def test_a_server_behind_tls_and_an_account(tmp_path: Path) -> None:
-    certificate, key = certificate_in(tmp_path)
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("redis")
     port = free_port()
     folder = tmp_path / "redis"
     folder.mkdir()
@@ -326,7 +329,7 @@ def test_a_server_behind_tls_and_an_account(tmp_path: Path) -> None:
     options = ["--port", "0", "--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
     server = RedisServer(folder, [*options, "--tls-auth-clients", "no", "--aclfile", str(rules)], port, plain=False)
     try:
-        url = f"rediss://judge:s3cret@127.0.0.1:{port}/0?ssl_ca_certs={certificate}"
+        url = f"rediss://judge:s3cret@127.0.0.1:{port}/0?ssl_ca_certs={authority.file}"
         queue = RedisQueue(url, ROOM)
         queue.put_many(jobs("a"))
         assert ids(queue.claim(1, 60.0)) == ["a"]
@@ -393,15 +396,6 @@ def test_sentinels_name_the_master_also_after_a_failover(tmp_path: Path) -> None
     finally:
         for one in running:
             one.stop()
-
-
-def certificate_in(folder: Path) -> tuple[Path, Path]:
-    """A certificate of 127.0.0.1 that signs itself, and its key."""
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
-    subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
-    return certificate, key
 
 
 # --- configuration

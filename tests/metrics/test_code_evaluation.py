@@ -22,6 +22,7 @@ import otel_agenteval as oa
 from otel_agenteval.metrics import _code, _sandbox
 from otel_agenteval.registry import MetricError, get_metric
 from tests.support.judges import ScriptedModels
+from tests.support.servers import for_every_user
 
 NAMES = ("code_code_language", "code_contains_code_language", "code_code_execution")
 
@@ -220,8 +221,19 @@ def run(output: str, sandbox: str | None = "auto", **params: Any) -> oa.Score:
     return evaluate("code_code_execution", output, sandbox=sandbox, **params)
 
 
+@pytest.fixture(scope="module")
+def bubblewrap_on_path() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch, for_every_user("bwrap") as folder:
+        patch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+        _sandbox.usable.cache_clear()
+        yield
+    _sandbox.usable.cache_clear()
+
+
 @pytest.fixture(params=["monty", "bubblewrap"])
 def sandbox(request: pytest.FixtureRequest) -> str:
+    if request.param == "bubblewrap":
+        request.getfixturevalue("bubblewrap_on_path")
     if request.param not in _sandbox.usable():
         pytest.skip(f"{request.param} does not work on this machine")
     return str(request.param)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import zlib
 from html.parser import HTMLParser
@@ -19,6 +18,7 @@ from otel_agenteval.report.junit import render_junit
 from otel_agenteval.report.markdown import render_markdown
 from otel_agenteval.report.words import number, one_line, percent, points
 from tests.report.made_up import about, run_of, score
+from tests.support.servers import program
 
 HOSTILE = (
     "<script>alert(1)</script> \x00\x1b[31m\ud800 ![x](http://evil.test/a.png) @everyone | `` ` \\| &amp; ]]> \u202e\n# title"
@@ -259,14 +259,13 @@ def test_html_has_agents_models_and_failed_turns() -> None:
     assert {"travel", "gpt-x", "case-0", "gate failed", "code_trend", "code_never"} <= {word.strip() for word in words}
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_html_renders(scheme: str, tmp_path: Path) -> None:
     page, picture = tmp_path / "report.html", tmp_path / "report.png"
     page.write_text(render_html(Report(sample(), compared().comparison)), encoding="utf-8", errors="backslashreplace")
     dark = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
     subprocess.run(
-        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *dark,
+        [program("chromium"), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *dark,
          "--window-size=1200,1600", f"--screenshot={picture}", page.as_uri()],
         check=True, capture_output=True, timeout=120,
     )  # fmt: skip

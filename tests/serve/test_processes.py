@@ -29,7 +29,7 @@ class Fleet:
     """Two processes and their parent."""
 
     def __init__(self, folder: Path) -> None:
-        self.port, self.metrics = self._base(), free_port()
+        self.port, self.metrics = free_port(beside=[10]), free_port()
         config = folder / "agenteval.yaml"
         outlets = {"log_events": False, "store": str(folder / "scores.db")}
         config.write_text(json.dumps({"turn": {"decision_delay": "500ms"}, "outlets": outlets}))
@@ -39,18 +39,6 @@ class Fleet:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, env=environment(), stdout=log, stderr=subprocess.STDOUT)
         until(lambda: "AGENTEVAL_ENDPOINTS" in self.log.read_text(), "both listen", 60)
-
-    @staticmethod
-    def _base() -> int:
-        while True:
-            port = free_port()
-            with_next = port + 10
-            try:
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", with_next))
-                return port
-            except OSError:
-                continue
 
     def metric(self, name: str, **labels: str) -> float:
         return value(f"http://127.0.0.1:{self.metrics}/metrics", name, **labels)
@@ -120,12 +108,11 @@ def test_a_wrong_number_is_refused(capsys: Any) -> None:
 
 
 def test_a_port_that_is_taken_is_a_fault_at_the_start(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        second = taken.getsockname()[1]
+    first = free_port(beside=[10])
+    second = first + 10
+    with socket.create_server(("127.0.0.1", second)):
         command = [sys.executable, "-m", "otel_agenteval", "serve", "--processes", "2", "--grpc", "off", "--web", "off"]
-        command += ["--http", f"127.0.0.1:{second - 10}", "--metrics", f"127.0.0.1:{free_port()}"]
+        command += ["--http", f"127.0.0.1:{first}", "--metrics", f"127.0.0.1:{free_port()}"]
         ended = subprocess.run(command, check=False, env=environment(), capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
     assert f"serve.http: 127.0.0.1:{second} cannot be opened" in ended.stderr

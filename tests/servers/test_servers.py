@@ -11,7 +11,8 @@ import pytest
 
 from scripts import get_servers
 from tests.support import servers
-from tests.support.servers import Process, answers, free_port, program, until
+from tests.support.process import run
+from tests.support.servers import Process, answers, for_every_user, free_port, program, until
 
 PROGRAMS = [program for kit in get_servers.KITS.values() for program in kit.programs]
 
@@ -75,6 +76,44 @@ def test_what_cannot_be_had_is_skipped_or_fails_with_the_reason(kits: dict[str, 
     assert not tries[0].exists()
 
 
+def test_another_user_can_run_what_is_in_this_user_s_cache(kits: dict[str, get_servers.Kit], monkeypatch, tmp_path: Path) -> None:
+    with for_every_user("thing") as folder:
+        assert (folder / "thing").exists()
+        assert tmp_path not in folder.parents
+        assert all(
+            path.stat().st_mode & 0o005 == 0o005 for path in (folder / "thing", folder, folder.parent, folder.parent.parent)
+        )
+    assert not folder.exists()
+    get_servers._script(tmp_path / "thing", "true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with for_every_user("thing") as folder:
+        assert folder == tmp_path, "what is on PATH is run from there"
+
+
+def test_programs_of_a_package_find_the_libraries_that_came_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command, cwd, env=None):
+        if "--simulate" in command:
+            return "Inst libthing [1] (2 Debian)\nInst libc6 [1] (2 Debian)\nConf libthing (2 Debian)\n"
+        if "download" in command:
+            for package in command[command.index("download") + 1 :]:
+                (cwd / f"{package}.deb").touch()
+        if "-x" in command:
+            root, package = Path(command[3]), Path(command[2]).stem
+            (root / "usr" / "bin").mkdir(parents=True, exist_ok=True)
+            if package == "thing":
+                get_servers._script(root / "usr" / "bin" / "thing", 'echo "$LD_LIBRARY_PATH $*"')
+            else:
+                (root / "lib" / package).mkdir(parents=True)
+                (root / "lib" / package / "libthing.so.1").touch()
+        return ""
+
+    monkeypatch.setattr(get_servers, "_run", run)
+    (tmp_path / "bin").mkdir()
+    get_servers._debian("thing", programs={"thing": "usr/bin/thing"}, libraries=True)(tmp_path, tmp_path)
+    said = subprocess.run([tmp_path / "bin" / "thing", "a b"], capture_output=True, text=True, check=True).stdout
+    assert said == f"{tmp_path}/bin/../root/lib/libthing a b\n", "the system's C library stays"
+
+
 def test_what_is_got_in_part_is_not_taken(kits: dict[str, get_servers.Kit]) -> None:
     kits["kit"] = kit(programs=("thing", "other"))
     with pytest.raises(get_servers.Unavailable, match="other is not in what was got"):
@@ -124,3 +163,18 @@ def test_a_process_that_ends_at_once_says_why(tmp_path: Path) -> None:
 def test_a_condition_that_never_holds_is_given_up_on() -> None:
     with pytest.raises(AssertionError, match=r"not within 0.01 s: the moon \(.*refused"):
         until(answers(f"http://127.0.0.1:{free_port()}/"), "the moon", timeout=0.01)
+
+
+def test_no_two_processes_have_the_same_port(tmp_path: Path) -> None:
+    script = "from tests.support import servers; import sys; print(servers._hold(int(sys.argv[1])))"
+    port = free_port()
+    assert run(script, str(port)).stdout == "False\n", "nothing listens on it, but it was given to this process"
+    theirs = int(run("from tests.support import servers; print(servers.free_port())").stdout)
+    assert theirs != port
+    assert servers._hold(theirs), "that process has ended"
+    assert not servers._hold(theirs), "it is given once"
+
+
+def test_neighbours_of_a_port_are_free_too() -> None:
+    port = free_port(beside=[10])
+    assert not servers._hold(port + 10)

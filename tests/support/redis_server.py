@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.support.servers import Process, free_port, listens, program
 
-
-def redis_program() -> str:
-    """The server's program; the test is skipped without it, or fails where servers are required."""
-    found = shutil.which("redis-server") or shutil.which("valkey-server")
-    if found is None:
-        (pytest.fail if os.environ.get("AGENTEVAL_REQUIRE_SERVERS") == "1" else pytest.skip)("there is no redis-server here")
-    return found
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+_KEEPS_EVERY_WRITE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 
 
 class RedisServer:
@@ -35,16 +16,19 @@ class RedisServer:
 
     Args:
         folder: where it keeps its files.
-        options: more of its command line, as in ``("--cluster-enabled", "yes")``.
-        port: None takes a free one.
+        options: more of its command line, as in ``("--cluster-enabled", "yes")``. A Sentinel's (``--sentinel``) begin with its file, which says all.
+        port: where it listens; None takes a free one.
+        plain: whether it speaks without TLS there; otherwise ``options`` say how it does.
     """
 
     def __init__(self, folder: Path, options: Sequence[str] = (), port: int | None = None, plain: bool = True) -> None:
         self.folder = folder
         self.port = port or free_port()
-        self._options = [*(("--port", str(self.port)) if plain else ()), *options]
-        self._process: subprocess.Popen[bytes] | None = None
-        self.start()
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [program("redis-server"), *(("--port", str(self.port)) if plain else ()), *options]
+        if "--sentinel" not in options:
+            command[1:1] = ["--bind", "127.0.0.1", "--dir", str(folder), *_KEEPS_EVERY_WRITE]
+        self._process = Process(command, log=folder / "log", ready=listens(self.port), cwd=folder, timeout=20)
 
     @property
     def url(self) -> str:
@@ -54,7 +38,6 @@ class RedisServer:
     @property
     def pid(self) -> int:
         """Its process."""
-        assert self._process is not None
         return self._process.pid
 
     def client(self, **options: Any) -> Any:
@@ -64,43 +47,14 @@ class RedisServer:
         return redis.Redis(port=self.port, **options)
 
     def start(self) -> None:
-        """Start it, and wait until something listens."""
-        keep = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
-        sentinel = "--sentinel" in self._options
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    redis_program(),
-                    *(() if sentinel else ("--bind", "127.0.0.1", "--dir", str(self.folder), *keep)),
-                    *self._options,
-                ]
-                if not sentinel
-                else [redis_program(), *self._options],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-            )
-        until = time.monotonic() + 20
-        while time.monotonic() < until:
-            assert self._process.poll() is None, (self.folder / "log").read_text()
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.02)
-        raise AssertionError((self.folder / "log").read_text())
+        """Start it again, and wait until something listens."""
+        self._process.start()
 
     def kill(self) -> None:
         """End it at once, as a machine that fails does."""
-        self._end(signal.SIGKILL)
+        self._process.kill()
 
     def stop(self) -> None:
-        """End it in order."""
-        self._end(signal.SIGTERM)
-
-    def _end(self, how: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait(20)
-            self._process = None
+        """End it in order; nothing happens when it has ended."""
+        if self._process.running:
+            self._process.stop()

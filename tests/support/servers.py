@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import random
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +28,7 @@ T = TypeVar("T")
 REQUIRED = os.environ.get("AGENTEVAL_REQUIRE_SERVERS") == "1"
 """Whether a server that cannot be had fails a test, instead of skipping it."""
 
-_ports_given: set[int] = set()
+_ports_held: set[int] = set()
 
 
 def program(name: str) -> Path:
@@ -42,16 +45,51 @@ def program(name: str) -> Path:
     pytest.skip(reason)
 
 
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on, below those that outgoing connections take. None is given twice."""
+@contextlib.contextmanager
+def for_every_user(name: str) -> Iterator[Path]:
+    """The folder of a program, as :func:`program` finds it, where other users of this machine can run it: the cache is in a home, which they cannot enter."""
+    found = program(name)
+    kit = found.parent.parent
+    if get_servers.cache() not in kit.parents:
+        yield found.parent
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(shutil.copytree(kit, Path(folder, "kit"), symlinks=True)) / "bin"
+
+
+def free_port(beside: Sequence[int] = ()) -> int:
+    """A TCP port of 127.0.0.1 that nothing listens on, below those that outgoing connections take.
+
+    No process of this user is given it again as long as this one lives, so that there is time to start what listens there.
+
+    Args:
+        beside: distances of further ports, which are free and held as well.
+    """
     for _ in range(1000):
         port = random.randrange(20_000, 32_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            if port not in _ports_given:
-                _ports_given.add(port)
-                return port
+        wanted = [port, *(port + distance for distance in beside)]
+        if all(_hold(each) for each in wanted):
+            return port
     raise RuntimeError("no free port in a thousand tries")
+
+
+def _hold(port: int) -> bool:
+    """Take a port for this process, if nobody has it."""
+    if port in _ports_held:
+        return False
+    folder = Path(tempfile.gettempdir(), f"otel-agenteval-ports-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    lock = os.open(folder / str(port), os.O_RDWR | os.O_CREAT)  # open, and so locked, until this process ends
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+    except OSError:
+        os.close(lock)
+        return False
+    _ports_held.add(port)
+    return True
 
 
 def until(condition: Callable[[], T], what: str, timeout: float = 60, every: float = 0.05) -> T:
