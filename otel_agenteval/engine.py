@@ -122,7 +122,7 @@ class Engine:
         self.enabled = switched_on()
         """False: the door that made this engine must do nothing, and no outlet is opened."""
         self.instance_id = str(uuid.uuid4())
-        self.telemetry = Telemetry()
+        self.telemetry = Telemetry(clock)
         self.lock = threading.Lock()
         """Guards the assembler. Held for microseconds, never during evaluation or I/O."""
         self._decision_delay = decision_delay

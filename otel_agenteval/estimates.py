@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from .admission import Admission
 from .clock import Clock
 from .names import ESTIMATE_HIGH, ESTIMATE_LOW, ESTIMATE_MEAN, ESTIMATE_N, OTHER
 from .telemetry import Telemetry
@@ -151,6 +152,8 @@ class Estimates:
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], dict[int, _Part]] = {}
         """By metric and agent, then by part of the time."""
+        self._admission: Admission[tuple[str, str]] = Admission(_SERIES)
+        """Which of them are kept apart from other agents' scores of the same metric."""
         self._traces: OrderedDict[tuple[tuple[str, str], str], _Trace] = OrderedDict()
 
     def choose(self, metric: str, agent: str, probability: float, group: Group) -> None:
@@ -158,7 +161,7 @@ class Estimates:
         if probability <= 0:
             return
         with self._lock:
-            _, _, part = self._now(metric, agent)
+            _, _, part = self._now(metric, agent, 1)
             part.chosen[group] = part.chosen.get(group, 0.0) + 1 / probability
 
     def add(
@@ -168,7 +171,7 @@ class Estimates:
         if probability <= 0 or not math.isfinite(value):
             return
         with self._lock:
-            key, number, part = self._now(metric, agent)
+            key, number, part = self._now(metric, agent, 1 if group == "itself" else 0)  # the others were seen when chosen
             parts = self._series[key]
             found = self._traces.pop((key, trace), None)
             if found is None or found.part not in parts:
@@ -190,18 +193,38 @@ class Estimates:
             if len(self._traces) > _TRACES:
                 self._traces.popitem(last=False)
 
-    def _now(self, metric: str, agent: str) -> tuple[tuple[str, str], int, _Part]:
-        """What a score of this moment counts towards."""
-        number = int(self._clock.monotonic() // self._length)
+    def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _Part]:
+        """What a score of this moment counts towards; ``sightings`` as in :meth:`Admission.use`."""
+        now = self._clock.monotonic()
+        number = int(now // self._length)
         key = (metric, agent)
-        if key not in self._series and len(self._series) >= _SERIES:
-            key = (metric, OTHER)
+        if key in self._admission:
+            self._admission.use(key, now, sightings)
+        elif agent != OTHER:
+            admitted, leaving = self._admission.ask(key, now, sightings)
+            if leaving is not None:
+                self._join_others(leaving)
+            if not admitted:
+                key = (metric, OTHER)
         parts = self._series.setdefault(key, {})
         if number not in parts:
             for old in [old for old in parts if old <= number - _PARTS]:
                 del parts[old]
             parts[number] = _Part()
         return key, number, parts[number]
+
+    def _join_others(self, key: tuple[str, str]) -> None:
+        """What was kept apart is part of ``__other__`` from now on."""
+        parts = self._series.pop(key, {})
+        for trace in [trace for trace in self._traces if trace[0] == key]:
+            del self._traces[trace]
+        others = self._series.setdefault((key[0], OTHER), {})
+        for number, part in parts.items():
+            into = others.setdefault(number, _Part())
+            for group, sums in part.sums.items():
+                into.sums[group] = into.sums.get(group, _NOTHING).plus(sums)
+            for group, chosen in part.chosen.items():
+                into.chosen[group] = into.chosen.get(group, 0.0) + chosen
 
     def read(self) -> dict[tuple[str, str], Estimate]:
         """The present estimates by metric and agent."""

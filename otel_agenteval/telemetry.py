@@ -11,8 +11,9 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from .admission import Admission
 from .clock import SYSTEM_CLOCK, Clock
 from .names import EMIT_ERRORS, INSTRUMENTS, OTHER, SPAN_LABELS, Instrument
 
@@ -65,6 +66,16 @@ class _Cell:
         self.sum = 0.0
         self.exemplars: list[tuple[Mapping[str, str], float, float] | None] = [None] * buckets
 
+    def plus(self, other: _Cell) -> _Cell:
+        """This, with all that the other holds."""
+        self.sum += other.sum
+        for bucket, count in enumerate(other.counts):
+            self.counts[bucket] += count
+            mine, theirs = self.exemplars[bucket], other.exemplars[bucket]
+            if mine is None or (theirs is not None and theirs[2] > mine[2]):
+                self.exemplars[bucket] = theirs
+        return self
+
     def snapshot(self) -> Distribution:
         return Distribution(
             tuple(self.counts), self.sum, tuple([None if kept is None else Exemplar(*kept) for kept in self.exemplars])
@@ -74,64 +85,135 @@ class _Cell:
 class _Series:
     """All label sets of one instrument."""
 
-    __slots__ = ("buckets", "cells", "instrument", "key_of", "known", "taps", "values", "watches")
+    __slots__ = (
+        "buckets",
+        "capped",
+        "cells",
+        "instrument",
+        "key_of",
+        "keys_of",
+        "last",
+        "pick",
+        "sighting",
+        "taps",
+        "values",
+        "watches",
+    )
 
-    def __init__(self, instrument: Instrument) -> None:
+    def __init__(self, instrument: Instrument, max_values: int) -> None:
         self.instrument = instrument
         self.buckets = instrument.buckets
         self.key_of = _key_of(instrument.attributes)
         self.values: dict[Labels, float] = {}
         self.cells: dict[Labels, _Cell] = {}
-        self.known: dict[int, set[str]] = {i: set() for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS}
-        """Values seen, by position of the attributes that are capped."""
+        self.capped: dict[int, Admission[str]] = {
+            i: Admission(max_values) for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS
+        }
+        """Which values have series of their own, by position of the attributes that are capped."""
+        self.keys_of: dict[tuple[int, str], set[Labels]] = {}
+        """The label sets that a capped value is part of, by its position."""
+        self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
+        """The capped values of a label set, as one thing to compare."""
+        self.sighting = 0
+        self.last: Any = None
+        """The capped values that were seen last, and when: a turn has many observations, and each value is seen once in it."""
         self.watches: list[Read] = []
         self.taps: list[deque[Observation]] = []
 
     def clear(self) -> None:
         self.values.clear()
         self.cells.clear()
-        for seen in self.known.values():
-            seen.clear()
+        self.keys_of.clear()
+        self.last = None
+        for admission in self.capped.values():
+            admission.clear()
         for tap in self.taps:
             tap.clear()
 
-    def fold(self, key: Labels, max_values: int, max_series: int) -> Labels:
-        """The label set that ``key`` is counted under: itself while there is room, else with ``__other__`` in it."""
-        if not self.known or key in self.cells or key in self.values:
-            return key
+    def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
+        """Note that the values of a label set that is known are in use: once for each sighting, by its first label set."""
+        for position, admission in self.capped.items():
+            admission.use(key[position], now, counts)
+        self.sighting = sighting
+        self.last = self.pick(key)
+
+    def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
+        """The label set that a new ``key`` is counted under: itself where its values get a place, else with ``__other__`` in it."""
+        picked = self.pick(key)
+        if self.sighting == sighting and self.last == picked:
+            counts = 0
+        self.sighting = sighting
+        self.last = picked
         folded = list(key)
-        for position, seen in self.known.items():
+        for position, admission in self.capped.items():
             value = key[position]
-            if value not in seen:
-                if len(seen) < max_values:
-                    seen.add(value)
-                else:
-                    folded[position] = OTHER
-        within = tuple(folded)
-        if within in self.cells or within in self.values or len(self.cells) + len(self.values) < max_series:
-            return within
-        for position in self.known:
-            folded[position] = OTHER
-        return tuple(folded)
+            if value in admission:
+                admission.use(value, now, counts)
+                continue
+            admitted, leaving = admission.ask(value, now, counts)
+            if leaving is not None:
+                self._leave(position, leaving)
+            if not admitted:
+                folded[position] = OTHER
+        return self._within(tuple(folded), max_series)
+
+    def shown(self, key: Labels, max_series: int) -> Labels:
+        """As :meth:`admit` would answer for a value that is seen for the first time, with nothing changed."""
+        folded = list(key)
+        for position, admission in self.capped.items():
+            if admission.full and key[position] not in admission:
+                folded[position] = OTHER
+        return self._within(tuple(folded), max_series)
+
+    def place(self, key: Labels) -> None:
+        """Note a label set that is new."""
+        for position in self.capped:
+            self.keys_of.setdefault((position, key[position]), set()).add(key)
+
+    def _within(self, key: Labels, max_series: int) -> Labels:
+        if not self.capped or key in self.cells or key in self.values or len(self.cells) + len(self.values) < max_series:
+            return key
+        return tuple([OTHER if position in self.capped else value for position, value in enumerate(key)])
+
+    def _leave(self, position: int, value: str) -> None:
+        """A value lost its place: what was counted under it is part of ``__other__`` from now on, so that no sum ever falls."""
+        for key in self.keys_of.pop((position, value), ()):
+            for other in self.capped:
+                if other != position:
+                    self.keys_of[other, key[other]].discard(key)
+            folded = (*key[:position], OTHER, *key[position + 1 :])
+            if folded not in self.values and folded not in self.cells:
+                self.place(folded)
+            if key in self.values:
+                self.values[folded] = self.values.get(folded, 0) + self.values.pop(key)
+            else:
+                cell = self.cells.pop(key)
+                into = self.cells.get(folded)
+                self.cells[folded] = cell if into is None else into.plus(cell)
 
 
 class Telemetry:
     """Counters and histograms of :data:`names.INSTRUMENTS`, safe to use from any thread.
 
     Args:
-        clock: dates exemplars.
-        max_values: distinct values of each label that comes from spans, per instrument. Later ones are counted under
-            ``__other__``, and each time as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Labels
-            that configuration and code make (``metric``, ``outcome``, …) cannot grow with traffic and have no cap.
+        clock: dates exemplars, and says how long a label value was not used.
+        max_values: distinct values of each label that comes from spans, per instrument. All others are counted under
+            ``__other__``, and each time as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Which values
+            have a place, :class:`~otel_agenteval.admission.Admission` decides by their use; when one leaves, all that was
+            counted under it goes to ``__other__``, so that no sum over a label ever falls. Labels that configuration and code
+            make (``metric``, ``outcome``, …) cannot grow with traffic and have no cap.
         max_series: label sets per instrument; past it the labels from spans become ``__other__``, counted the same way.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK, *, max_values: int = 100, max_series: int = 10_000) -> None:
         self._clock = clock
-        self._max_values = max_values
         self._max_series = max_series
         self._lock = threading.Lock()
-        self._series = {instrument.name: _Series(instrument) for instrument in INSTRUMENTS}
+        self._series = {instrument.name: _Series(instrument, max_values) for instrument in INSTRUMENTS}
+        self._now = 0.0
+        self._sighting = 0
+        """Number of the present call, whose observations are one sighting of each label value."""
+        self._counts = 1
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter.
@@ -142,6 +224,7 @@ class Telemetry:
         series = self._series[name]
         key = series.key_of(labels)
         with self._lock:
+            self._begin(1)
             self._count(series, key, amount)
 
     def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
@@ -159,13 +242,23 @@ class Telemetry:
         series = self._series[name]
         key = series.key_of(labels)
         with self._lock:
+            self._begin(1)
             self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
 
-    def record(self, observations: Iterable[Observation], exemplar: Mapping[str, str] | None = None) -> None:
-        """Add and observe many at once: one lock for all."""
+    def record(
+        self, observations: Iterable[Observation], exemplar: Mapping[str, str] | None = None, *, again: bool = False
+    ) -> None:
+        """Add and observe many at once: one lock for all.
+
+        Args:
+            observations: all of one turn, as a rule. However many they are, they are one sighting of each label value.
+            exemplar: as for :meth:`observe`, for all of them.
+            again: more about a turn that was recorded before: it makes no label value look more frequent.
+        """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
         with self._lock:
+            self._begin(0 if again else 1)
             for name, key, value in observations:
                 series = all_series[name]
                 if series.buckets:
@@ -194,7 +287,7 @@ class Telemetry:
     def folded(self, name: str, labels: Labels) -> Labels:
         """The label set that ``labels`` is counted under, so that all outlets show the same."""
         with self._lock:
-            return self._series[name].fold(labels, self._max_values, self._max_series)
+            return self._series[name].shown(labels, self._max_series)
 
     def read(self, name: str) -> Family:
         """The present state of one instrument."""
@@ -222,16 +315,28 @@ class Telemetry:
         for series in self._series.values():
             series.clear()
 
+    def _begin(self, counts: int) -> None:
+        self._now = self._clock.monotonic()
+        self._sighting += 1
+        self._counts = counts
+
     def _count(self, series: _Series, key: Labels, amount: float) -> None:
         values = series.values
-        if key not in values:
-            key = self._fold(series, key)
+        if key in values:
+            if series.sighting != self._sighting and series.capped:
+                series.use(key, self._sighting, self._now, self._counts)
+            values[key] += amount
+            return
+        key = self._admit(series, key)
         values[key] = values.get(key, 0) + amount
 
     def _observe(self, series: _Series, key: Labels, value: float, exemplar: Mapping[str, str] | None, now: float) -> None:
         cell = series.cells.get(key)
-        if cell is None:
-            key = self._fold(series, key)
+        if cell is not None:
+            if series.sighting != self._sighting and series.capped:
+                series.use(key, self._sighting, self._now, self._counts)
+        else:
+            key = self._admit(series, key)
             cell = series.cells.get(key)
             if cell is None:
                 cell = series.cells[key] = _Cell(len(series.buckets) + 1)
@@ -243,12 +348,16 @@ class Telemetry:
         for tapped in series.taps:
             tapped.append((series.instrument.name, key, value))
 
-    def _fold(self, series: _Series, key: Labels) -> Labels:
-        folded = series.fold(key, self._max_values, self._max_series)
+    def _admit(self, series: _Series, key: Labels) -> Labels:
+        if not series.capped:
+            return key
+        folded = series.admit(key, self._sighting, self._now, self._counts, self._max_series)
         if folded != key:
             errors = self._series[EMIT_ERRORS].values
             overflow = ("metrics", "label_overflow")
             errors[overflow] = errors.get(overflow, 0) + 1
+        if folded not in series.values and folded not in series.cells:
+            series.place(folded)
         return folded
 
 

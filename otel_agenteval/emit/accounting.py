@@ -38,7 +38,8 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
     """Count one scored turn. To be called once per turn and revision, whichever outlets are on."""
-    telemetry.record(observations(scored), exemplar_of(scored.root))
+    again = scored.conversation or scored.judged is not None or not scored.new
+    telemetry.record(observations(scored), exemplar_of(scored.root), again=again)
 
 
 def account_lost(
@@ -56,7 +57,7 @@ def account_lost(
     found: list[Observation] = [] if turn is None else [(TURNS, (agent, *turn, "false"), 1)]
     for name in metrics:
         found += [(RESULTS, (name, agent, "dropped"), 1), (DROPPED, (name, reason), 1)]
-    telemetry.record(found)
+    telemetry.record(found, again=turn is None)
 
 
 def observations(scored: ScoredTurn) -> list[Observation]:

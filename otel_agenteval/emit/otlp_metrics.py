@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Observation
 
-from ..names import INSTRUMENTS, SCOPE, Instrument
-from ..telemetry import Telemetry, TelemetryGroup
+from ..names import INSTRUMENTS, OTHER, SCOPE, SPAN_LABELS, Instrument
+from ..telemetry import Labels, Telemetry, TelemetryGroup
 from .accounting import observations
 from .base import ScoredTurn
 from .log_events import context_of
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _groups: WeakKeyDictionary[MeterProvider, TelemetryGroup] = WeakKeyDictionary()
 """The SDK keeps the callbacks of the first instrument of a name only: all engines of a provider have to share them."""
 _groups_lock = threading.Lock()
+MAX_SETS = 10_000
+"""Label sets of one instrument that a provider gets in all its life at most: the SDK never forgets one, although the
+accumulators do."""
 
 
 class OtlpMetricsOutlet:
@@ -49,10 +52,10 @@ class OtlpMetricsOutlet:
         with _groups_lock:
             self._group = _groups.setdefault(provider, TelemetryGroup())
         meter = provider.get_meter(SCOPE, version)
-        self._histograms: dict[str, tuple[Histogram, tuple[str, ...]]] = {}
+        self._histograms: dict[str, tuple[Histogram, _Given]] = {}
         for instrument in INSTRUMENTS:
             if instrument.kind == "histogram":
-                self._histograms[instrument.name] = (_histogram(meter, instrument), instrument.attributes)
+                self._histograms[instrument.name] = (_histogram(meter, instrument), _Given(instrument))
             else:
                 _observable(meter, instrument, self._group)
         self._taps = [telemetry.tap(item.name) for item in INSTRUMENTS if item.kind == "histogram" and item.about_us]
@@ -64,9 +67,8 @@ class OtlpMetricsOutlet:
             context = context_of(scored.root)
             for name, labels, value in observations(scored):
                 if name in self._histograms:
-                    histogram, attributes = self._histograms[name]
-                    folded = self._telemetry.folded(name, labels)
-                    histogram.record(value, dict(zip(attributes, folded, strict=True)), context=context)
+                    histogram, given = self._histograms[name]
+                    histogram.record(value, given.attributes(self._telemetry.folded(name, labels)), context=context)
         self._record_tapped()
 
     def flush(self, timeout: float) -> bool:
@@ -85,8 +87,30 @@ class OtlpMetricsOutlet:
         for tapped in self._taps:
             for _ in range(len(tapped)):
                 name, labels, value = tapped.popleft()
-                histogram, attributes = self._histograms[name]
-                histogram.record(value, dict(zip(attributes, labels, strict=True)))
+                histogram, given = self._histograms[name]
+                histogram.record(value, given.attributes(labels))
+
+
+class _Given:
+    """The label sets of one instrument that a provider was given."""
+
+    def __init__(self, instrument: Instrument) -> None:
+        self._names = instrument.attributes
+        self._bounded = not SPAN_LABELS.isdisjoint(instrument.attributes)
+        self._sets: set[Labels] = set()
+
+    def bounded(self, labels: Labels) -> Labels:
+        """The labels, with ``__other__`` for what spans said once there were too many sets."""
+        if not self._bounded or labels in self._sets:
+            return labels
+        if len(self._sets) >= MAX_SETS:
+            return tuple([OTHER if name in SPAN_LABELS else label for name, label in zip(self._names, labels, strict=True)])
+        self._sets.add(labels)
+        return labels
+
+    def attributes(self, labels: Labels) -> dict[str, str]:
+        """As the Meter API takes them."""
+        return dict(zip(self._names, self.bounded(labels), strict=True))
 
 
 def _histogram(meter: Meter, instrument: Instrument) -> Histogram:
@@ -104,11 +128,16 @@ def _observable(meter: Meter, instrument: Instrument, group: TelemetryGroup) -> 
 
 
 def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    given = _Given(instrument)
+
     def read(_: CallbackOptions) -> Iterable[Observation]:
         family = group.read(instrument.name)
         if family is None:
             return []
-        keys = instrument.attributes
-        return [Observation(value, dict(zip(keys, labels, strict=True))) for labels, value in family.values.items()]
+        sums: dict[Labels, float] = {}
+        for labels, value in family.values.items():
+            bounded = given.bounded(labels)
+            sums[bounded] = sums.get(bounded, 0) + value
+        return [Observation(value, given.attributes(labels)) for labels, value in sums.items()]
 
     return read
