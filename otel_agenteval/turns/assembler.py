@@ -437,9 +437,24 @@ class Assembler:
         return bool(self.traces or self._late)
 
     @property
-    def size(self) -> int:
+    def max_open(self) -> int:
+        """Open turns from which on the next one evicts another."""
+        return self._limits.max_open
+
+    @property
+    def bytes(self) -> int:
         """Bytes held, roughly."""
         return self._size
+
+    @property
+    def max_bytes(self) -> int:
+        """Bytes of all open turns together from which on turns are evicted."""
+        return self._total_bytes
+
+    @property
+    def fill(self) -> float:
+        """How near eviction is: the fuller of the two bounds, 0 to 1, and above 1 while there is something to evict."""
+        return max(self._size / self._total_bytes, len(self.traces) / self._limits.max_open)
 
     # --- inside
 
