@@ -460,6 +460,7 @@ class Engine:
         found["orphan_parent"] = self.assembler.orphan_parents
         found["pruned"] = self.assembler.pruned_spans
         found["duplicate"] = self.assembler.duplicates
+        found["late"] = self.assembler.unheard_spans
         found["error"] = sum(self.failures[where] for where in _TAKES_SPANS)
         return {reason: count for reason, count in found.items() if count}
 
