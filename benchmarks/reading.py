@@ -77,7 +77,7 @@ def cost_per_span() -> dict[str, float]:
             times.append(time.thread_time())
             records = _records(messages)
             times.append(time.thread_time())
-            turns = [reader_of(group).turn("recorded_file", group.root_seen) for group in stitch(_groups(records))]
+            turns = [reader_of(group).turn("recorded_file", group.all_seen) for group in stitch(_groups(records))]
             times.append(time.thread_time())
             for turn in turns:
                 for field in CONTENT:

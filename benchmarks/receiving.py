@@ -215,10 +215,10 @@ def hold_open_turns() -> str:
         receiver.engine.worker.drain(60)
         peak = max(peak, process.memory_info().rss - before)
         most = max(most, receiver.engine.assembler.open_turns)
-    assert receiver.engine.assembler.size <= total
+    assert receiver.engine.assembler.bytes <= total
     return (
         f"Memory: {2 * OPEN_TURNS:,} turns of one span that never close, `turn.total_bytes` {total >> 20} MiB, `turn.max_open` {OPEN_TURNS:,}: "
-        f"at most {most:,} open, which count as {receiver.engine.assembler.size >> 20} MiB, peak {peak >> 20} MiB resident above the start."
+        f"at most {most:,} open, which count as {receiver.engine.assembler.bytes >> 20} MiB, peak {peak >> 20} MiB resident above the start."
     )
 
 

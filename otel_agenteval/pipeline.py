@@ -35,7 +35,7 @@ from .spans.wire import LazyAttributes, WireSpan
 from .telemetry import Telemetry
 from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
 from .turns.conversations import SIGNALS, Conversations, Ended
-from .turns.past import Earlier, PastTurns
+from .turns.past import Earlier, PastTurns, stands_alone
 from .turns.roots import Group, split
 from .turns.state import Closed, Portion
 
@@ -624,6 +624,8 @@ class Pipeline:
             groups = split(records, frozenset((closed.root.context.span_id,)) if closed.cut_off else frozenset())
             if closed.leftover:
                 groups = [group for group in groups if role_in(group.root) is not None]
+            if closed.continued:
+                groups = [group for group in groups if stands_alone(group)]
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references
         self._tell_apart(groups, records, portion, "not_in_a_turn")
@@ -632,7 +634,8 @@ class Pipeline:
         above = _so_far(closed.above) if closed.above is not None and groups else None
         found = []
         for group in groups:
-            group.reason, group.complete, group.size = closed.reason, closed.complete, closed.size
+            group.reason, group.complete = closed.reason, group.complete and closed.complete
+            group.size = closed.size if len(groups) == 1 else closed.size * len(group.members) // len(records)
             group.above = group.above or above
             found += separate(group)
         return found
@@ -649,7 +652,7 @@ class Pipeline:
     def _revised(self, closed: Closed, late: list[SpanRecord], portion: Portion) -> list[Group]:
         """The turns that what came late changes."""
         if closed.logs:
-            _attach_logs(self._past.records(closed.trace_id), closed.logs)
+            _attach_logs(self._past.records(closed.trace_id, closed.logs), closed.logs)
         found = self._past.revised(closed.trace_id, late, closed.logs or ())
         self._tell_apart(found, late, portion, "late")
         for group in found:
@@ -664,7 +667,7 @@ class Pipeline:
 
     def _score(self, group: Group, budget: float | None) -> tuple[ScoredTurn, Sequence[BoundMetric]]:
         earlier = self._past.before(group)
-        turn = reader_of(group).turn(group.reason, group.complete and group.root_seen, earlier.revision + 1, earlier.turn_id)
+        turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
         sources = self._references.attach(turn, group.root.attributes) if self._references is not None else {}
         scores, pending, seconds = self._evaluate(turn, self.metrics, budget, sources)
         self._past.keep(group, Earlier(turn.turn_id, turn.revision))

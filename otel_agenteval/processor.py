@@ -80,8 +80,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 ):
                     with self.engine.lock:
                         if owner.heir is None:
-                            trace.nodes[span._context[1]] = owner
+                            span_id = span._context[1]
+                            trace.nodes[span_id] = owner
                             owner.open += 1
+                            if owner.ids is not None:
+                                owner.ids.add(span_id)
                             return
         except Exception:  # noqa: S110 - the long way tells faults from other SDKs
             pass

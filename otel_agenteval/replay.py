@@ -80,7 +80,7 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
     groups = [group for records in traces.values() for group in split(records)]
     groups.sort(key=lambda group: group.root.start_ns)
     for group in stitch(groups):
-        yield reader_of(group).turn("recorded_file", group.root_seen)
+        yield reader_of(group).turn("recorded_file", group.all_seen)
 
 
 def to_stderr(line: str) -> None:

@@ -42,17 +42,17 @@ _PER_TICK = 3_000
 _TRACE_SIZE = 1_536
 """Bytes that an open trace takes beside its spans, measured."""
 _BOUNDS: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
+_TOO_LARGE: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit"))
 
 Role = Callable[[Any], "str | None"]
 
 
-def _first_of_each(spans: Iterable[WireSpan], known: Iterable[Any]) -> list[WireSpan]:
-    """The spans whose ids nobody had before them."""
-    seen = {span.id for span in known if hasattr(span, "id")}
+def _first_of_each(spans: Iterable[WireSpan], known: set[bytes]) -> list[WireSpan]:
+    """The spans whose ids nobody had before them; these ids are ``known`` from now on."""
     found = []
     for span in spans:
-        if span.id not in seen:
-            seen.add(span.id)
+        if span.id not in known:
+            known.add(span.id)
             found.append(span)
     return found
 
@@ -60,10 +60,12 @@ def _first_of_each(spans: Iterable[WireSpan], known: Iterable[Any]) -> list[Wire
 class _Past:
     """What is still known of a trace that had a turn which was closed."""
 
-    __slots__ = ("at", "ids")
+    __slots__ = ("at", "goes_on", "ids")
 
     def __init__(self, at: float) -> None:
         self.at = at
+        self.goes_on = False
+        """Whether a received trace was too large to be held as a whole, so that what comes next is held like another one."""
         self.ids: dict[int, Owner | None] | None = {}
         """Spans of its closed turns, each with the owner that it counted towards; None for one that started after the close.
         None as a whole: it was closed at a bound, or belongs to the parent process, and nothing late revises it."""
@@ -108,6 +110,8 @@ class Assembler:
         """Traces that had a turn which was closed."""
         self._known_ids = 0
         self._late: OrderedDict[int, _Late] = OrderedDict()
+        self._seen: OrderedDict[int, tuple[Trace, Owner | None]] = OrderedDict()
+        """Turns whose root was seen and that only wait for ``decision_delay``, by the time of that: these are evicted first."""
         self._recent_plain: OrderedDict[int, None] = OrderedDict()
         """Traces that ended without GenAI: what starts below them later is no part of a turn that is still to come."""
         self._size = 0
@@ -119,7 +123,7 @@ class Assembler:
         self.duplicates = 0
         """Spans that were received again while their turn was open."""
         self.late_unused = 0
-        """Spans that came after their turn was closed, and could not revise it."""
+        """Late spans that revise nothing: their turn was closed at a bound, too much came late, or it changes nothing."""
         self.moved = 0
         """Spans that were forgotten because somebody else evaluates them."""
 
@@ -162,6 +166,8 @@ class Assembler:
         if parent is None and parent_id:
             self._note_orphan(trace_id)
             parent = self._home_of_orphan(trace)
+            if parent is not None:
+                parent.missing = True
         if trace is None or parent is None:
             now = self._now()
             if trace is None:
@@ -169,6 +175,7 @@ class Assembler:
             owner = self._new_owner(trace, span, role, span_id, None)
             owner.started = now
             self._tops[owner] = trace
+            trace.tops[owner] = None
             if parent_id:
                 owner.orphan = trace_id not in self._recent and trace_id not in self._recent_plain
                 owner.leak = leak
@@ -182,6 +189,8 @@ class Assembler:
                 if role in OWNER_ROLES and owner.role not in OWNER_ROLES:
                     owner = self._new_owner(trace, span, role, span_id, owner)
             trace.nodes[span_id] = owner
+            if owner.ids is not None:
+                owner.ids.add(span_id)
         if references is not None and owner.references is None:
             owner.references = references
 
@@ -229,11 +238,16 @@ class Assembler:
                 return ()
         else:
             self.pruned_spans += 1
+            owner.missing = True
             if not own:
                 del trace.nodes[span_id]
+                if owner.ids is not None:
+                    owner.ids.discard(span_id)
         if owner.open == 0:
             if trace.owners == 1 and owner.role in _TURN_ROLES and not (owner.closed or trace.loose):  # what most turns are
                 self.traces.pop(trace_id, None)
+                if owner.deadline:
+                    self._seen.pop(trace_id, None)
                 return (self._close(trace, owner, "root_ended", complete=True),)
             return self._complete(trace, owner)
         if owner.closed:
@@ -241,6 +255,7 @@ class Assembler:
         if own:
             owner.span = span
             self._set_deadline(trace, owner, self._now() + self._limits.decision_delay)
+            self._seen[trace_id] = trace, owner
         if owner.size > self._max_bytes or len(owner.members) > self._max_spans or self._size > self._limits.total_bytes:
             return self._enforce(trace, owner)
         return ()
@@ -264,33 +279,28 @@ class Assembler:
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
         """A span arrived without having announced its start. ``local_root``: it has no parent, or a remote one."""
-        if trace_id in self._recent and trace_id not in self.traces:
+        trace = self.traces.get(trace_id)
+        past = self._recent.get(trace_id) if trace is None else None
+        if past is not None and not past.goes_on:
             self._note_late(trace_id)
             self._keep_late(trace_id, span, size, local_root)
             return []
         now = self._now()
-        trace = self.traces.get(trace_id)
         if trace is None:
             trace = self.traces[trace_id] = Trace(trace_id, now)
+            trace.continued = past is not None
         trace.last_seen = now
         trace.loose.append(span)
         trace.loose_size += size
         self._size += size
-        limits = self._limits
-        if local_root:
-            trace.root_seen = True
-        if trace.owners == 0:
-            self._await_loose(trace, now)
-        if len(trace.loose) > limits.max_spans:
-            return self._close_loose(trace, "span_limit")
-        if trace.loose_size > limits.max_bytes:
-            return self._close_loose(trace, "byte_limit")
-        return self._evict()
+        self._wait_for_more(trace, now, local_root)
+        return self._enforce_loose(trace)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
         """As :meth:`add`, for the spans of one trace in one request. A sender that got no answer sends again: once counts."""
         trace = self.traces.get(trace_id)
-        if trace is None and trace_id in self._recent:
+        past = self._recent.get(trace_id) if trace is None else None
+        if past is not None and not past.goes_on:
             for span in spans:
                 self._note_late(trace_id)
                 self._keep_late(trace_id, span, span.size, local_root)
@@ -298,30 +308,26 @@ class Assembler:
         now = self._now()
         if trace is None:
             trace = self.traces[trace_id] = Trace(trace_id, now)
+            trace.continued = past is not None
             trace.loose_size = _TRACE_SIZE
             self._size += _TRACE_SIZE
         known = trace.ids
         if known is None:
             known = trace.ids = set()
-        expected = len(known) + len(spans)
-        known.update([span.id for span in spans])
-        if len(known) != expected:
-            spans = _first_of_each(spans, trace.loose)
-            self.duplicates += expected - len(known)
+        ids = {span.id for span in spans}
+        if len(ids) == len(spans) and known.isdisjoint(ids):
+            known |= ids
+        else:
+            received = len(spans)
+            spans = _first_of_each(spans, known)
+            self.duplicates += received - len(spans)
             size = sum(span.size for span in spans)
         trace.last_seen = now
         trace.loose += spans
         trace.loose_size += size
         self._size += size
-        if local_root:
-            trace.root_seen = True
-        if trace.owners == 0:
-            self._await_loose(trace, now)
-        if len(trace.loose) > self._max_spans:
-            return self._close_loose(trace, "span_limit")
-        if trace.loose_size > self._max_bytes:
-            return self._close_loose(trace, "byte_limit")
-        return self._evict()
+        self._wait_for_more(trace, now, local_root)
+        return self._enforce_loose(trace)
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
         """A log record that belongs to a span of an open turn, or of one that was closed lately; else False.
@@ -411,6 +417,7 @@ class Assembler:
                 self._size -= trace.loose_size
                 self.moved += len(trace.loose)
                 trace.loose, trace.loose_size = [], 0
+                self._seen.pop(trace_id, None)
             late = self._late.pop(trace_id, None)
             if late is not None:
                 self._size -= late.size
@@ -426,6 +433,7 @@ class Assembler:
         self.traces.clear()
         self._known_ids = 0
         self._late.clear()
+        self._seen.clear()
         self._tops.clear()
         self._heap.clear()
         self._size = 0
@@ -443,16 +451,53 @@ class Assembler:
         return bool(self.traces or self._late)
 
     @property
-    def size(self) -> int:
+    def max_open(self) -> int:
+        """Open turns from which on the next one evicts another."""
+        return self._limits.max_open
+
+    @property
+    def bytes(self) -> int:
         """Bytes held, roughly."""
         return self._size
+
+    @property
+    def max_bytes(self) -> int:
+        """Bytes of all open turns together from which on turns are evicted."""
+        return self._total_bytes
+
+    @property
+    def fill(self) -> float:
+        """How near eviction is: the fuller of the two bounds, 0 to 1, and above 1 while there is something to evict."""
+        return max(self._size / self._total_bytes, len(self.traces) / self._limits.max_open)
 
     # --- inside
 
     def _new_owner(self, trace: Trace, span: Any, role: str | None, span_id: int, up: Owner | None) -> Owner:
-        owner = trace.nodes[span_id] = Owner(span, role, span_id, up)
+        owner = Owner(span, role, span_id, up)
+        if trace.nodes and not trace.several:
+            trace.several = True
+            for known_id, node in trace.nodes.items():
+                known = node if node.heir is None else node.heir
+                if known.ids is None:
+                    known.ids = set()
+                known.ids.add(known_id)
+        if trace.several:
+            owner.ids = {span_id}
+        trace.nodes[span_id] = owner
         trace.owners += 1
+        if role in _TURN_ROLES:
+            trace.turns[owner] = None
+        if up is not None:
+            if up.below is None:
+                up.below = {}
+            up.below[owner] = None
         return owner
+
+    def _mark_closed(self, trace: Trace, owner: Owner) -> None:
+        owner.closed = True
+        self._tops.pop(owner, None)
+        trace.tops.pop(owner, None)
+        trace.turns.pop(owner, None)
 
     def _remember(self, trace_id: int) -> _Past:
         """A turn of this trace was closed."""
@@ -472,16 +517,26 @@ class Assembler:
     @staticmethod
     def _home_of_orphan(trace: Trace | None) -> Owner | None:
         """Who a span counts towards whose parent was never seen: the trace's one open turn, else what is open above all."""
-        if trace is None:
-            return None
-        running = {owner for owner in trace.nodes.values() if not owner.closed}
-        for found in (
-            [owner for owner in running if owner.role in _TURN_ROLES],
-            [owner for owner in running if owner.up is None],
-        ):
-            if len(found) == 1:
-                return found[0]
+        for running in (trace.turns, trace.tops) if trace is not None else ():
+            if len(running) == 1:
+                return next(iter(running))
         return None
+
+    def _wait_for_more(self, trace: Trace, now: float, local_root: bool) -> None:
+        """Spans without a known start have come for a trace."""
+        if local_root and not trace.root_seen:
+            trace.root_seen = True
+            if trace.owners == 0:
+                self._seen[trace.trace_id] = trace, None
+        if trace.owners == 0:
+            self._await_loose(trace, now)
+
+    def _enforce_loose(self, trace: Trace) -> list[Closed]:
+        if len(trace.loose) > self._max_spans:
+            return self._close_loose(trace, "span_limit")
+        if trace.loose_size > self._max_bytes:
+            return self._close_loose(trace, "byte_limit")
+        return self._evict()
 
     def _await_loose(self, trace: Trace, now: float) -> None:
         """Set when the trace's spans without a known start are closed: soon after their local root, else when it is idle."""
@@ -568,41 +623,42 @@ class Assembler:
             owner.role = self._role(owner.span) if owner.genai else None
         if not owner.genai and owner.role is None:  # an application's own trace: nothing here is ours
             self._size -= owner.size
-            self._let_go(owner)
+            self._let_go(trace, owner)
             self._recent_plain[trace.trace_id] = None
             if len(self._recent_plain) > _RECENT:
                 self._recent_plain.popitem(last=False)
         elif owner.orphan and owner.role not in _TURN_ROLES:
             trace.loose.extend(owner.members)  # its local root began before us: that one's end will show, or nothing will
             trace.loose_size += owner.size
-            self._let_go(owner)
+            self._let_go(trace, owner)
         elif self._is_root(owner):
             closed.append(self._close(trace, owner, "root_ended", complete=True))
         else:
-            self._hand_up(owner)
+            self._hand_up(trace, owner)
         closed += self._leave(trace, owner)
         return closed
 
-    def _let_go(self, owner: Owner) -> None:
+    def _let_go(self, trace: Trace, owner: Owner) -> None:
         """The owner is no turn; a deadline that has not come up yet must not keep its spans in memory."""
-        owner.closed = True
+        self._mark_closed(trace, owner)
         owner.members = []
         owner.span = None
-        self._tops.pop(owner, None)
 
-    def _hand_up(self, owner: Owner) -> None:
+    def _hand_up(self, trace: Trace, owner: Owner) -> None:
         up = owner.up
         assert up is not None
+        self._mark_closed(trace, owner)
+        if owner.ids and up.ids is not None:
+            up.ids |= owner.ids
         up.members.extend(owner.members)
+        up.missing = up.missing or owner.missing
         up.size += owner.size
         up.references = up.references or owner.references
         owner.members = []
         owner.heir = up
-        owner.closed = True
 
     def _close(self, trace: Trace, owner: Owner, reason: CloseReason, complete: bool) -> Closed:
-        owner.closed = True
-        self._tops.pop(owner, None)
+        self._mark_closed(trace, owner)
         spans = owner.members
         owner.members = []
         self._size -= owner.size
@@ -621,13 +677,13 @@ class Assembler:
                 past.ids = trace.nodes  # type: ignore[assignment]  # read from now on only
                 self._known_ids += len(trace.nodes)
             else:
-                self._add_ids(past.ids, dict.fromkeys(self._ids_of(trace, owner), owner))
+                self._add_ids(past.ids, dict.fromkeys(trace.nodes if owner.ids is None else owner.ids, owner))
             while self._known_ids > _CLOSED_IDS:
                 self._forget_oldest()
         root = owner.span
         owner.span = None  # a deadline that has not come up yet must not keep the turn's content in memory
         return Closed(
-            trace.trace_id, spans, reason, complete, root, owner.role in _TURN_ROLES, owner.turns > 0, trace.logs,
+            trace.trace_id, spans, reason, complete and not owner.missing, root, owner.role in _TURN_ROLES, owner.turns > 0, trace.logs,
             owner.references, owner.size, above=owner.up.span if owner.up is not None else None,
             cut_off=owner.leak or owner.up is not None,
         )  # fmt: skip
@@ -637,24 +693,15 @@ class Assembler:
         known.update(ids)
         self._known_ids += len(known) - before
 
-    @staticmethod
-    def _ids_of(trace: Trace, owner: Owner) -> list[int]:
-        found = []
-        for span_id, node in trace.nodes.items():
-            at = node
-            while at.heir is not None:
-                at = at.heir
-            if at is owner:
-                found.append(span_id)
-        return found
-
     def _leave(self, trace: Trace, owner: Owner) -> list[Closed]:
         """The owner is done: it no longer counts as open for what is above it, and the trace may be over."""
         trace.owners -= 1
         up = owner.up
-        if up is not None:
+        if owner.up is not None and up is not None:
             while up.heir is not None:
                 up = up.heir
+            if owner.up.below is not None:
+                owner.up.below.pop(owner, None)
             if owner.heir is None:
                 self._drop_nodes(trace, owner)
             up.open -= 1
@@ -665,6 +712,8 @@ class Assembler:
                 trace.last_seen = self._now()
                 self._drop_nodes(trace, owner)
                 self._await_loose(trace, trace.last_seen)
+                if trace.root_seen:
+                    self._seen[trace.trace_id] = trace, None
                 return []
             if trace.loose:
                 return self._close_loose(trace, "root_ended")
@@ -675,8 +724,12 @@ class Assembler:
 
     @staticmethod
     def _drop_nodes(trace: Trace, owner: Owner) -> None:
-        for span_id in [span_id for span_id, node in trace.nodes.items() if node is owner]:
-            del trace.nodes[span_id]
+        if owner.ids is None:  # all are its own
+            trace.nodes = {}
+            return
+        for span_id in owner.ids:
+            trace.nodes.pop(span_id, None)
+        owner.ids = None
 
     def _enforce(self, trace: Trace, owner: Owner) -> list[Closed]:
         limits = self._limits
@@ -687,37 +740,55 @@ class Assembler:
         return self._evict()
 
     def _evict(self) -> list[Closed]:
+        """Make room: first what waits for nothing but its time, then late spans, then the oldest trace."""
         limits = self._limits
         closed: list[Closed] = []
-        while self.traces and (len(self.traces) > limits.max_open or self._size > limits.total_bytes):
-            closed.extend(self._close_trace(next(iter(self.traces.values())), "evicted"))
+        while (crowded := len(self.traces) > limits.max_open) or (
+            self._size > limits.total_bytes and (self.traces or self._late)
+        ):
+            if self._seen:
+                trace, owner = self._seen.popitem(last=False)[1]
+                if owner is None:
+                    closed.extend(self._close_trace(trace, "evicted"))
+                elif not owner.closed:
+                    closed.extend(self._force(trace, owner, "evicted"))
+            elif self._late and not crowded:
+                closed.extend(self._close_late())
+            else:
+                closed.extend(self._close_trace(next(iter(self.traces.values())), "evicted"))
         return closed
 
     def _force(self, trace: Trace, owner: Owner, reason: CloseReason) -> list[Closed]:
         """Close an owner although something below it is open. Its open spans will be late."""
         owner.role = self._role(owner.span)
         closed = [self._close(trace, owner, reason, complete=False)]
-        for inner in set(trace.nodes.values()):
-            if inner.up is owner and not inner.closed:  # what an application's span was waiting for goes with it
+        below = owner.below or {}
+        for inner in below:
+            if not inner.closed:  # what an application's span was waiting for goes with it
                 closed[0].spans.extend(inner.members)
                 self._size -= inner.size
                 inner.members = []
-                inner.closed = True
+                self._mark_closed(trace, inner)
         if owner.up is None:
-            self._drop_trace(trace)
-            if trace.loose:
-                closed.extend(self._close_loose(trace, reason))
+            trace.owners -= 1 + len(below)
+            if trace.owners > 0:
+                for done in (owner, *below):
+                    self._drop_nodes(trace, done)
+            else:
+                self._drop_trace(trace)
+                if trace.loose:
+                    closed.extend(self._close_loose(trace, reason))
         return closed
 
     def _drop_trace(self, trace: Trace) -> None:
         self.traces.pop(trace.trace_id, None)
+        self._seen.pop(trace.trace_id, None)
         trace.nodes = {}
 
     def _close_trace(self, trace: Trace, reason: CloseReason) -> list[Closed]:
         closed: list[Closed] = []
-        for owner in set(trace.nodes.values()):
-            if owner.up is None and not owner.closed:
-                closed.extend(self._force(trace, owner, reason))
+        for owner in list(trace.tops):
+            closed.extend(self._force(trace, owner, reason))
         self._drop_trace(trace)
         if trace.loose:
             closed.extend(self._close_loose(trace, reason))
@@ -734,8 +805,7 @@ class Assembler:
         past = self._remember(trace.trace_id)
         if reason in _BOUNDS:
             past.ids = None
-        return [
-            Closed(
-                trace.trace_id, spans, reason, trace.root_seen and reason in ("delay", "root_ended"), logs=trace.logs, size=size
-            )
-        ]
+            past.goes_on = reason in _TOO_LARGE
+        # Whether a turn of these is complete shows when its spans are put together.
+        complete = trace.root_seen and not trace.continued
+        return [Closed(trace.trace_id, spans, reason, complete, logs=trace.logs, size=size, continued=trace.continued)]

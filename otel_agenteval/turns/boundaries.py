@@ -9,6 +9,7 @@ Only turns without an agent's span are looked at: all others say for themselves 
 
 from __future__ import annotations
 
+import bisect
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
@@ -72,29 +73,39 @@ def _answered_then_asked(reader: TurnReader, previous: Step, step: Step) -> bool
 
 def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
     """The topmost span above ``step`` that began after the one above ``previous`` had ended; None if they share an agent's loop."""
-    above = [previous, *reader.ancestors(previous)]
-    path = [step, *reader.ancestors(step)]
-    shared = next((index for index, at in enumerate(path) if at in above), None)
-    if not shared:
+    path = _up_to(reader, step, previous)
+    above = _up_to(reader, previous, step)
+    if not path or not above:
         return None
-    branch = path[shared - 1]
-    other = above[above.index(path[shared]) - 1] if path[shared] in above[1:] else None
-    if other is None or branch.record.start_ns < other.record.end_ns:
+    branch, other = path[-1], above[-1]
+    if reader.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
         return None
-    holds_agent = any(at.role == AGENT for at in path[:shared]) and any(
-        at.role == AGENT for at in above[: above.index(path[shared])]
-    )
-    return branch if holds_agent else None
+    return branch if any(at.role == AGENT for at in path) and any(at.role == AGENT for at in above) else None
+
+
+def _up_to(reader: TurnReader, step: Step, beside: Step) -> list[Step]:
+    """A span and what is above it, as far as that is not above ``beside`` too."""
+    path = []
+    at: Step | None = step
+    while at is not None and at is not beside and not reader.tree.is_above(at, beside):
+        path.append(at)
+        at = reader.tree.parent(at)
+    return path
 
 
 def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
     """One group for what began before the first of ``starts``, and one from each of them on."""
-    times = [start.record.start_ns for start in starts]
+    times = sorted(start.record.start_ns for start in starts)
     parts: list[list[Step]] = [[] for _ in range(len(starts) + 1)]
-    shared = {id(step) for start in starts for step in reader.ancestors(start)}
+    shared: set[int] = set()
+    for start in starts:
+        for step in reader.ancestors(start):
+            if id(step) in shared:
+                break
+            shared.add(id(step))
     for step in reader.steps:
         if id(step) not in shared:
-            parts[sum(step.record.start_ns >= time for time in times)].append(step)
+            parts[bisect.bisect_right(times, step.record.start_ns)].append(step)
     found = []
     for part in parts:
         root = _top(part, reader)
@@ -324,6 +335,7 @@ def _seen_once(groups: list[Group]) -> list[Group]:
             continue
         first = found[known[response]]
         both = Group(first.root, [*first.members, *group.members], first.root_seen and group.root_seen)
+        both.complete = first.complete and group.complete
         both.reader = reader_of(first).extended([reader_of(group)], max(first.root.end_ns, group.root.end_ns))
         found[known[response]] = both
     return found

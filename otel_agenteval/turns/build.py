@@ -21,6 +21,7 @@ from .steps import END
 from .tools import TOOL_OR_CALLER
 from .words import WordsReader
 
+_AGENT_ONLY = (AGENT,)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
@@ -153,7 +154,7 @@ class TurnReader(WordsReader):
                 if at_work.get(step.record.parent_id) == step.agent:
                     continue
                 at_work[step.record.parent_id] = step.agent
-            parent = next((a for a in self.ancestors(step) if a.role == AGENT), None)
+            parent = self._nearest(step, _AGENT_ONLY)
             if parent is not None and (parent.agent == step.agent if step.agent else self._parent(step) is parent):
                 continue  # the same run, seen by two layers
             caller = None if step.agent else self._nearest(step, TOOL_OR_CALLER)

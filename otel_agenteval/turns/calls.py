@@ -30,19 +30,23 @@ class CallReader(StepReader):
 
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._take(root, steps)
+        self._answered_by: Step | None = None
         self.llm = self._leaf_llm_steps() if LLM in self.of_role else [self.root] if self.root.calls_model else []
 
     def _leaf_llm_steps(self) -> list[Step]:
         leaves: list[Step] = []
         by_response: dict[str, Step] = {}
         steps = self.of_role[LLM]
+        outermost: dict[int, Step | None] = {}
+        senders: dict[tuple[str, int], Step] | None = {} if any(step.apart for step in steps) else None
         twins = _twins(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
         for step in steps:
             same = (
-                self._outer_llm(step)
+                self._outer_llm(step, outermost)
                 or (by_response.get(step.response_id) if step.response_id else None)
                 or twins.get(step.record.span_id)
-                or (self._sent_by_sibling(step, leaves) if step.apart else None)
+                # the call below the span that sent the request, when the SDK writes spans of its own
+                or (senders.get((step.record.scope, step.record.parent_id)) if senders and step.apart else None)
             )
             if same is not None:
                 _fill_call(same, step)
@@ -50,24 +54,32 @@ class CallReader(StepReader):
             leaves.append(step)
             if step.response_id:
                 by_response[step.response_id] = step
+            if senders is not None:
+                sender = self._parent(step)
+                if sender is not None:
+                    senders[sender.record.scope, sender.record.parent_id] = step
         for step in leaves:
             if step.deferred and step.error is None and step.output_messages is None and step.output_tokens is None:
                 reader = self._parent(step)  # the span had ended well before its stream failed under whoever read it
                 step.error = reader.error if reader is not None and reader.role == INNER else None
         return leaves
 
-    def _sent_by_sibling(self, step: Step, leaves: list[Step]) -> Step | None:
-        """The call below the span that sent the request, when the SDK writes spans of its own."""
-        record = step.record
-        for leaf in reversed(leaves):
-            sender = self._parent(leaf)
-            if sender is not None and sender.record.scope == record.scope and sender.record.parent_id == record.parent_id:
-                return leaf
-        return None
-
-    def _outer_llm(self, step: Step) -> Step | None:
-        found = self._nearest(step, _LLM_OR_LOOP)
-        return None if found is None or found.role != LLM else self._outer_llm(found) or found
+    def _outer_llm(self, step: Step, outermost: dict[int, Step | None]) -> Step | None:
+        """The topmost of the model spans that stand one inside the other around a span. ``outermost`` holds what was found before."""
+        path: list[Step] = []
+        at = step
+        while id(at) not in outermost:
+            outermost[id(at)] = None
+            path.append(at)
+            above = self._nearest(at, _LLM_OR_LOOP)
+            if above is None or above.role != LLM:
+                break
+            at = above
+        top = outermost[id(at)] or at
+        for passed in path:
+            if passed is not top:
+                outermost[id(passed)] = top
+        return outermost[id(step)]
 
     def llm_calls(self) -> list[LlmCall]:
         """One entry per request to a model."""
@@ -80,9 +92,12 @@ class CallReader(StepReader):
             )
             for step in self.llm
         ]  # fmt: skip
-        for index in range(len(calls) - 1, -1, -1):
-            if self.llm[index].overwritten:
-                calls[index:index] = self._overwritten_calls(self.llm[index])
+        if any(step.overwritten for step in self.llm):
+            return [
+                entry
+                for step, call in zip(self.llm, calls, strict=True)
+                for entry in (*(self._overwritten_calls(step) if step.overwritten else ()), call)
+            ]
         return calls
 
     def _overwritten_calls(self, step: Step) -> list[LlmCall]:
@@ -120,16 +135,27 @@ class CallReader(StepReader):
 
     def _answering_call(self) -> Step | None:
         """The model call that ended last: the one whose words went back to the user. One that failed only if all did."""
-        found: Step | None = None
+        if self._answered_by is None and self.llm:
+            self._answered_by = self._find_answering_call()
+        return self._answered_by
+
+    def _find_answering_call(self) -> Step:
+        found = self.llm[0]
         for step in self.llm:
-            if found is None or (found.error is not None, step.record.end_ns) > (step.error is not None, found.record.end_ns):
+            if (found.error is not None, step.record.end_ns) > (step.error is not None, found.record.end_ns):
                 found = step
-        while found is not None and not found.overwritten:  # one that holds what its answer led to ended last, but answered first
-            later = [step for step in self.llm if step.record.start_ns > found.record.start_ns and step.error is None]
-            inner = [step for step in later if found in self.ancestors(step)]
-            if not inner:
-                break
-            found = max(inner, key=END)
+        if found.overwritten:
+            return found
+        # One that holds what its answer led to ended last, but answered first. What does not stand below it, or began before it,
+        # does not stand below what is found there either: everything is looked at once.
+        start = found.record.start_ns
+        for step in sorted(
+            (step for step in self.llm if step.record.start_ns > start and step.error is None), key=END, reverse=True
+        ):
+            if step.record.start_ns > found.record.start_ns and self.tree.is_above(found, step):
+                found = step
+                if found.overwritten:
+                    break
         return found
 
     def _last_call_error(self) -> ErrorInfo | None:
@@ -156,32 +182,60 @@ def _fill_call(target: Step, source: Step) -> None:
             target.cached_tokens = source.cached_tokens
 
 
+_LAYERS = 8
+"""Instrumentations of one turn whose spans are compared."""
+_TWINS_AHEAD = 64
+"""Spans beside one that are looked at for its twin: it began shortly before."""
+
+
 def _twins(steps: list[Step]) -> dict[int, Step]:
     """Model spans that lie beside, not under, another layer's span of the same call, which made none current while it ran.
 
     Both have the same parent, one runs within the time of the other, and nothing that both say about the call differs.
     """
     found: dict[int, Step] = {}
-    taken: set[tuple[int, str]] = set()
-    running: dict[int, list[Step]] = {}
+    running: dict[tuple[int, str], _Running] = {}
+    scopes = [*dict.fromkeys(step.record.scope for step in steps)][:_LAYERS]
     for step in steps:
         record = step.record
-        beside = [o for o in running.get(record.parent_id, ()) if o.deferred or o.record.end_ns >= record.start_ns]
-        for outer in reversed(beside):
-            pair = (outer.record.span_id, record.scope)
-            if (
-                outer.record.scope != record.scope
-                and (outer.deferred or outer.record.end_ns >= record.end_ns)
-                and pair not in taken
-                and _same_call(outer, step)
-            ):
-                found[record.span_id] = outer
-                taken.add(pair)
-                break
-        else:
-            beside.append(step)
-        running[record.parent_id] = beside
+        beside = running.get((record.parent_id, record.scope))
+        outer = beside.twin_of(step) if beside is not None else None
+        if outer is not None:
+            found[record.span_id] = outer
+            continue
+        for scope in scopes:
+            if scope != record.scope:  # whose spans this one can be the outer one of
+                running.setdefault((record.parent_id, scope), _Running()).steps.append(step)
     return found
+
+
+class _Running:
+    """Model spans below one parent that may be the outer ones of another scope's."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    def twin_of(self, step: Step) -> Step | None:
+        """The one that began last of those that a span can be the twin of. It is no other's of that scope."""
+        record, steps = step.record, self.steps
+        found: Step | None = None
+        over = looked_at = 0
+        for index in range(len(steps) - 1, -1, -1):
+            outer = steps[index]
+            if not outer.deferred and outer.record.end_ns < record.start_ns:
+                over += 1
+                continue
+            if (outer.deferred or outer.record.end_ns >= record.end_ns) and _same_call(outer, step):
+                found = steps.pop(index)
+                break
+            looked_at += 1
+            if looked_at == _TWINS_AHEAD:
+                break
+        if over > _TWINS_AHEAD:  # they are passed over no second time
+            self.steps = [one for one in steps if one.deferred or one.record.end_ns >= record.start_ns]
+        return found
 
 
 def _same_call(one: Step, other: Step) -> bool:

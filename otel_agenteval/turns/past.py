@@ -6,9 +6,11 @@ once more from what it was made of and what came late, and evaluated as its next
 
 from __future__ import annotations
 
+import bisect
+import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ..dialects.reader import role_in
@@ -22,26 +24,164 @@ class Earlier(NamedTuple):
 
     turn_id: str | None = None
     revision: int = 0
+    also: tuple[str, ...] = ()
+    """Other turns that are parts of it: they were evaluated as turns of their own."""
 
 
 _NOTHING = Earlier()
 
 
+class _Part:
+    """Spans of a trace that belong together: a turn, or one span that was in none."""
+
+    __slots__ = ("earlier", "group", "missing", "records", "size")
+
+    def __init__(self, records: list[SpanRecord], size: int, group: Group | None = None, earlier: Earlier = _NOTHING) -> None:
+        self.records = records
+        self.size = size
+        self.group = group
+        self.earlier = earlier
+        """What was evaluated of the turn."""
+        self.missing = {record.parent_id for record in records} - {record.span_id for record in records} - {0}
+        """Parents that are none of these spans."""
+
+
+def _is_part_of(turn: _Part, group: Group) -> bool:
+    """Whether a turn whose root is among the spans of another one is no turn of its own any more."""
+    assert turn.group is not None
+    root = turn.group.root
+    if root.span_id == group.root.span_id:
+        return True
+    return not (root.remote_parent and root.resource != group.root.resource)  # what it did for a caller is a turn of its own
+
+
 class _Trace:
-    __slots__ = ("groups", "kept_at", "rest", "size", "turns")
+    """What is remembered of one trace, so that a late span finds what it belongs to without a look at everything else."""
+
+    __slots__ = ("_by_end", "_headless", "_of_root", "_of_span", "_parts", "_without_parent", "kept_at", "size")
 
     def __init__(self, now: float) -> None:
         self.kept_at = now
-        self.groups: list[Group] = []
-        self.rest: list[SpanRecord] = []
-        """Spans that were in no turn, as far as anybody knew."""
-        self.turns: list[tuple[Earlier, frozenset[int]]] = []
-        """Each evaluated turn with the ids of its spans."""
         self.size = 0
+        self._parts: dict[int, _Part] = {}
+        self._of_span: dict[int, _Part] = {}
+        self._of_root: dict[int, _Part] = {}
+        """Turns by the ids of their roots."""
+        self._without_parent: dict[int, dict[int, _Part]] = {}
+        """By the id of a parent that is not among a part's own spans: the parts that name it."""
+        self._headless: dict[int, dict[int, _Part]] = {}
+        """By the same ids: turns whose root was never seen, and spans of no turn."""
+        self._by_end: list[tuple[int, int]] = []
+        """Turns by the ends of their roots: end, and id of the part."""
+
+    @property
+    def turns(self) -> int:
+        """How many turns are remembered."""
+        return len(self._of_root)
+
+    def add(self, part: _Part) -> None:
+        """Remember a part, in place of those that it is made of."""
+        for old in {id(old): old for old in self._absorbed(part)}.values():
+            self._remove(old)
+        self._parts[id(part)] = part
+        self.size += part.size
+        for record in part.records:
+            self._of_span[record.span_id] = part
+        for index, parent_id in self._entries(part):
+            index.setdefault(parent_id, {})[id(part)] = part
+        if part.group is not None:
+            self._of_root[part.group.root.span_id] = part
+            bisect.insort(self._by_end, (part.group.root.end_ns, id(part)))
+
+    def _remove(self, part: _Part) -> None:
+        del self._parts[id(part)]
+        self.size -= part.size
+        for record in part.records:
+            if self._of_span.get(record.span_id) is part:
+                del self._of_span[record.span_id]
+        for index, parent_id in self._entries(part):
+            named = index[parent_id]
+            del named[id(part)]
+            if not named:
+                del index[parent_id]
+        if part.group is not None:
+            del self._of_root[part.group.root.span_id]
+            del self._by_end[bisect.bisect_left(self._by_end, (part.group.root.end_ns, id(part)))]
+
+    def _absorbed(self, part: _Part) -> Iterator[_Part]:
+        """What a part takes the place of: spans that were in no turn, and turns whose roots are among its spans."""
+        if part.group is not None and part.group.root.span_id in self._of_root:
+            yield self._of_root[part.group.root.span_id]
+        for record in part.records:
+            alone = self._of_span.get(record.span_id)
+            if alone is not None and alone.group is None:
+                yield alone
+            inner = self._of_root.get(record.span_id)
+            if inner is not None and part.group is not None and _is_part_of(inner, part.group):
+                yield inner
+
+    def _entries(self, part: _Part) -> Iterator[tuple[dict[int, dict[int, _Part]], int]]:
+        for parent_id in part.missing:
+            yield self._without_parent, parent_id
+            if part.group is None or (not part.group.root_seen and part.group.root.parent_id == parent_id):
+                yield self._headless, parent_id
+
+    def earlier(self, group: Group) -> list[Earlier]:
+        """What was evaluated of a turn: under its own root, else as turns that turn out to be parts of it."""
+        own = self._of_root.get(group.root.span_id)
+        found = {id(own): own} if own is not None else {}
+        for record in group.members:
+            inner = self._of_root.get(record.span_id)
+            headless = [part for part in self._headless.get(record.span_id, {}).values() if part.group is not None]
+            for part in (*([inner] if inner is not None and _is_part_of(inner, group) else ()), *headless):
+                found.setdefault(id(part), part)
+        return [part.earlier for part in found.values()]
+
+    def with_span(self, span_id: int) -> _Part | None:
+        """What a span is part of."""
+        return self._of_span.get(span_id)
+
+    def _naming(self, span_id: int) -> Iterable[_Part]:
+        return self._without_parent.get(span_id, {}).values()
+
+    def touched(self, late: list[SpanRecord], touched: Iterable[int]) -> list[_Part]:
+        """What late spans, or late logs of some spans, may change: what they stand below, or above, or ran beside without a parent."""
+        found: dict[int, _Part] = {}
+        to_do: list[_Part] = [part for span_id in touched if (part := self._of_span.get(span_id)) is not None]
+        ids = {record.span_id for record in late}
+        first, last = math.inf, -math.inf
+        for record in late:
+            part = self._of_span.get(record.parent_id)
+            own = self._of_span.get(record.span_id)
+            to_do += [one for one in (part, own, *self._naming(record.span_id)) if one is not None]
+            if part is None and record.parent_id and record.parent_id not in ids and not record.remote_parent:
+                first, last = min(first, record.start_ns), max(last, record.start_ns)
+                to_do += self._headless.get(record.parent_id, {}).values()
+        if first <= last:  # orphans: they may belong to whatever was running
+            running = self._by_end[bisect.bisect_left(self._by_end, (int(first), 0)) :]
+            to_do += [part for _, key in running if (part := self._parts[key]).records and _start_of(part) <= last]
+            if self.turns == 1:
+                to_do += [self._parts[key] for _, key in self._by_end]
+        while to_do:
+            part = to_do.pop()
+            if id(part) in found:
+                continue
+            found[id(part)] = part
+            for parent_id in part.missing:
+                above = self._of_span.get(parent_id)
+                if above is not None:
+                    to_do.append(above)
+            if part.group is None or not part.group.root_seen:  # what hangs below spans that were in no turn
+                to_do += [one for record in part.records for one in self._naming(record.span_id)]
+        return list(found.values())
 
 
-def _stands_alone(group: Group) -> bool:
-    """Whether late spans of a trace that nobody remembers are a turn: a whole one, or an agent that began long after the others."""
+def _start_of(part: _Part) -> int:
+    return part.group.root.start_ns if part.group is not None else 0
+
+
+def stands_alone(group: Group) -> bool:
+    """Whether spans of a trace of which other spans are gone are a turn: a whole one, or an agent that began long after the others."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
@@ -77,30 +217,23 @@ class PastTurns:
 
     def keep(self, group: Group, as_what: Earlier) -> None:
         """Remember an evaluated turn."""
-        ids = frozenset(record.span_id for record in group.members)
-        with self._lock:
-            trace = self._trace(group.root.trace_id, group.size)
-            again = [index for index, (_, known) in enumerate(trace.turns) if known & ids]
-            for index in reversed(again):
-                del trace.turns[index], trace.groups[index]
-            trace.turns.append((as_what, ids))
-            trace.groups.append(group)
-            group.reader = None  # what was read of it is several times its spans, and hardly ever asked for again
-            self._shrink()
+        group.reader = None  # what was read of it is several times its spans, and hardly ever asked for again
+        self._keep(group.root.trace_id, [_Part(group.members, group.size, group, as_what)])
 
     def keep_rest(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
         """Remember spans that were in no turn: what comes late may show that they are."""
-        with self._lock:
-            self._trace(trace_id, size).rest += records
-            self._shrink()
+        self._keep(trace_id, [_Part([record], size // len(records)) for record in records])
 
-    def _trace(self, trace_id: int, size: int) -> _Trace:
-        trace = self._traces.get(trace_id)
-        if trace is None:
-            trace = self._traces[trace_id] = _Trace(self._now())
-        trace.size += size
-        self._bytes += size
-        return trace
+    def _keep(self, trace_id: int, parts: list[_Part]) -> None:
+        with self._lock:
+            trace = self._traces.get(trace_id)
+            if trace is None:
+                trace = self._traces[trace_id] = _Trace(self._now())
+            self._bytes -= trace.size
+            for part in parts:
+                trace.add(part)
+            self._bytes += trace.size
+            self._shrink()
 
     def _shrink(self) -> None:
         oldest = self._now() - self._max_age
@@ -108,45 +241,44 @@ class PastTurns:
             self._bytes -= self._traces.popitem(last=False)[1].size
 
     def before(self, group: Group) -> Earlier:
-        """What was evaluated before of this turn: it has a span in common."""
+        """What was evaluated before of this turn. Of several turns that turn out to be one, the first; the others are ``also``."""
         with self._lock:
             trace = self._traces.get(group.root.trace_id)
-            if trace is not None:
-                ids = {record.span_id for record in group.members}
-                for earlier, known in trace.turns:
-                    if not known.isdisjoint(ids):
-                        return earlier
-        return _NOTHING
+            found = trace.earlier(group) if trace is not None else []
+        if not found:
+            return _NOTHING
+        others = {one.turn_id for one in found[1:] if one.turn_id is not None} | {of for one in found for of in one.also}
+        return found[0]._replace(also=tuple(sorted(others - {found[0].turn_id})))
 
     def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[Group]:
         """The turns of a trace that late spans, or late logs of the spans ``touched``, change. Unknown traces: whole turns only."""
         late = list(late)
         with self._lock:
             trace = self._traces.get(trace_id)
-            if trace is not None:  # it is not forgotten while it is being revised
+            if trace is None:
+                parts, turns = None, 0
+            else:  # it is not forgotten while it is being revised
                 trace.kept_at = self._now()
                 self._traces.move_to_end(trace_id)
-        known = self.records(trace_id)
-        if not known:
-            return [group for group in split(late) if _stands_alone(group)]
-        roots = self._roots(trace_id)
+                parts, turns = trace.touched(late, touched), trace.turns
+        if parts is None:
+            return [group for group in split(late) if stands_alone(group)]
+        known = [record for part in parts for record in part.records]
+        groups = [part.group for part in parts if part.group is not None]
+        roots = {group.root.span_id: group.above for group in groups if group.root_seen}
         ids = {record.span_id for record in known}
         changed = {record.span_id for record in late if record.span_id not in ids} | set(touched)
-        groups = split(known + late, frozenset(roots))
-        for group in groups:
+        found = split(known + late, frozenset(roots), alone=turns <= len(groups))
+        for group in found:
             group.above = group.above or roots.get(group.root.span_id)
-        return [group for group in groups if any(record.span_id in changed for record in group.members)]
+        return [group for group in found if any(record.span_id in changed for record in group.members)]
 
-    def _roots(self, trace_id: int) -> dict[int, SpanRecord | None]:
-        """Roots of a trace's turns, each with the span above it, which is no part of the turn."""
-        with self._lock:
-            trace = self._traces.get(trace_id)
-            return {group.root.span_id: group.above for group in trace.groups if group.root_seen} if trace is not None else {}
-
-    def records(self, trace_id: int) -> list[SpanRecord]:
-        """The spans that are remembered of a trace."""
+    def records(self, trace_id: int, span_ids: Iterable[int]) -> list[SpanRecord]:
+        """Those of some spans of a trace that are remembered."""
         with self._lock:
             trace = self._traces.get(trace_id)
             if trace is None:
                 return []
-            return [*trace.rest, *(record for group in trace.groups for record in group.members)]
+            wanted = set(span_ids)
+            parts = {id(part): part for span_id in wanted if (part := trace.with_span(span_id)) is not None}
+            return [record for part in parts.values() for record in part.records if record.span_id in wanted]

@@ -11,7 +11,8 @@ started, or to the trace's only turn; when it holds a model call or an agent of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Iterable
 from typing import Any
 
 from ..dialects.content import decode
@@ -30,18 +31,18 @@ _STOPPED_FOR_TOOLS = frozenset(("tool-calls", "tool_calls", "tool_call", "tool_u
 class Group:
     """The spans of one turn."""
 
-    __slots__ = ("above", "complete", "members", "orphans", "portions", "reader", "reason", "root", "root_seen", "size")
+    __slots__ = ("above", "complete", "members", "portions", "reader", "reason", "root", "root_seen", "size")
 
     def __init__(self, root: SpanRecord, members: list[SpanRecord], root_seen: bool = True) -> None:
         self.root = root
         self.members = members
         """All spans of the turn, its root included."""
         self.root_seen = root_seen
-        self.orphans = 0
         self.above: SpanRecord | None = None
         """The span that this turn shares with others: it says who talks, and nothing about this turn."""
         self.reason: CloseReason = "recorded_file"
         self.complete = True
+        """Whether every parent that its spans name was seen, up to a local root, and nothing of it is known to be missing or open."""
         self.size = 0
         """Bytes that it is taken to hold."""
         self.portions: tuple[Portion, ...] = ()
@@ -49,55 +50,147 @@ class Group:
         self.reader: Any = None
         """What was read of the spans on the way, so that nothing is read twice."""
 
+    @property
+    def all_seen(self) -> bool:
+        """Whether the turn is complete: whatever closed it, its root and all that it names were there."""
+        return self.complete and self.root_seen
+
+
+_LLM, _AGENT, _WORKFLOW = 1, 2, 4
+_MARKS = {LLM: _LLM, AGENT: _AGENT, WORKFLOW: _WORKFLOW}
+_ANY_MARK = _LLM | _AGENT | _WORKFLOW
+
 
 class _Node:
-    __slots__ = ("children", "record", "role")
+    """A span in the tree of its trace. Every question about what is below it is answered once, from the leaves up."""
+
+    __slots__ = ("children", "holds", "record", "role", "roots", "up")
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
         self.role = role_in(record)
         self.children: list[_Node] = []
+        self.up: _Node | None = None
+        self.holds = _MARKS.get(self.role, 0) if self.role is not None else 0
+        """Which of :data:`_MARKS` are in its subtree, itself included."""
+        self.roots = 0
+        """How many topmost agents and workflows are in its subtree."""
+
+    @property
+    def is_root(self) -> bool:
+        return self.role in (AGENT, WORKFLOW) or (self.role == CHAIN and self.holds != 0)
 
 
-def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset()) -> list[Group]:
+def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True) -> list[Group]:
     """The turns in the spans of one trace, by start time. Spans that belong to no turn are in none of them.
 
-    ``known_roots`` are ids of spans that are roots although their parents are not among the records.
+    Args:
+        records: the spans.
+        known_roots: ids of spans that are roots although their parents are not among the records.
+        alone: whether the trace has no other turns than these.
     """
     nodes: dict[int, _Node] = {}
     for record in records:
         if record.span_id not in nodes:  # a span that was sent twice is one span
             nodes[record.span_id] = _Node(record)
+    tops, orphans, leaks = _linked(nodes, known_roots)
+    reached = _annotated([*tops, *orphans, *leaks])
+    if leaks:
+        tops += _left_contexts(leaks)
+        reached = _annotated([*tops, *orphans])
+    # What another process did for a caller is a turn of that process, and a step of the caller's turn.
+    own = set(map(id, tops))
+    served = [
+        node for node in nodes.values()
+        if node.holds and node.record.remote_parent and id(node) in reached and id(node) not in own and _is_served(node, nodes)
+    ]  # fmt: skip
+    groups = [group for top in (*tops, *served) for group in _groups_under(top)]
+    groups += _place_orphans(orphans, groups, alone)
+    groups = _join_rootless(groups)
+    groups.sort(key=lambda group: group.root.start_ns)
+    return groups
+
+
+def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
+    """Each span below its parent; what has none, what misses it, and what may have been left below it by mistake (see its ``up``)."""
     tops, orphans, leaks = [], [], []
     for node in nodes.values():
         record = node.record
         parent = nodes.get(record.parent_id) if record.parent_id and record.parent_id != record.span_id else None
-        if parent is not None and _may_be_leak(node, parent):
-            leaks.append((node, parent))
-        elif parent is not None:
-            parent.children.append(node)
+        if parent is not None:
+            node.up = parent
+            if _may_be_leak(node, parent):
+                leaks.append(node)
+            else:
+                parent.children.append(node)
         elif record.parent_id == 0 or record.remote_parent or record.span_id in known_roots:
             tops.append(node)
         else:
             orphans.append(node)
-    for leak, parent in sorted(leaks, key=lambda pair: pair[0].record.start_ns):
-        if _holds(leak, _TURN_MARKS) and _holds(_topmost(parent, nodes), _TURN_MARKS):
+    return tops, orphans, leaks
+
+
+def _annotated(tops: Iterable[_Node]) -> set[int]:
+    """Fill in what every node below ``tops`` holds; ids of these nodes. What is in a circle, in broken telemetry, is below none."""
+    order: list[_Node] = []
+    for top in tops:
+        start = len(order)
+        order.append(top)
+        at = start
+        while at < len(order):  # parents before their children
+            order += order[at].children
+            at += 1
+    for node in reversed(order):
+        holds = _MARKS.get(node.role, 0) if node.role is not None else 0
+        roots = 0
+        for child in node.children:
+            holds |= child.holds
+            roots += child.roots
+        node.holds = holds
+        node.roots = 1 if node.is_root else roots
+    return set(map(id, order))
+
+
+def _left_contexts(leaks: list[_Node]) -> list[_Node]:
+    """Of requests below others that had ended, those that are roots of their own; the others go below their parents."""
+    tops = []
+    highest: dict[int, _Node] = {}
+    waiting = set(map(id, leaks))
+    for leak in sorted(leaks, key=lambda node: node.record.start_ns):
+        waiting.discard(id(leak))
+        parent = leak.up
+        assert parent is not None
+        above = _topmost(parent, waiting, highest)
+        if leak.holds and above.holds:
+            leak.up = None
             tops.append(leak)
         else:
             parent.children.append(leak)
-    # What another process did for a caller is a turn of that process, and a step of the caller's turn.
-    served = [node for node in nodes.values() if _is_served(node, nodes) and node not in tops and _holds(node, _TURN_MARKS)]
-    groups = [group for top in (*tops, *served) for group in _groups_under(top)]
-    for orphan in sorted(orphans, key=lambda node: (not _holds(node, (LLM, AGENT, WORKFLOW)), node.record.start_ns)):
-        home = _home_of(orphan, groups)
-        if home is not None:
-            home.members.extend(_records_below(orphan))
-            home.orphans += 1
+            at: _Node | None = parent
+            while at is not None and at.holds | leak.holds != at.holds:
+                at.holds |= leak.holds
+                at = None if id(at) in waiting else at.up
+    return tops
+
+
+def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node:
+    """The span above all of a span's ancestors. ``highest`` holds what was found before: no way is gone twice."""
+    path = []
+    seen = set()
+    while True:
+        known = highest.get(id(node))
+        if known is not None and known is not node:
+            above: _Node | None = known
         else:
-            groups.extend(_groups_under(orphan, root_seen=orphan.role in (AGENT, WORKFLOW)))
-    groups = _join_rootless(groups)
-    groups.sort(key=lambda group: group.root.start_ns)
-    return groups
+            above = None if id(node) in waiting else node.up
+        if above is None or id(above) in seen:  # broken telemetry can hold a circle
+            break
+        path.append(node)
+        seen.add(id(node))
+        node = above
+    for passed in path:
+        highest[id(passed)] = node
+    return node
 
 
 def _is_served(node: _Node, nodes: dict[int, _Node]) -> bool:
@@ -109,7 +202,7 @@ def _is_served(node: _Node, nodes: dict[int, _Node]) -> bool:
 
 def _groups_under(top: _Node, root_seen: bool = True) -> list[Group]:
     roots = _topmost_roots(top)
-    if not roots and _holds(top, (LLM,)):
+    if not roots and top.holds & _LLM:
         roots = [top]
     if len(roots) == 1:
         groups = [Group(roots[0].record, _records_below(roots[0]), root_seen)]
@@ -124,8 +217,8 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[Group]:
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> Group:
     """One run, or a loop's runs: under the span around them where that holds nothing else."""
     if len(loop) > 1:
-        around = _find(top, loop[0].record.parent_id)
-        if around is not None and len(_topmost_roots(around)) == len(loop):
+        around = loop[0].up if loop[0] is not top else None
+        if around is not None and around.roots == len(loop):
             return Group(around.record, _records_below(around), root_seen)
     return Group(loop[0].record, [record for run in loop for record in _records_below(run)], root_seen)
 
@@ -145,9 +238,16 @@ def _loops(roots: list[_Node]) -> list[list[_Node]]:
 
 
 def _goes_on(first: SpanRecord, second: SpanRecord) -> bool:
-    if second.start_ns + _CLOCK_STEP_NS < first.end_ns or read(first).finish_reason not in _STOPPED_FOR_TOOLS:
-        return False
-    step = read(second)
+    return second.start_ns + _CLOCK_STEP_NS >= first.end_ns and _stopped_for_tools(first) and _brings_results(second)
+
+
+def _stopped_for_tools(record: SpanRecord) -> bool:
+    return read(record).finish_reason in _STOPPED_FOR_TOOLS
+
+
+def _brings_results(record: SpanRecord) -> bool:
+    """Whether a prompt ends in something that is not the user's."""
+    step = read(record)
     given = step.input_value if step.input_messages is None else step.input_messages
     messages = decode(given, "user").messages
     return not messages or messages[-1].role != "user" or bool(messages[-1].tool_results)
@@ -161,45 +261,15 @@ def _may_be_leak(node: _Node, parent: _Node) -> bool:
     return node.role is None and parent.role is None and 0 < parent.record.end_ns < node.record.start_ns - _CLOCK_STEP_NS
 
 
-def _topmost(node: _Node, nodes: dict[int, _Node]) -> _Node:
-    """The span above all of a span's ancestors."""
-    for _ in range(len(nodes)):  # broken telemetry can hold a circle
-        above = nodes.get(node.record.parent_id)
-        if above is None or node not in above.children:
-            break
-        node = above
-    return node
-
-
-def _find(top: _Node, span_id: int) -> _Node | None:
-    stack = [top]
-    while stack:
-        node = stack.pop()
-        if node.record.span_id == span_id:
-            return node
-        stack.extend(node.children)
-    return None
-
-
 def _topmost_roots(top: _Node) -> list[_Node]:
     found, stack = [], [top]
     while stack:
         node = stack.pop()
-        if node.role in (AGENT, WORKFLOW) or (node.role == CHAIN and _holds(node, (LLM, AGENT, WORKFLOW))):
+        if node.is_root:
             found.append(node)
-        else:
+        elif node.roots:
             stack.extend(node.children)
     return found
-
-
-def _holds(top: _Node, roles: Sequence[str]) -> bool:
-    stack = [top]
-    while stack:
-        node = stack.pop()
-        if node.role in roles:
-            return True
-        stack.extend(node.children)
-    return False
 
 
 def _records_below(top: _Node) -> list[SpanRecord]:
@@ -211,28 +281,96 @@ def _records_below(top: _Node) -> list[SpanRecord]:
     return found
 
 
-def _home_of(orphan: _Node, groups: list[Group]) -> Group | None:
-    start = orphan.record.start_ns
-    running = [group for group in groups if group.root_seen and group.root.start_ns <= start <= group.root.end_ns]
-    if len(running) == 1 and not _is_run_beside(orphan, running[0].root):
-        return running[0]
-    for group in groups:
-        if not group.root_seen and group.root.parent_id == orphan.record.parent_id and orphan.role not in (LLM, AGENT, WORKFLOW):
-            return group  # it misses the same parent: what a turn without its root did between its model calls
-    if len(groups) == 1 and (not _holds(orphan, (LLM, AGENT, WORKFLOW)) or _is_continued_by(groups[0], orphan)):
-        return groups[0]
-    return None
+# --- spans whose parents are missing
+
+
+def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> list[Group]:
+    """Give every orphan to the turn that it belongs to; the turns that the others are."""
+    found: list[Group] = []
+    homes = _Homes(groups, alone)
+    for orphan in sorted(orphans, key=lambda node: (not node.holds, node.record.start_ns)):
+        home = homes.of(orphan)
+        if home is not None:
+            home.members.extend(_records_below(orphan))
+            home.complete = False
+        else:
+            more = _groups_under(orphan, root_seen=orphan.role in (AGENT, WORKFLOW))
+            for group in more:
+                group.complete = False
+            found += more
+            homes.add(more)
+    return found
+
+
+class _Homes:
+    """The turns that orphans may belong to. Asked for orphans in the order of their starts: first those that hold a turn of their own."""
+
+    def __init__(self, groups: list[Group], alone: bool) -> None:
+        self._alone = alone
+        self._groups: list[Group] = []
+        self._of_parent: dict[int, Group] = {}
+        """By the missing parent of a turn without its root: the first one."""
+        self._own = True
+        """Whether the orphans that are asked for hold a model call or an agent."""
+        self._begins: list[tuple[int, int]] = []
+        """Start and number of turns that begin later than all orphans so far."""
+        self._running: dict[int, Group] = {}
+        self._ends: list[tuple[int, int]] = []
+        self._first_stop: int | None = None
+        """When the first model call of the only turn that stopped for its tools had ended."""
+        self._looked_at = 0
+        self.add(groups)
+
+    def add(self, groups: Iterable[Group]) -> None:
+        for group in groups:
+            if group.root_seen:
+                heapq.heappush(self._begins, (group.root.start_ns, len(self._groups)))
+            else:
+                self._of_parent.setdefault(group.root.parent_id, group)
+            self._groups.append(group)
+
+    def of(self, orphan: _Node) -> Group | None:
+        record, holds = orphan.record, bool(orphan.holds)
+        if self._own and not holds:  # from here on times begin anew
+            self._own = False
+            seen = [(group.root.start_ns, number) for number, group in enumerate(self._groups) if group.root_seen]
+            self._begins, self._ends, self._running = seen, [], {}
+            heapq.heapify(self._begins)
+        running = self._running_at(record.start_ns)
+        if running is not None and not _is_run_beside(orphan, running.root):
+            return running
+        if orphan.role not in _TURN_MARKS and record.parent_id in self._of_parent:
+            return self._of_parent[record.parent_id]  # what a turn without its root did between its model calls
+        if self._alone and len(self._groups) == 1 and (not holds or self._is_continued_by(orphan)):
+            return self._groups[0]
+        return None
+
+    def _running_at(self, time_ns: int) -> Group | None:
+        """The one turn whose root was running."""
+        while self._begins and self._begins[0][0] <= time_ns:
+            number = heapq.heappop(self._begins)[1]
+            self._running[number] = self._groups[number]
+            heapq.heappush(self._ends, (self._groups[number].root.end_ns, number))
+        while self._ends and self._ends[0][0] < time_ns:
+            del self._running[heapq.heappop(self._ends)[1]]
+        return next(iter(self._running.values())) if len(self._running) == 1 else None
+
+    def _is_continued_by(self, orphan: _Node) -> bool:
+        """Whether a model call whose own parent was lost goes on where one of the only turn's stopped for its tools."""
+        if orphan.role != LLM:
+            return False
+        members = self._groups[0].members
+        for record in members[self._looked_at :]:
+            if role_in(record) == LLM and _stopped_for_tools(record):
+                self._first_stop = record.end_ns if self._first_stop is None else min(self._first_stop, record.end_ns)
+        self._looked_at = len(members)
+        record = orphan.record
+        return self._first_stop is not None and record.start_ns + _CLOCK_STEP_NS >= self._first_stop and _brings_results(record)
 
 
 def _is_run_beside(orphan: _Node, root: SpanRecord) -> bool:
     """Whether two runs miss the same parent: neither is the other's part, though their times overlap."""
     return orphan.role in (AGENT, WORKFLOW) and orphan.record.parent_id == root.parent_id != 0
-
-
-def _is_continued_by(group: Group, orphan: _Node) -> bool:
-    """Whether a model call whose own parent was lost goes on where one of the turn's stopped for its tools."""
-    calls = [record for record in group.members if role_in(record) == LLM]
-    return orphan.role == LLM and any(_goes_on(call, orphan.record) for call in calls)
 
 
 def _join_rootless(groups: list[Group]) -> list[Group]:

@@ -74,6 +74,12 @@ class Owner:
     started = 0.0
     leak = False
     """Whether it began below a request that was over."""
+    missing = False
+    """Whether a span of it is known to have gone unseen: pruned, or a parent that never came."""
+    ids: set[int] | None = None
+    """Ids of its spans, where its trace has other owners."""
+    below: dict[Owner, None] | None = None
+    """Owners that count towards it and are not done, in the order of their starts."""
     orphan = False
     """Whether its parent is a span of this process that was never seen: then only an agent is a root."""
 
@@ -95,6 +101,11 @@ class Trace:
     """What is known of one trace at the moment."""
 
     owners = 0
+    """Owners that are not done: open, or closed with something below them open."""
+    several = False
+    """Whether there was ever more than one owner."""
+    continued = False
+    """Whether it goes on after a part of it was closed at a bound."""
     loose_size = 0
     logs: dict[int, list[LogPart]] | None = None
     ids: set[bytes] | None = None
@@ -106,6 +117,10 @@ class Trace:
         self.trace_id = trace_id
         self.nodes: dict[int, Owner] = {}
         """Every span that started here → the owner that it counts towards."""
+        self.tops: dict[Owner, None] = {}
+        """Open owners that count towards none, in the order of their starts."""
+        self.turns: dict[Owner, None] = {}
+        """Open owners that are turns for certain."""
         self.loose: list[Any] = []
         self.first_seen = now
         self.last_seen = now
@@ -132,6 +147,8 @@ class Closed:
     """Whether these came after the trace's turns were closed: they revise them."""
     above: Any = None
     """The application's span that the owner stands below: it may be open still."""
+    continued: bool = False
+    """Whether the trace goes on after a part of it was closed at a bound: only what is a turn by itself is one here."""
     cut_off: bool = False
     """Whether the root is one although its parent is a span of this process, which is not among the spans."""
     portion: Portion | None = None

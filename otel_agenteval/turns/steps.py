@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -12,10 +12,14 @@ from ..dialects.reader import read
 from ..dialects.step import AGENT, INNER, TOOL, Step
 from ..model import Message
 from ..spans.record import SpanRecord
+from .span_tree import SpanTree
 
 START = attrgetter("record.start_ns")
 END = attrgetter("record.end_ns")
 _AGENTS = (AGENT,)
+_TOOLS = (TOOL,)
+_SHORT = 8
+"""Spans that are climbed one by one; from there on the tree is asked."""
 LONGEST_CONSTANT = 32_768
 """Texts that every turn repeats (instructions, tool definitions) are read once, up to this length."""
 
@@ -51,6 +55,7 @@ class StepReader:
         self._decoded: dict[tuple[int, str], Decoded] = {}
         self.above: Step | None = None
         """A span that this turn shares with others, which says who talks."""
+        self._tree: SpanTree | None = None
         self.until_ns: int | None = None
         """When a turn ended that is more than its root's span."""
 
@@ -66,41 +71,47 @@ class StepReader:
     def _first(self, field: str) -> Any:
         return next((value for step in self.steps if (value := getattr(step, field)) is not None), None)
 
+    @property
+    def tree(self) -> SpanTree:
+        """Which spans stand above which, made when first asked for."""
+        if self._tree is None:
+            self._tree = SpanTree(self.steps, self.by_id)
+        return self._tree
+
     def _parent(self, step: Step) -> Step | None:
         parent = self.by_id.get(step.record.parent_id)
         return parent if parent is not step else None
 
     def ancestors(self, step: Step) -> Iterable[Step]:
         """The spans above one, from the closest on."""
-        seen = {step.record.span_id}
-        at = self._parent(step)
-        while at is not None and at.record.span_id not in seen:  # broken telemetry can hold a circle
-            seen.add(at.record.span_id)
+        tree = self.tree
+        at = tree.parent(step)
+        while at is not None:
             yield at
-            at = self._parent(at)
+            at = tree.parent(at)
 
-    def _nearest(self, step: Step, roles: Container[str | None]) -> Step | None:
+    def _nearest(self, step: Step, roles: tuple[str | None, ...]) -> Step | None:
         """The closest span above with one of these roles."""
         by_id = self.by_id
         at = step
-        for _ in range(len(by_id)):  # broken telemetry can hold a circle
+        for _ in range(_SHORT):
             above = by_id.get(at.record.parent_id)
             if above is None or above is step:
                 return None
             if above.role in roles:
                 return above
             at = above
-        return None
+        return self.tree.nearest(step, roles, lambda above: above.role in roles)
 
     def _agent_of(self, step: Step) -> str | None:
         found = self._nearest(step, _AGENTS)
-        while found is not None and not found.agent:
-            found = self._nearest(found, _AGENTS)
+        if found is not None and not found.agent:
+            found = self.tree.nearest(found, "named agent", _is_named_agent)
         return found.agent if found is not None else None
 
     def is_nested(self, step: Step) -> bool:
         """Whether a tool call is what this span served."""
-        return any(ancestor.role == TOOL for ancestor in self.ancestors(step))
+        return self._nearest(step, _TOOLS) is not None
 
     def _decode(self, step: Step, field: str, role: str) -> Decoded:
         key = (step.record.span_id, field)
@@ -122,6 +133,10 @@ class StepReader:
     def outputs(self, step: Step) -> list[Message]:
         """What a model call answered, one message per choice."""
         return self._decode(step, "output_messages", "assistant").messages
+
+
+def _is_named_agent(step: Step) -> bool:
+    return step.role == AGENT and bool(step.agent)
 
 
 @lru_cache(maxsize=32)

@@ -6,6 +6,8 @@ executed is none. Hand-offs (``transfer_to_x``) and a framework's output tool ar
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -69,7 +71,7 @@ class ToolReader(CallReader):
         """One entry per execution, by start time."""
         steps = self._tool_steps()
         calls = []
-        requests: list[ToolRequest] | None = None
+        requests: _Requests | None = None
         inputs: dict[str, Any] | None = None
         results: dict[str, Any] | None = None
         for step in steps:
@@ -77,8 +79,8 @@ class ToolReader(CallReader):
             call_id = asked_as = step.tool_call_id
             if arguments is None or call_id is None:
                 if requests is None:
-                    requests = [request for request, _ in self._requests()]
-                request = _request_of(step, arguments, requests)
+                    requests = _Requests(request for request, _ in self._requests())
+                request = requests.behind(step, arguments)
                 if request is not None:
                     asked_as = request.call_id or call_id
                     call_id = call_id or asked_as
@@ -104,8 +106,8 @@ class ToolReader(CallReader):
     def _inputs_apart(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for step in self.steps:
-            if step.tool_inputs is not None:
-                found = {**step.tool_inputs, **found}
+            for call_id, given in (step.tool_inputs or {}).items():
+                found.setdefault(call_id, given)
         return found
 
     def _tool_steps(self) -> list[Step]:
@@ -133,20 +135,22 @@ class ToolReader(CallReader):
         """What tools returned, by call id, as later prompts hold it."""
         results: dict[str, Any] = {}
         for step in self.llm:
-            asked: list[str] = []
+            asked: OrderedDict[str, None] = OrderedDict()
             answered = False
             for message in self.inputs(step):
                 if message.tool_calls:
-                    asked = [*([] if answered else asked), *(call.call_id for call in message.tool_calls if call.call_id)]
+                    if answered:
+                        asked.clear()
+                    asked.update((call.call_id, None) for call in message.tool_calls if call.call_id)
                     answered = False
                 for response in message.tool_results:
                     answered = True
                     if response.call_id:
                         results[response.call_id] = response.result
-                    if response.call_id in asked:
-                        asked.remove(response.call_id)
+                    if response.call_id is not None and response.call_id in asked:
+                        del asked[response.call_id]
                     elif asked:  # two ids for one call (an item's and the call's): answers come in the order of the requests
-                        results.setdefault(asked.pop(0), response.result)
+                        results.setdefault(asked.popitem(last=False)[0], response.result)
         for step in self.steps:  # a run that stopped at its limit sent the last results to no model
             if step.output_messages is not None and step.role in ROOT_ROLES:
                 for message in self._decode(step, "output_messages", "assistant").messages:
@@ -257,27 +261,80 @@ def _target_in(arguments: Any) -> str | None:
     return as_text(given.get("to_agent")) or as_text(given.get("agent_name"))
 
 
-def _request_of(step: Step, arguments: dict[str, Any] | None, requests: list[ToolRequest]) -> ToolRequest | None:
-    """The model's request behind a tool span: by call id, else by name and arguments, each request once."""
-    for request in requests:
-        if step.tool_call_id and request.call_id == step.tool_call_id:
-            return request
-    for request in requests:
-        if request.name == step.tool_name:
-            wanted = arguments_of(request.arguments)
-            bare = step.tool_arguments
-            if wanted == arguments or (
-                arguments is None
-                and wanted is not None
-                and (
-                    bare is None
-                    or bare == [*wanted.values()]
-                    or any(jsonio.text_of(v) == jsonio.text_of(bare) for v in wanted.values())
-                )
-            ):
-                requests.remove(request)
-                return request
-    return None
+class _Requests:
+    """What models asked tools for, to be found again behind the spans of the calls: each request once."""
+
+    def __init__(self, requests: Iterable[ToolRequest]) -> None:
+        self._by_id: dict[str, ToolRequest] = {}
+        self._open: dict[str | None, dict[int, ToolRequest]] = {}
+        """By name, then by place: those that no call was found for."""
+        for place, request in enumerate(requests):
+            if request.call_id:
+                self._by_id.setdefault(request.call_id, request)
+            self._open.setdefault(request.name, {})[place] = request
+        self._alike: dict[str | None, _Alike] = {}
+
+    def behind(self, step: Step, arguments: dict[str, Any] | None) -> ToolRequest | None:
+        """The request behind a tool's span: by call id, else the first one with its name and arguments."""
+        if step.tool_call_id and step.tool_call_id in self._by_id:
+            return self._by_id[step.tool_call_id]
+        named = self._open.get(step.tool_name)
+        if not named:
+            return None
+        alike = self._alike.get(step.tool_name)
+        if alike is None:
+            alike = self._alike[step.tool_name] = _Alike(named)
+        place = alike.first(named, arguments, step.tool_arguments)
+        return named.pop(place) if place is not None else None
+
+
+class _Alike:
+    """Requests for one tool, by what they hand to it."""
+
+    def __init__(self, requests: Mapping[int, ToolRequest]) -> None:
+        self._arguments = {place: arguments_of(request.arguments) for place, request in requests.items()}
+        self._places: dict[Hashable, deque[int]] = {}
+        for place, wanted in self._arguments.items():
+            self._places.setdefault(_outline(wanted), deque()).append(place)
+        self._in_order = deque(self._arguments)
+        self._of_value: dict[str, deque[int]] | None = None
+
+    def first(self, requests: Mapping[int, ToolRequest], arguments: dict[str, Any] | None, bare: Any) -> int | None:
+        """The first of the ``requests`` that are left with these arguments, or, where the span has only a ``bare`` value, with that."""
+        if arguments is None and bare is None:
+            return _first_left(self._in_order, requests)
+        places = self._places.get(_outline(arguments), deque())
+        _first_left(places, requests)
+        found = next((place for place in places if place in requests and self._arguments[place] == arguments), None)
+        if arguments is not None:
+            return found
+        holding = self._holding(bare)
+        place = _first_left(holding, requests)
+        return place if found is None or (place is not None and place < found) else found
+
+    def _holding(self, bare: Any) -> deque[int]:
+        """Requests that hand over a value, among others or in a list of all of them."""
+        if self._of_value is None:
+            self._of_value = {}
+            for place, wanted in self._arguments.items():
+                values = [*(wanted or {}).values()]
+                for text in {*map(jsonio.text_of, values), jsonio.text_of(values)} if wanted is not None else ():
+                    self._of_value.setdefault(text, deque()).append(place)
+        return self._of_value.get(jsonio.text_of(bare), deque())
+
+
+def _first_left(places: deque[int], requests: Mapping[int, ToolRequest]) -> int | None:
+    """The first place that is not taken; those before it are forgotten."""
+    while places and places[0] not in requests:
+        places.popleft()
+    return places[0] if places else None
+
+
+def _outline(arguments: Mapping[str, Any] | None) -> Hashable:
+    """The same for equal arguments, and rarely so for others: nested values count by their sizes."""
+    if arguments is None:
+        return None
+    return frozenset((key, len(value) if isinstance(value, (list, tuple, dict)) else value) for key, value in arguments.items())
 
 
 def _error_in(result: Any) -> ErrorInfo | None:

@@ -111,4 +111,4 @@ def test_whatever_is_lost_late_or_too_much_nothing_stays_and_nothing_fails(steps
         standing = [turn for turn in turns if (turn.turn_id, turn.revision) not in replaced]
         calls = Counter(call.span_id for turn in standing for call in turn.llm_calls)
         assert max(calls.values(), default=1) == 1
-        assert (rig.engine.assembler.open_turns, rig.engine.assembler.size, rig.engine.failures) == (0, 0, {})
+        assert (rig.engine.assembler.open_turns, rig.engine.assembler.bytes, rig.engine.failures) == (0, 0, {})

@@ -118,7 +118,7 @@ def test_traces_without_genai_give_nothing_and_leave_nothing():
                 for _ in range(50):
                     rig.tracer.start_span("SELECT", attributes={"db.system": "postgresql"}).end()
         assert rig.turns() == []
-        assert (rig.engine.assembler.open_turns, rig.engine.assembler.size) == (0, 0)
+        assert (rig.engine.assembler.open_turns, rig.engine.assembler.bytes) == (0, 0)
         assert rig.log_events() == []
 
 
@@ -408,7 +408,7 @@ def test_past_the_total_of_bytes_the_oldest_is_evaluated():
             rig.chat("x" * 25_000, context=trace.set_span_in_context(root))
             roots.append(root)
         assert next((turn.agent, turn.close_reason) for turn in rig.turns()) == ("agent-0", "evicted")
-        assert rig.engine.assembler.size < 64_000
+        assert rig.engine.assembler.bytes < 64_000
         for root in roots:
             root.end()
         assert rig.engine.assembler.open_turns == 0

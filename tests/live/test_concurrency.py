@@ -264,7 +264,7 @@ def check_turn(turn, job, framework):
 
 def check_nothing_stays(live):
     assembler, pipeline = live.engine.assembler, live.engine.pipeline
-    assert (assembler.open_turns, assembler.size, assembler.late_spans, assembler.orphan_parents) == (0, 0, 0, 0)
+    assert (assembler.open_turns, assembler.bytes, assembler.late_spans, assembler.orphan_parents) == (0, 0, 0, 0)
     assert (pipeline.waiting, +pipeline.spans_left_out, +pipeline.emit_errors, +live.engine.failures) == (0, {}, {}, {})
 
 

@@ -79,7 +79,7 @@ class Both:
             last.pop(scored.supersedes, None)
             last[scored.turn.turn_id] = scored.turn
         assert self.live.engine.assembler.open_turns == self.live.engine.pipeline.waiting == 0
-        assert self.live.engine.assembler.size == 0
+        assert self.live.engine.assembler.bytes == 0
         return last
 
     def check(self, turns=1, *, forced=False):

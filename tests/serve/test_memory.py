@@ -64,7 +64,7 @@ for first in range(0, 30_000, 200):
     intake.take(Request("traces", request(*spans), "", json=False))
     engine.worker.drain(60)
     peak = max(peak, psutil.Process().memory_info().rss - start)
-print(json.dumps([engine.assembler.open_turns, engine.assembler.size, peak]))
+print(json.dumps([engine.assembler.open_turns, engine.assembler.bytes, peak]))
 """
 
 

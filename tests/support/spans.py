@@ -78,7 +78,7 @@ def tool(span_id: int, parent_id: int = 0, name: str = "search", **more: Any) ->
 def turns_of(*records: SpanRecord) -> list[Turn]:
     """The turns in these spans of one trace."""
     return [
-        build_turn(group.root, group.members, close_reason="recorded_file", complete=group.root_seen) for group in split(records)
+        build_turn(group.root, group.members, close_reason="recorded_file", complete=group.all_seen) for group in split(records)
     ]
 
 

@@ -60,7 +60,7 @@ def test_a_turn_closes_with_its_root_when_nothing_below_is_open():
     assert closed.root is house.spans["root"]
     assert house.names([closed]) == [["call", "root"]]
     assert house.assembler.open_turns == 0
-    assert house.assembler.size == 0
+    assert house.assembler.bytes == 0
 
 
 def test_a_stream_that_ends_after_its_parent_keeps_the_turn_open():
@@ -141,7 +141,7 @@ def test_an_application_s_own_trace_closes_nothing_and_leaves_nothing():
     assert house.end("query") == []
     assert house.end("request") == []
     assert house.assembler.open_turns == 0
-    assert house.assembler.size == 0
+    assert house.assembler.bytes == 0
 
 
 def test_a_trace_without_genai_keeps_a_bounded_number_of_spans():
@@ -191,7 +191,7 @@ def test_the_byte_limit_closes_and_says_so():
     house.start("big", "root", "llm")
     (closed,) = house.end("big", {"gen_ai.operation.name": "chat", "x": "y" * 20_000})
     assert closed.reason == "byte_limit"
-    assert house.assembler.size == 0
+    assert house.assembler.bytes == 0
 
 
 def test_past_the_number_of_open_turns_the_oldest_is_closed():
@@ -308,7 +308,7 @@ def test_what_comes_after_the_close_is_handed_out_once_no_more_is_expected():
     assert closed.late
     assert [span.name for span in closed.spans] == ["call", "query"]
     assert list(closed.logs) == [1]
-    assert (house.assembler.size, house.assembler.waiting) == (0, False)
+    assert (house.assembler.bytes, house.assembler.waiting) == (0, False)
 
 
 def test_traces_that_were_closed_before_their_deadline_leave_nothing_behind():
@@ -325,7 +325,7 @@ def test_late_spans_that_do_not_matter_revise_nothing():
     house.assembler.add(T, Live("query", None), 100, local_root=False)
     house.clock.advance(1)
     assert house.assembler.tick() == []
-    assert (house.assembler.late_spans, house.assembler.size) == (1, 0)
+    assert (house.assembler.late_spans, house.assembler.bytes) == (1, 0)
 
 
 def test_a_turn_that_was_closed_at_a_bound_is_not_revised():
@@ -355,3 +355,15 @@ def test_deadlines_of_turns_that_closed_do_not_pile_up():
     assert len(house.assembler._heap) < 2_000
     house.clock.advance(10_000)
     assert house.assembler.tick() == []
+
+
+def test_how_near_eviction_is_shows_before_it_begins():
+    house = House(max_open=4, total_bytes=100_000)
+    house.start("root", role="agent")
+    assert (house.assembler.open_turns, house.assembler.max_open, house.assembler.max_bytes) == (1, 4, 100_000)
+    assert house.assembler.fill == 0.25
+    house.start("call", "root", "llm")
+    house.end("call", {**ATTRIBUTES, "text": "y" * 50_000})
+    assert house.assembler.fill == house.assembler.bytes / 100_000 > 0.5
+    house.end("root")
+    assert (house.assembler.bytes, house.assembler.fill) == (0, 0.0)

@@ -41,7 +41,7 @@ def groups_of(records):
 
 
 def turns(*records):
-    return [reader_of(group).turn("recorded_file", group.root_seen) for group in stitch(groups_of(records))]
+    return [reader_of(group).turn("recorded_file", group.all_seen) for group in stitch(groups_of(records))]
 
 
 def loop(first=0, question="Weather in Paris?", call_id="c1", trace=1):
