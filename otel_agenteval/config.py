@@ -872,10 +872,12 @@ class ServeOptions(_Section):
     """Pages whose scripts may talk to us (``https://ui.example``)."""
     max_body: Size = 64 * 2**20
     """Bytes of one request, also after it was unpacked."""
+    max_inflight: Size | None = None
+    """Bytes that requests under way may take together, packed, unpacked and while they are read; more are asked to come again. Null is four times ``max_body``, and at least 256 MiB."""
     max_requests: Count = 32
     """Requests at once; more are asked to come again."""
     max_connections: Count = 512
-    """HTTP connections at once."""
+    """Connections at once, of gRPC and of each HTTP port."""
     client_connections: Count = 128
     """HTTP connections of one address at once."""
     client_rate: Size | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import grpc
@@ -31,20 +32,14 @@ RETRY_AFTER = 1.0
 _RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
 
 
-class Refusal(Exception):
-    """A request that is not accepted, and why.
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The answer to a request that is not accepted."""
 
-    Args:
-        kind: what it is answered with.
-        message: for the sender; holds nothing of what it sent.
-        retry_after: seconds, for those that may come again.
-    """
-
-    def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.retry_after = retry_after if kind in _RETRYABLE else None
+    kind: Kind
+    message: str
+    retry_after: float | None
+    """Seconds after which to come again; None for never."""
 
     @property
     def code(self) -> grpc.StatusCode:
@@ -78,6 +73,28 @@ class Refusal(Exception):
         seconds = self.retry_after or 0.0
         delay = duration_pb2.Duration(seconds=int(seconds), nanos=int(seconds % 1 * 1e9))
         return error_details_pb2.RetryInfo(retry_delay=delay)
+
+
+class Refusal(Exception):
+    """A request is not accepted.
+
+    Whoever catches it keeps :attr:`answer` and never the exception: its traceback holds the frames that it came through, and
+    they hold the request. In a variable of one of them, or in a future that one of them waits for, it would hold them all
+    until the next garbage collection.
+
+    Args:
+        kind: what the request is answered with.
+        message: for the sender; holds nothing of what it sent.
+        retry_after: seconds, for those that may come again.
+    """
+
+    def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER) -> None:
+        super().__init__(message)
+        self.answer = Refused(kind, message, retry_after if kind in _RETRYABLE else None)
+
+
+FAULT = Refusal("error", "internal error").answer
+"""A fault of ours: the sender may try again."""
 
 
 class Accepted(NamedTuple):

@@ -24,7 +24,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from ..config import TlsOptions, split_address
 from ..errors import ConfigError
 from ..spans.otlp import Signal
-from .answers import Accepted, Refusal
+from .admission import Budget, Share
+from .answers import FAULT, Accepted, Refusal, Refused
 from .inflate import sniffed
 from .intake import Intake, Request
 
@@ -36,6 +37,105 @@ _METHODS: dict[str, Signal] = {
     "/opentelemetry.proto.collector.trace.v1.TraceService/Export": "traces",
     "/opentelemetry.proto.collector.logs.v1.LogsService/Export": "logs",
 }
+
+
+_PATIENCE = 1.0
+"""Seconds that a message may take to come in while other calls wait for the room that it is given."""
+_WAIT = 2.0
+"""Seconds that a call waits for room before its sender is asked to come again."""
+
+
+class _Reading:
+    """Room for messages that are being read.
+
+    gRPC gives a message when it has all of it, and says nothing of its size before. So while it is read it is taken for the
+    largest that is allowed. When there is no room for another such, the newest call waits for it, and calls whose messages
+    take long to come give up theirs.
+    """
+
+    def __init__(self, budget: Budget, max_body: int) -> None:
+        self._budget = budget
+        self._loop = asyncio.get_running_loop()
+        self.largest = min(max_body, budget.limit)
+        self._waiting: list[asyncio.Future[Share]] = []
+        self._readers: dict[asyncio.Future[Any], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        budget.when_room(self._has_room)
+
+    async def begin(self) -> Share:
+        """Room for a message.
+
+        Raises:
+            Refusal: there is none.
+        """
+        share = self._budget.share(self.largest)
+        if share is not None:
+            return share
+        waiter: asyncio.Future[Share] = self._loop.create_future()
+        self._waiting.append(waiter)
+        self._watch()
+        try:
+            await asyncio.wait((waiter,), timeout=_WAIT)
+        except asyncio.CancelledError:
+            if waiter.done():
+                waiter.result().close()
+            raise
+        finally:
+            if not waiter.done():
+                self._waiting.remove(waiter)
+        if not waiter.done():
+            raise self._budget.no_room()
+        return waiter.result()
+
+    async def read(self, context: Any, timeout: float) -> bytes:
+        """The message of a call that has room for it.
+
+        Raises:
+            Refusal: it did not come in time, or there is none.
+        """
+        reading = asyncio.ensure_future(context.read())
+        self._readers[reading] = self._loop.time()
+        self._watch()
+        try:
+            await asyncio.wait((reading,), timeout=timeout)
+            if not reading.done():
+                raise Refusal("timeout", "the message did not come in time (serve.body_timeout)")
+            if reading.cancelled():
+                raise Refusal("overloaded", "the message takes long to come, and others wait")
+            body = reading.result()
+        finally:
+            self._readers.pop(reading, None)
+            reading.cancel()
+            del reading  # what it raised would hold this frame, and this frame it
+        if body is aio.EOF:
+            raise Refusal("bad_data", "the call has no message")
+        found: bytes = body
+        return found
+
+    def _has_room(self) -> None:
+        if self._waiting:
+            self._loop.call_soon_threadsafe(self._serve_waiting)
+
+    def _serve_waiting(self) -> None:
+        while self._waiting:
+            share = self._budget.share(self.largest)
+            if share is None:
+                return
+            self._waiting.pop().set_result(share)
+
+    def _watch(self) -> None:
+        if self._timer is None and self._waiting and self._readers:
+            oldest = next(iter(self._readers.values()))
+            self._timer = self._loop.call_at(max(oldest + _PATIENCE, self._loop.time()), self._give_up_the_oldest)
+
+    def _give_up_the_oldest(self) -> None:
+        self._timer = None
+        if self._waiting and self._readers:
+            reading, began = next(iter(self._readers.items()))
+            if began + _PATIENCE <= self._loop.time():
+                del self._readers[reading]
+                reading.cancel()
+        self._watch()
 
 
 class GrpcDoor:
@@ -50,6 +150,7 @@ class GrpcDoor:
         self._intake = intake
         self._threads = threads
         self._server: aio.Server | None = None
+        self._reading: _Reading
         self._tls = TlsOptions()
         self._renew = False
         self.address = ""
@@ -61,13 +162,16 @@ class GrpcDoor:
             ConfigError: the address or the certificate cannot be used.
         """
         options = self._intake.options
+        self._reading = _Reading(self._intake.in_flight, options.max_body)
         self._server = server = aio.server(
             options=[
-                ("grpc.max_receive_message_length", options.max_body),
+                ("grpc.max_receive_message_length", self._reading.largest),
                 ("grpc.max_metadata_size", 16 * 1024),
                 ("grpc.per_message_decompression", 0),
                 ("grpc.so_reuseport", 0),  # a second server on the port must fail, not take half of it
                 ("grpc.max_concurrent_streams", 128),
+                ("grpc.max_allowed_incoming_connections", options.max_connections),
+                ("grpc.http2.bdp_probe", 0),  # else each connection may come to hold megabytes that nobody has asked for
                 ("grpc.max_connection_age_ms", 300_000),  # so that senders find servers that were added
                 ("grpc.max_connection_age_grace_ms", 30_000),
                 ("grpc.max_connection_idle_ms", 600_000),
@@ -119,54 +223,65 @@ class GrpcDoor:
 
     async def _export(self, signal: Signal, metadata: Any, context: Any) -> bytes:
         try:
-            accepted = await self._taken(signal, metadata, context)
+            found = await self._taken(signal, metadata, context)
         except Refusal as refusal:
-            found = refusal
+            found = refusal.answer
         except asyncio.CancelledError:
             self._intake.count("grpc", signal, "cancelled")
             raise
         except Exception as error:
             # What is not caught here is UNKNOWN to the sender, which then drops the data.
             self._intake.engine.failed("grpc", error)
-            found = Refusal("error", "internal error")
-        else:
-            self._intake.count("grpc", signal, "partial" if accepted.rejected else "ok")
-            return _response(signal, accepted)
+            found = FAULT
+        if isinstance(found, Accepted):
+            self._intake.count("grpc", signal, "partial" if found.rejected else "ok")
+            return _response(signal, found)
         self._intake.count("grpc", signal, found.kind)
-        await context.abort(found.code, found.message, found.trailers())
-        raise AssertionError  # abort raises
+        # Not abort(): what it raises is kept with the call, and holds every frame that it came through.
+        context.set_trailing_metadata(found.trailers())
+        context.set_code(found.code)
+        context.set_details(found.message)
+        return b""
 
-    async def _taken(self, signal: Signal, metadata: Any, context: Any) -> Accepted:
+    async def _taken(self, signal: Signal, metadata: Any, context: Any) -> Accepted | Refused:
         intake = self._intake
         intake.authorize(next((str(value) for key, value in metadata or () if key == "authorization"), None))
         client = client_of(context.peer())
         intake.admit(client)
         size = 0
         try:
+            share = await self._reading.begin()
             try:
-                body = await asyncio.wait_for(context.read(), intake.options.body_timeout)
-            except asyncio.TimeoutError:
-                raise Refusal("timeout", "the message did not come in time (serve.body_timeout)") from None
-            if body is aio.EOF:
-                raise Refusal("bad_data", "the call has no message")
-            size = len(body)
-            return await answer(intake, self._threads, Request(signal, body, sniffed(body), json=False))
+                body = await self._reading.read(context, intake.options.body_timeout)
+                size = len(body)
+                share.shrink(share.size - size)
+                return await answer(intake, self._threads, Request(signal, body, sniffed(body), json=False, share=share), "grpc")
+            finally:
+                share.close()
         finally:
             intake.release(client, size)
 
 
-async def answer(intake: Intake, threads: Executor, request: Request) -> Accepted:
-    """Have a request taken, and answer in time.
-
-    Raises:
-        Refusal: as :meth:`Intake.take`; or it took too long, and the sender should send it again.
-    """
-    work = asyncio.get_running_loop().run_in_executor(threads, intake.take, request)
+async def answer(intake: Intake, threads: Executor, request: Request, transport: str) -> Accepted | Refused:
+    """Have a request taken, and answer in time. Its share is given back when the work ends, however late that is."""
+    work = asyncio.get_running_loop().run_in_executor(threads, _outcome, intake, request, transport)
+    request.share.keep_until(work)
     done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
-    if not done:
-        work.add_done_callback(lambda late: late.cancelled() or late.exception())  # nobody waits for it any more
-        raise Refusal("overloaded", "it took too long; spans that come twice count once")
-    return work.result()
+    return work.result() if done else _TOO_LATE
+
+
+_TOO_LATE = Refusal("overloaded", "it took too long; spans that come twice count once").answer
+
+
+def _outcome(intake: Intake, request: Request, transport: str) -> Accepted | Refused:
+    """What becomes of a request. Nothing is raised: an exception that a future keeps would hold the request with it."""
+    try:
+        return intake.take(request)
+    except Refusal as refusal:
+        return refusal.answer
+    except BaseException as error:  # SystemExit too must not reach the event loop
+        intake.engine.failed(transport, error)
+        return FAULT
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types

@@ -10,10 +10,11 @@ from typing import Any
 from google.protobuf import json_format
 
 from ..spans.otlp import Signal
-from .answers import Accepted, Kind, Refusal
+from .admission import Share
+from .answers import FAULT, Accepted, Kind, Refusal, Refused
 from .grpc_door import answer, response_of
 from .guard import Guard
-from .http_server import Exchange, Head, Response, TooLarge, TooSlow
+from .http_server import Exchange, Failure, Head, Response
 from .inflate import too_large
 from .intake import Intake, Request
 
@@ -53,17 +54,18 @@ class HttpDoor:
             if not is_json and content_type != _PROTOBUF:
                 raise Refusal("bad_type", f"Content-Type must be {_PROTOBUF} or {_JSON}")
             self.intake.authorize(head.headers.get("authorization"))
+            self.intake.in_flight.check(head.length)
             self.intake.admit(head.client)
         except Refusal as refusal:
-            return self.refused(refusal, signal or "other", is_json)
+            return self.refused(refusal.answer, signal or "other", is_json)
         return _Export(self, head, signal, is_json)
 
     def failed(self, error: Exception) -> Response:
         """A fault of ours: the sender may try again."""
         self.intake.engine.failed("http", error)
-        return self.refused(Refusal("error", "internal error"), "other", is_json=False)
+        return self.refused(FAULT, "other", is_json=False)
 
-    def refused(self, refusal: Refusal, signal: str, is_json: bool) -> Response:
+    def refused(self, refusal: Refused, signal: str, is_json: bool) -> Response:
         """A refusal, counted, with the body and headers that OTLP asks for."""
         self.intake.count("http", signal, refusal.kind)
         status = refusal.status()
@@ -93,28 +95,43 @@ class _Export:
         self._json = is_json
         self.max_body = door.intake.options.max_body
         self.body_timeout = door.intake.options.body_timeout
+        self._share = Share(door.intake.in_flight)
+        self._refused: Refused | None = None
+
+    def received(self, size: int) -> bool:
+        """Charge what came."""
+        try:
+            self._share.grow(size)
+        except Refusal as refusal:
+            self._refused = refusal.answer
+            return False
+        return True
 
     async def answer(self, body: bytes) -> Response:
         """Have it taken."""
         encoding = self._head.headers.get("content-encoding", "").strip().lower()
         door = self._door
-        try:
-            accepted: Accepted = await answer(door.intake, door.threads, Request(self._signal, body, encoding, self._json))
-        except Refusal as refusal:
-            return door.refused(refusal, self._signal, self._json)
-        door.intake.count("http", self._signal, "partial" if accepted.rejected else "ok")
-        return _message(200, response_of(self._signal, accepted), self._json)
+        request = Request(self._signal, body, encoding, self._json, self._share)
+        found = await answer(door.intake, door.threads, request, "http")
+        if not isinstance(found, Accepted):
+            return door.refused(found, self._signal, self._json)
+        door.intake.count("http", self._signal, "partial" if found.rejected else "ok")
+        return _message(200, response_of(self._signal, found), self._json)
 
-    def refuse(self, error: Exception) -> Response:
-        """The body is too large, too slow, or breaks HTTP's own rules."""
-        kind: Kind = "timeout" if isinstance(error, TooSlow) else "bad_data"
-        refusal = Refusal(kind, "the body did not come in time, or not as HTTP says")
-        if isinstance(error, TooLarge):
-            refusal = too_large(self.max_body)
-        return self._door.refused(refusal, self._signal, self._json)
+    def refuse(self, why: Failure) -> Response:
+        """The body is too large, too slow, finds no room, or breaks HTTP's own rules."""
+        if why == "no_room" and self._refused is not None:
+            found = self._refused
+        elif why == "too_large":
+            found = too_large(self.max_body).answer
+        else:
+            kind: Kind = "timeout" if why == "too_slow" else "bad_data"
+            found = Refusal(kind, "the body did not come in time, or not as HTTP says").answer
+        return self._door.refused(found, self._signal, self._json)
 
     def end(self, size: int) -> None:
         """Let the next one in."""
+        self._share.close()
         self._door.intake.release(self._head.client, size)
 
 

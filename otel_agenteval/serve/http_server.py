@@ -10,8 +10,9 @@ import contextlib
 import logging
 import ssl
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import h11
 
@@ -26,9 +27,12 @@ IDLE_TIMEOUT = 75.0
 """Seconds that a connection may wait for the next request, its head included."""
 WRITE_TIMEOUT = 30.0
 _LINGER = 2.0
-_LINGER_BYTES = 8 << 20
+_LINGER_BYTES = 64 << 20
 """What is read and thrown away of a body that nobody wants, so that its sender comes to read the answer."""
 _READ = 256 * 1024
+_SMALL = 4 * 1024
+_BUFFER = 64 * 1024
+"""What a connection may hold that nobody has read yet; twice as much before it is stopped."""
 
 
 @dataclass(slots=True)
@@ -57,12 +61,16 @@ class Response:
     headers: list[tuple[str, str]] = field(default_factory=list)
 
 
-class TooLarge(Exception):
-    """The body is larger than its taker takes."""
+Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
+"""Why a body did not come whole: it is larger than its taker takes, did not come in time, there is no room for more of it, it
+breaks HTTP's rules, or the client went away."""
 
 
-class TooSlow(Exception):
-    """The body did not come in time."""
+@dataclass(slots=True)
+class _Broken:
+    """The client breaks HTTP's rules."""
+
+    status: int
 
 
 class Exchange(Protocol):
@@ -73,11 +81,14 @@ class Exchange(Protocol):
     body_timeout: float
     """Seconds in which it must have come."""
 
+    def received(self, size: int) -> bool:
+        """So many more bytes of the body came in; whether they are to be kept."""
+
     async def answer(self, body: bytes) -> Response:
         """The answer to the whole request."""
 
-    def refuse(self, error: Exception) -> Response:
-        """The answer to a body that is too large or too slow."""
+    def refuse(self, why: Failure) -> Response:
+        """The answer to a body that did not come whole."""
 
     def end(self, size: int) -> None:
         """The request was answered or given up, after so many bytes of its body."""
@@ -121,7 +132,7 @@ class HttpServer:
         host, port = split_address(address)
         try:
             more: dict[str, Any] = {} if context is None else {"ssl_handshake_timeout": HEAD_TIMEOUT}
-            self._server = await asyncio.start_server(self._serve, host, port, ssl=context, limit=1 << 20, **more)
+            self._server = await asyncio.start_server(self._serve, host, port, ssl=context, limit=_BUFFER, **more)
         except OSError as error:
             raise ConfigError(f"{option}: {address} cannot be opened: {error.strerror or error}") from None
         port = self._server.sockets[0].getsockname()[1]
@@ -189,11 +200,10 @@ class _Connection:
         timeout = HEAD_TIMEOUT
         while True:
             self._idle = True
-            try:
-                event = await asyncio.wait_for(self._event(), timeout)
-            except h11.RemoteProtocolError as error:
+            event = await asyncio.wait_for(self._event(), timeout)
+            if isinstance(event, _Broken):
                 self._idle = False
-                await self._send(Response(error.error_status_hint, b"bad request"), close=True)
+                await self._send(Response(event.status, b"bad request"), close=True)
                 return
             if not isinstance(event, h11.Request):
                 return
@@ -203,12 +213,23 @@ class _Connection:
             self._protocol.start_next_cycle()
             timeout = IDLE_TIMEOUT
 
+    # What waits for these with a limit of time is a task, and an exception of theirs would be kept by it together with the
+    # frames that it came through: so they return what went wrong, and raise nothing.
+
     async def _event(self) -> Any:
         while True:
-            event = self._protocol.next_event()
+            try:
+                event = self._protocol.next_event()
+            except h11.RemoteProtocolError as error:
+                error.__traceback__ = None  # h11 raises it in a frame that holds it
+                return _Broken(error.error_status_hint)
             if event is not h11.NEED_DATA:
                 return event
-            self._protocol.receive_data(await self._reader.read(_READ))
+            try:
+                data = await self._reader.read(_READ)
+            except (OSError, ssl.SSLError):
+                return h11.ConnectionClosed()
+            self._protocol.receive_data(data)
 
     async def _exchange(self, request: h11.Request) -> bool:
         """Answer one request; whether the connection can go on."""
@@ -221,13 +242,11 @@ class _Connection:
             return await self._answer_early(begun, head)
         size = 0
         try:
-            try:
-                if head.length is not None and head.length > begun.max_body:
-                    raise TooLarge
-                body = await asyncio.wait_for(self._body(begun.max_body), begun.body_timeout)
-            except (asyncio.TimeoutError, TooLarge, h11.RemoteProtocolError) as error:
-                refused = begun.refuse(TooSlow() if isinstance(error, asyncio.TimeoutError) else error)
-                return await self._answer_early(refused, head)
+            body = await self._whole(begun, head)
+            if body == "gone":
+                return False
+            if isinstance(body, str):
+                return await self._answer_early(begun.refuse(body), head)
             size = len(body)
             try:
                 response = await begun.answer(body)
@@ -238,22 +257,36 @@ class _Connection:
         await self._send(response, close=self._server.stopping, bodyless=head.method == "HEAD")
         return self._protocol.our_state is h11.DONE
 
-    async def _body(self, limit: int) -> bytes:
+    async def _whole(self, exchange: Exchange, head: Head) -> bytes | Failure:
+        if head.length is not None and head.length > exchange.max_body:
+            return "too_large"
+        try:
+            return await asyncio.wait_for(self._body(exchange.max_body, exchange.received), exchange.body_timeout)
+        except asyncio.TimeoutError:
+            return "too_slow"
+
+    async def _body(self, limit: int, received: Callable[[int], bool]) -> bytes | Failure:
         if self._protocol.they_are_waiting_for_100_continue:
             await self._write(self._protocol.send(h11.InformationalResponse(status_code=100, headers=[])))
         pieces: list[bytes] = []
-        size = 0
+        whole = 0
         while True:
             event = await self._event()
             if isinstance(event, h11.Data):
-                size += len(event.data)
-                if size > limit:
-                    raise TooLarge
-                pieces.append(bytes(event.data))
+                size = len(event.data)
+                whole += size
+                if whole > limit:
+                    return "too_large"
+                if not received(size):
+                    return "no_room"
+                if pieces and len(pieces[-1]) < _SMALL:  # a piece of a byte takes fifty
+                    pieces[-1] += event.data
+                else:
+                    pieces.append(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
                 return b"".join(pieces)
             else:
-                raise ConnectionResetError  # it ended in the middle
+                return "broken" if isinstance(event, _Broken) else "gone"
 
     async def _answer_early(self, response: Response, head: Head) -> bool:
         """Answer although the body has not been read. A small one is read and thrown away, else the connection ends."""
@@ -264,9 +297,8 @@ class _Connection:
             and head.length <= _READ
             and not self._protocol.they_are_waiting_for_100_continue
         ):
-            with contextlib.suppress(asyncio.TimeoutError, TooLarge, h11.RemoteProtocolError):
-                await asyncio.wait_for(self._body(_READ), _LINGER)
-                whole = True
+            with contextlib.suppress(asyncio.TimeoutError):
+                whole = isinstance(await asyncio.wait_for(self._body(_READ, _unheeded), _LINGER), bytes)
         await self._send(response, close=not whole or self._server.stopping, bodyless=head.method == "HEAD")
         if whole:
             return self._protocol.our_state is h11.DONE
@@ -307,6 +339,11 @@ class _Connection:
         if data:
             self._writer.write(data)
             await asyncio.wait_for(self._writer.drain(), WRITE_TIMEOUT)
+
+
+def _unheeded(size: int) -> bool:
+    """What is thrown away at once needs no room."""
+    return True
 
 
 def _head_of(request: h11.Request, client: str) -> Head:

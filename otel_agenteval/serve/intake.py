@@ -19,9 +19,10 @@ from ..dialects.reader import is_genai_scope
 from ..engine import Engine
 from ..spans.otlp import NotASpan, OtlpLog, Signal, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values
-from ..spans.split import LOG_PREFIXES, NotOtlp, split_logs, split_spans
-from ..spans.wire import Part, WireSpan
+from ..spans.split import LOG_PREFIXES, NotOtlp, count_records, split_logs, split_spans
+from ..spans.wire import OVERHEAD, Part, WireSpan
 from ..turns.state import Closed
+from .admission import COPIES, LEAST, UNBOUNDED, Budget, Share
 from .answers import Accepted, Refusal
 from .inflate import inflate
 from .journal import Journal
@@ -33,6 +34,8 @@ _EARLY_BYTES = 32 * 2**20
 _SPANS_AT_ONCE = 256
 """Spans that are handed to the assembler under one hold of its lock."""
 _LOG_SIZE = 1_024
+_LARGE = 512 << 10
+"""Bytes of a body from which its records are counted before they are read: smaller ones cannot become much."""
 
 
 class Request(NamedTuple):
@@ -43,6 +46,8 @@ class Request(NamedTuple):
     encoding: str
     """As ``Content-Encoding`` names it."""
     json: bool
+    share: Share = UNBOUNDED
+    """What it holds of the bytes under way; its body is in it already."""
 
 
 class Intake:
@@ -74,6 +79,8 @@ class Intake:
         self.bytes_received = 0
         """Of bodies, as they came."""
         self._clients: OrderedDict[str, _Bucket] = OrderedDict()
+        self.in_flight = Budget(options.max_inflight or max(LEAST, 4 * options.max_body))
+        """What requests hold that are not answered yet."""
         self._early = _EarlyLogs(_EARLY_BYTES, engine.config.turn.idle_timeout, clock.monotonic)
         self.set_options(options)
 
@@ -156,7 +163,8 @@ class Intake:
         Raises:
             Refusal: it is not what it should be, or cannot be kept.
         """
-        body = inflate(request.body, request.encoding, self.options.max_body)
+        body = inflate(request.body, request.encoding, self.options.max_body, request.share)
+        self._make_room(body, request)
         with self._lock:
             self._bytes += len(body)
         try:
@@ -164,6 +172,25 @@ class Intake:
         finally:
             with self._lock:
                 self._bytes -= len(body)
+
+    @staticmethod
+    def _make_room(body: bytes, request: Request) -> None:
+        """Charge what reading a body takes, before it is read.
+
+        Raises:
+            Refusal: there is no room for it.
+        """
+        share = request.share
+        if request.json:
+            share.grow(jsonio.weight(body))
+            return
+        share.grow((COPIES - 1) * len(body))
+        room = share.room
+        if room is not None and len(body) > _LARGE:
+            try:
+                share.grow(OVERHEAD * count_records(body, room // OVERHEAD))
+            except NotOtlp as error:
+                raise Refusal("bad_data", str(error)) from None
 
     def replay(self, signal: Signal, body: bytes, is_json: bool) -> set[int]:
         """Hand over what the journal kept; the traces in it. What cannot be read was refused the first time too."""

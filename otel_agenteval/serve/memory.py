@@ -15,7 +15,7 @@ _YOUNG = 20_000
 
 
 def tune() -> bool:
-    """Keep up to 256 MiB of freed memory for the next request, in one arena, and look for cycles less often.
+    """Keep up to 64 MiB of freed memory for the next request, in one arena, and look for cycles less often.
 
     False where the C library is not glibc: then only the last is done.
     """
@@ -24,7 +24,7 @@ def tune() -> bool:
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
-        wanted = ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, 32 * _MIB), (_TRIM_THRESHOLD, 256 * _MIB), (_TOP_PAD, 16 * _MIB))
+        wanted = ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, 8 * _MIB), (_TRIM_THRESHOLD, 64 * _MIB), (_TOP_PAD, 16 * _MIB))
         return [mallopt(option, value) for option, value in wanted] == [1] * len(wanted)
     except (AttributeError, OSError):  # another C library
         return False

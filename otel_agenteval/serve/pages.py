@@ -45,8 +45,9 @@ class Page:
                 raise Refusal("bad_method", "only GET is answered here")
             found = self._get(head)
         except Refusal as refusal:
-            headers = [("www-authenticate", "Bearer")] if refusal.kind == "unauthenticated" else []
-            return Response(refusal.http_status, f"{refusal.message}\n".encode(), headers=headers)
+            answer = refusal.answer
+            headers = [("www-authenticate", "Bearer")] if answer.kind == "unauthenticated" else []
+            return Response(answer.http_status, f"{answer.message}\n".encode(), headers=headers)
         return found if found is not None else Response(404, b"not found\n")
 
     def failed(self, error: Exception) -> Response:

@@ -36,7 +36,7 @@ _HOUSEKEEPING = 1.0
 """Seconds between two looks at what the journal may forget."""
 _HAND_OVER_WITHIN = 10.0
 _AT_START = (
-    "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_connections",
+    "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes",
 )  # fmt: skip
 """Options that are read once."""
@@ -76,6 +76,9 @@ class Service:
         self._servers: dict[str, HttpServer] = {}
         self._tls_context: ssl.SSLContext | None = None
         self.engine.telemetry.watch(names.SERVE_REQUESTS, self._requests)
+        in_flight = self.intake.in_flight
+        self.engine.telemetry.watch(names.QUEUE_SIZE, lambda: [({"queue": "requests"}, in_flight.used)])
+        self.engine.telemetry.watch(names.QUEUE_CAPACITY, lambda: [({"queue": "requests"}, in_flight.limit)])
         self.engine.telemetry.watch(names.SERVE_BYTES, lambda: [({}, self.intake.bytes_received)])
         if self.journal is not None:
             watch_journal(self.engine.telemetry, self.journal)

@@ -355,7 +355,7 @@ class KafkaSource:
                 self._pass_over()
             self.messages[topic, "taken"] += 1
         except Refusal as refusal:
-            self._bury(message, partition, refusal.message)
+            self._bury(message, partition, refusal.answer.message)
         except Exception as error:
             self._engine.failed("kafka_message", error)
             self._bury(message, partition, type(error).__name__)
