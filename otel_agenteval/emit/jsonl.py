@@ -1,6 +1,6 @@
 """Scores as JSON lines in a file: one per score, for scripts, replays and people with ``grep``.
 
-Explanations and details are written, and can quote the agent; nothing else of its content is.
+Explanations and details are written, redacted, and can quote the agent; nothing else of its content is. The file is its owner's alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from io import FileIO
 from typing import Any
 
 from .. import jsonio
+from ..files import private
 from .base import ScoredTurn
 
 _log = logging.getLogger("otel_agenteval")
@@ -71,7 +72,7 @@ class JsonLinesOutlet:
 
     def _append(self, data: bytes) -> None:
         if self._file is None:
-            self._file = FileIO(self._path, "a")
+            self._file = FileIO(self._path, "a", opener=private)
         if self._torn:
             data = b"\n" + data
         written = 0
