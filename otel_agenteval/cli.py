@@ -275,6 +275,7 @@ def _turns(args: argparse.Namespace) -> int:
 def _eval(args: argparse.Namespace) -> int:
     from .config import load_config
     from .judge import embedder_from, judge_from
+    from .privacy import Redactor, leaving, redacted_score
     from .references import ReferenceSources, evaluate
     from .report import About, Report, Run, compare, open_outputs, parameters_hash
 
@@ -292,15 +293,16 @@ def _eval(args: argparse.Namespace) -> int:
         for turn in load_turns(args.files, reading=reading):
             scores = evaluate(turn, metrics, references, judge=judge, embedder=embedder, redact=config.privacy.redact)
             about = About.of(turn)  # now that it has its case
-            scored = []
-            for score in scores:
+            scored, redactor = [], Redactor(config.privacy.redact)
+            for score in [redacted_score(score, redactor) for score in scores]:
                 if score.status != "skipped":
                     score.about = (turn.turn_id, b"%d" % turn.revision)  # its id is the one that every other door gives it
                 parameters = hashes[score.facts]
                 run.add(about, score, parameters)
                 scored.append((score, parameters))
+            shown = leaving(turn, redactor) if "table" in (args.format or ()) else turn  # no other format looks at content
             for output in outputs:
-                output.add(turn, about, scored)
+                output.add(shown, about, scored)
         status = _end_of(reading)
         if args.gate and not reading.turns:
             status = NOTHING_READ  # nothing was checked

@@ -149,6 +149,7 @@ class Engine:
             self.shedding,
             lambda: self.worker.bytes / self.worker.max_bytes,
             exporter_of(config),
+            config.privacy.redact,
         )
         if self.judging is not None:
             self.judging.fates.told = next(
@@ -250,9 +251,7 @@ class Engine:
         if wanted.otlp is not None:
             from .emit.otlp import OtlpOutlet  # only who sends pays for connections and encoders
 
-            found.append(
-                OtlpOutlet(wanted.otlp, self.telemetry, lambda: self.instance_id, __version__, self.config.privacy.redact)
-            )
+            found.append(OtlpOutlet(wanted.otlp, self.telemetry, lambda: self.instance_id, __version__))
         return found
 
     def _log_outlet(self, provider: Any) -> Outlet | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from typing import Any, TextIO
 from . import jsonio
 from .config import load_config, seconds
 from .errors import AgentEvalError, ConfigError
+from .files import private
 from .registry import require, resolve
 from .store import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS, StoreReader, Wanted
 from .why import store_path
@@ -83,6 +85,7 @@ def moment(text: str | None, option: str) -> float | None:
 def _to_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
     partial = out.with_name(f"{out.name}.partial")
     try:
+        os.close(private(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
         if kind == "parquet":
             count = _write_parquet(rows, partial)
         else:

@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +25,7 @@ from .emit.base import Outlet, OwnDelivery, RecordAccount, Retains, Root, Scored
 from .emit.span_events import SpanEventOutlet
 from .model import Turn
 from .names import AGENT_NAME, METRIC_DURATION, SCOPE
+from .privacy import Exporter, Redactor, without_texts
 from .references import ReferenceSources, excluded_by, tell_sources, words_of
 from .registry import BoundMetric
 from .score import GATED, SHED, Score
@@ -165,6 +166,7 @@ class Pipeline:
         shedding: what is left out while the worker cannot follow.
         fill: how full the worker's queue is, 0 to 1.
         exported: what log events say of a turn's content; None is nothing.
+        redact: kinds of personal data and secrets that are taken out of what scores say, before anything leaves.
     """
 
     def __init__(
@@ -181,9 +183,11 @@ class Pipeline:
         judging: Judging | None = None,
         shedding: Shedding | None = None,
         fill: Callable[[], float] = lambda: 0.0,
-        exported: Callable[[Turn], Mapping[str, str]] | None = None,
+        exported: Exporter | None = None,
+        redact: Collection[str] = (),
     ) -> None:
         self._choose(metrics)
+        self._kinds = redact
         self.outlets = list(outlets)
         self._exported = exported
         self._keeps_content = exported is not None or any(getattr(outlet, "keeps_content", False) for outlet in outlets)
@@ -484,11 +488,12 @@ class Pipeline:
         if not done:
             return
         for scored in done:
+            self._redact(scored)
             account(self._telemetry, scored)
             self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if scored.judged is None else scored.judged.kind)
             if scored.judged is None:
                 if self._exported is not None:
-                    scored.content = self._exported(scored.turn)
+                    scored.content = self._exported(scored.turn, scored.redactor)
                 self._remember(scored.turn.turn_id, scored.scores)
             elif self._judging is not None:
                 self._judging.note(scored)
@@ -503,6 +508,23 @@ class Pipeline:
                 self.count_emit_error(outlet.name, type(error).__name__, error)
         if self.kept is not None:
             self.kept.extend(done)
+
+    def _redact(self, scored: ScoredTurn) -> None:
+        """Take out of what scores say whatever may not leave: all of them pass here once, before any outlet sees them."""
+        if not self._kinds:
+            return
+        if scored.redactor is None:
+            scored.redactor = Redactor(self._kinds)
+        if scored.redacted == len(scored.scores):
+            return
+        said = list(scored.scores)
+        for index in range(scored.redacted, len(said)):
+            try:
+                said[index] = scored.redactor.score(said[index])
+            except Exception as error:  # the score leaves, what could not be looked through does not
+                self.count_emit_error("redaction", type(error).__name__)
+                said[index] = without_texts(said[index])
+        scored.scores, scored.redacted = said, len(said)
 
     def _await_outlets(self) -> None:
         """Wait a moment for outlets that could not take the last scores, once until they can again.
@@ -678,6 +700,7 @@ class Pipeline:
         for portion in group.portions:
             portion.settle(_SCORED)
         scored = ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources)
+        self._redact(scored)
         if self._judging is not None and self._judging.offers.wants_events:
             scored.events = {event.name for member in group.members for event in member.events}
         return scored, pending

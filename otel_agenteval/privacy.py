@@ -7,14 +7,15 @@ Scores are computed on what was really said; only what goes out is redacted. A f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from .config import Config
 from .metrics._pii import EMAILS, NUMBERS, SCAN_LIMIT, find
 from .metrics._secrets import secret_spans
 from .model import Turn
 from .names import TURN_INPUT, TURN_OUTPUT
+from .score import Score
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
 """What can be taken out."""
@@ -27,8 +28,24 @@ _IDS = frozenset(("turn_id", "trace_id", "span_id", "id", "parent", "call_id", "
 """Identifiers of ours and of the telemetry, where the form ``turn.v1`` has them: nobody's data, and digits enough to look like it."""
 MOST_EXPORTED = 4_096
 """Characters of each text."""
+WITHHELD = "[WITHHELD]"
+"""Stands for a text of a score that could not be looked through."""
+_OUR_WORD = re.compile(r"[A-Za-z][A-Za-z_.:]{0,39}")
+_OUR_FACTS = frozenset(("vacuous", "reason", "by"))
+"""What the outcome of a score is read from."""
+_HEX_ID = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?(?:-[0-9a-f]{16})?")
+_LEAST_CARD = 10**13
+"""No smaller number is a card's."""
 _DIGIT = re.compile(r"\d")
 _BETWEEN_DIGITS = re.compile(r"\D+")
+
+
+def is_id(name: Any, value: Any) -> bool:
+    """Whether a field of a score's detail is an identifier of the telemetry: nobody's data, and digits enough to look like it."""
+    if not isinstance(name, str) or not name.endswith(("_id", "_ids")):
+        return False
+    ids = value if isinstance(value, (list, tuple)) else [value]
+    return all(isinstance(item, str) and _HEX_ID.fullmatch(item) for item in ids)
 
 
 class Redactor:
@@ -52,6 +69,13 @@ class Redactor:
             at = max(at, end)
         out.append(text[at:])
         return "".join(out) if at else text
+
+    def score(self, score: Score) -> Score:
+        """A score whose label, explanation, error type, detail and companions may leave; its numbers and ids stay."""
+        return score.reworded(self.text, self._facts)
+
+    def _facts(self, detail: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: item if is_id(name, item) else self.value({name: item})[name] for name, item in detail.items()}
 
     def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
         """A turn of the form ``turn.v1``, with the identifiers of telemetry left as they are."""
@@ -79,7 +103,14 @@ class Redactor:
             return {self._key(key): self.value(item, depth + 1) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.value(item, depth + 1) for item in value]
+        if isinstance(value, int) and value >= _LEAST_CARD:
+            return self._number(value)
         return value
+
+    def _number(self, value: int) -> Any:
+        written = str(value)
+        left = self.text(written)
+        return value if left == written else left
 
     def _key(self, key: Any) -> Any:
         return self.text(key) if isinstance(key, str) and ("@" in key or _DIGIT.search(key)) else key
@@ -90,9 +121,17 @@ class Redactor:
         return f"[{kind.upper()}_{numbers.setdefault(same, len(numbers) + 1)}]"
 
 
-def redacted_turn(turn: Turn, kinds: Collection[str]) -> Turn:
+def redacted_turn(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> Turn:
     """The turn as it may leave. The same turn if there is nothing to take out."""
-    return Turn.from_dict(redacted(turn.to_dict(), kinds)) if kinds else turn
+    return Turn.from_dict((redactor or Redactor(kinds)).turn(turn.to_dict())) if kinds else turn
+
+
+def leaving(turn: Turn, redactor: Redactor) -> Turn:
+    """The turn as it may be shown; without its content if that cannot be looked through."""
+    try:
+        return Turn.from_dict(redactor.turn(turn.to_dict()))
+    except Exception:
+        return turn.without_content()
 
 
 def redacted(written: Mapping[str, Any], kinds: Collection[str]) -> dict[str, Any]:
@@ -105,28 +144,57 @@ def redacted_text(text: str, kinds: Collection[str]) -> str:
     return Redactor(kinds).text(text)
 
 
-def exporter_of(config: Config) -> Callable[[Turn], Mapping[str, str]] | None:
+def redacted_scores(scores: Iterable[Score], kinds: Collection[str]) -> list[Score]:
+    """The scores of one turn as they may leave. One that cannot be looked through leaves without its texts."""
+    redactor = Redactor(kinds)
+    return [redacted_score(score, redactor) for score in scores] if kinds else list(scores)
+
+
+def redacted_score(score: Score, redactor: Redactor) -> Score:
+    """A score as it may leave; without its texts if it cannot be looked through."""
+    try:
+        return redactor.score(score)
+    except Exception:
+        return without_texts(score)
+
+
+def without_texts(score: Score) -> Score:
+    """What is left of a score that could not be looked through: its numbers, its verdict, and words of ours."""
+    return score.reworded(
+        lambda text: text if _OUR_WORD.fullmatch(text) else WITHHELD,
+        lambda detail: {name: item for name, item in detail.items() if name in _OUR_FACTS and _is_ours(item)},
+    )
+
+
+def _is_ours(fact: Any) -> bool:
+    return isinstance(fact, bool) or (isinstance(fact, str) and bool(_OUR_WORD.fullmatch(fact)))
+
+
+class Exporter(Protocol):
+    """Makes what log events say of a turn's content."""
+
+    def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]:
+        """The attributes; the redactor is the one of the turn's scores, where there is one."""
+
+
+def exporter_of(config: Config) -> Exporter | None:
     """What log events say of a turn's content; None where it stays here."""
     kinds = config.privacy.redact
 
-    def export(turn: Turn) -> dict[str, str]:
+    def export(turn: Turn, redactor: Redactor | None = None, /) -> dict[str, str]:
         try:
-            return exported(turn, kinds)
+            return exported(turn, kinds, redactor)
         except Exception:  # what could not be redacted does not leave; the score does
             return {}
 
     return export if config.privacy.export_content else None
 
 
-def exported(turn: Turn, kinds: Collection[str]) -> dict[str, str]:
-    """What the user said and got, as attributes that may leave: redacted, and cut after :data:`MOST_EXPORTED` characters."""
-    redactor = Redactor(kinds)
-    found = {}
-    for name, text in ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output)):
-        if text:
-            # What the cut of the first line might split lies behind that of the second.
-            found[name] = redactor.text(text[: 2 * MOST_EXPORTED])[:MOST_EXPORTED]
-    return found
+def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> dict[str, str]:
+    """What the user said and got, as attributes that may leave: redacted, then cut after :data:`MOST_EXPORTED` characters."""
+    redactor = redactor or Redactor(kinds)
+    said = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
+    return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in said if text}
 
 
 def _finds(text: str, kinds: Collection[str]) -> Iterator[tuple[int, int, str]]:

@@ -121,11 +121,16 @@ class AgentTurns:
     def _write(self, found: Sequence[tuple[Turn, list[Score]]]) -> None:
         if self._report is None:
             return
-        with self._report.open("a", encoding="utf-8") as file:
+        from .config import PrivacyOptions
+        from .files import private
+        from .privacy import redacted_scores
+
+        with open(self._report, "a", encoding="utf-8", opener=private) as file:
             for turn, scores in found:
                 known = {"test": self._test, "turn_id": turn.turn_id, "agent": turn.agent}
                 file.writelines(
-                    json.dumps({**known, **score.to_dict()}, ensure_ascii=False, default=str) + "\n" for score in scores
+                    json.dumps({**known, **score.to_dict()}, ensure_ascii=False, default=str) + "\n"
+                    for score in redacted_scores(scores, PrivacyOptions().redact)
                 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -191,6 +191,21 @@ class Score:
     def vacuous(self) -> bool:
         """Whether the value only means that there was nothing to evaluate."""
         return bool(self.detail.get("vacuous"))
+
+    def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
+        """The same result with its texts and its detail as the two functions give them back; this score stays as it is."""
+        detail, also = self._detail, self._also
+        label, explanation, error_type = (
+            text(said) if said else said for said in (self.label, self.explanation, self.error_type)
+        )
+        if not (detail or also) and (label, explanation, error_type) == (self.label, self.explanation, self.error_type):
+            return self
+        same = Score.of(
+            self.facts, self.value, self.passed, self.status, label, explanation, facts(detail) if detail else None,
+            {name: one.reworded(text, facts) for name, one in also.items()} if also else None, error_type,
+        )  # fmt: skip
+        same._result_id, same.about = self._result_id, self.about
+        return same
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; keys with no content are left out, ``value`` and ``passed`` always stand."""

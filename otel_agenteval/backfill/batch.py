@@ -24,7 +24,7 @@ from ..judge.prompt import SYSTEM, question_of
 from ..judge.providers import Usage
 from ..judge.service import tokens_in
 from ..model import Turn
-from ..privacy import redacted_turn
+from ..privacy import Redactor, redacted_score, redacted_turn
 from ..references import ReferenceSources, applies, root_attributes, tell_sources
 from ..registry import BoundMetric, require, resolve
 from ..replay import turns_of
@@ -153,6 +153,7 @@ class Scorer:
         revision = b"%d" % turn.revision
         scores: list[Score] = []
         rows: list[dict[str, Any]] = []
+        redactor = Redactor(self.config.privacy.redact)
         for metric in sorted(
             self.metrics, key=lambda metric: metric.metric.kind != "code"
         ):  # conditions of samples name code scores
@@ -168,7 +169,7 @@ class Scorer:
                 probability = (metric.sample or EVERY_TURN).chance(turn, Known(scores)).probability
                 if position(turn.conversation_id or "" if turn.trace_id is None else turn.trace_id, self._seed) >= probability:
                     continue
-                seen = redacted_turn(turn, self.config.privacy.redact)
+                seen = redacted_turn(turn, self.config.privacy.redact, redactor)
             counting = _Counting(self._judge, self._embedder, self.config)
             with recording() as accounts:
                 score = metric.evaluate(seen, judge=counting.judge if self.dry else self._judge,
@@ -182,7 +183,8 @@ class Scorer:
                 account.known += 1
             elif score.status != "skipped":
                 score.about = (turn.turn_id or "", revision)
-                rows.append(_row(turn, metric, score, probability if judged else None, accounts))
+                leaving = redacted_score(score, redactor)
+                rows.append(_row(turn, metric, leaving, probability if judged else None, accounts))
                 account.scores += 1
                 account.errors += score.status == "error"
             _note(account, metric, [(item.input_tokens or 0, item.output_tokens or 0, item.cost_usd) for item in accounts])

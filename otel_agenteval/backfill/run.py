@@ -56,7 +56,8 @@ class Output:
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise AgentEvalError(f"{folder}: is not empty, and not of a former backfill (no manifest.json)")
             self.buckets = buckets
-            (self.folder / "parts").mkdir(parents=True)
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # results can quote people and agents
+            (self.folder / "parts").mkdir(mode=0o700)
             (self.folder / "done").mkdir()
             _write(manifest, json.dumps({"format": _FORMAT, "buckets": buckets}))
         except OSError as error:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..model import Turn
 from ..names import EMIT_RECORDS
+from ..privacy import Redactor
 from ..score import Kind, Score
 from ..telemetry import Telemetry
 
@@ -80,6 +81,10 @@ class ScoredTurn:
     """Of a score that a judge made after the turn was counted: how."""
     content: Mapping[str, str] = field(default_factory=dict)
     """What log events say of the turn's content, by attribute; nothing unless that was asked for."""
+    redactor: Redactor | None = None
+    """Takes out what may not leave, with the same markers throughout the turn; None while nothing was taken out."""
+    redacted: int = 0
+    """How many of the scores, from the first one on, have been through it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Scores as JSON lines in a file: one per score, for scripts, replays and people with ``grep``.
 
-Explanations and details are written, and can quote the agent; nothing else of its content is.
+Explanations and details are written, redacted, and can quote the agent; nothing else of its content is. The file is its owner's alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from io import FileIO
 from typing import Any
 
 from .. import jsonio
+from ..files import private
 from ..telemetry import Telemetry
 from .base import RecordAccount, ScoredTurn
 
@@ -144,16 +145,12 @@ class JsonLinesOutlet:
     def _append(self, data: bytes) -> int:
         """Write once; how many bytes of ``data`` the disk took."""
         if self._file is None:
-            self._file = FileIO(self._path, "a", opener=_open_private)
+            self._file = FileIO(self._path, "a", opener=private)
         if self._torn:
             if not self._file.write(b"\n"):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
             self._torn = False
         return self._file.write(data) or 0
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
@@ -28,8 +28,6 @@ from .. import names
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import OtlpOptions
 from ..errors import ConfigError
-from ..privacy import Redactor
-from ..score import Score
 from ..spans.otlp import Signal
 from ..telemetry import Telemetry
 from .base import RecordAccount, ScoredTurn
@@ -58,7 +56,6 @@ class OtlpOutlet:
         telemetry: the engine's accumulators: gets the counts, and is what the metrics are made from.
         instance_id: tells the engines of a fleet apart; asked again in a forked child.
         version: of this package, for the scope.
-        redact: kinds of personal data that are taken out of explanations.
         clock: dates the records.
         pauses: the first and the longest pause between two attempts, in seconds; tests shorten them.
 
@@ -74,7 +71,6 @@ class OtlpOutlet:
         telemetry: Telemetry,
         instance_id: Callable[[], str],
         version: str,
-        redact: Collection[str] = (),
         clock: Clock = SYSTEM_CLOCK,
         pauses: tuple[float, float] = (1.0, 30.0),
     ) -> None:
@@ -86,7 +82,6 @@ class OtlpOutlet:
         self._telemetry = telemetry
         self._instance_id = instance_id
         self._version = version
-        self._redact = redact
         self._clock = clock
         self.records = RecordAccount(self.name, telemetry)
         self._keeps_all = False
@@ -204,12 +199,12 @@ class OtlpOutlet:
             )  # fmt: skip
             _set_all(frame.attributes, shared)
             frame_bytes = frame.SerializeToString()
-            for score, attributes in self._of_scores(written):
+            for score in written:
                 record = scope.log_records.add()
                 record.MergeFromString(frame_bytes)  # in C: what a turn's records share is encoded once
                 error = score.status == "error"
                 record.severity_number = SeverityNumber.SEVERITY_NUMBER_WARN if error else SeverityNumber.SEVERITY_NUMBER_INFO
-                _set_all(record.attributes, attributes)
+                _set_all(record.attributes, event_attributes(score, {}))
                 count += 1
         return request.SerializeToString(), count
 
@@ -241,19 +236,11 @@ class OtlpOutlet:
             span.start_time_unix_nano = now - round(scored.seconds * 1e9)
             span.end_time_unix_nano = now
             _set_all(span.attributes, turn_attributes(scored, self._instance_id()))
-            for _, attributes in self._of_scores(written):
+            for score in written:
                 event = span.events.add(name=names.EVENT, time_unix_nano=now)
-                _set_all(event.attributes, attributes)
+                _set_all(event.attributes, event_attributes(score, {}))
             count += 1
         return request.SerializeToString(), count
-
-    def _of_scores(self, scores: Sequence[Score]) -> Iterator[tuple[Score, dict[str, Any]]]:
-        redactor = Redactor(self._redact) if self._redact else None
-        for score in scores:
-            attributes = event_attributes(score, {})
-            if redactor is not None and names.EXPLANATION in attributes:
-                attributes[names.EXPLANATION] = redactor.text(attributes[names.EXPLANATION])
-            yield score, attributes
 
     # --- metrics
 

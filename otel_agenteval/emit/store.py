@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from .. import jsonio
+from .. import jsonio, names
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import StoreOptions
 from ..privacy import Redactor
@@ -48,7 +48,7 @@ class StoreOutlet:
         wanted: where, and how much.
         telemetry: gets the counts.
         instance_id: tells the engines of a fleet apart.
-        redact: kinds of personal data that are taken out of explanations, details and content.
+        redact: kinds of personal data and secrets that are taken out of content, where the turn does not come with its redactor.
         clock: dates what is kept.
     """
 
@@ -65,6 +65,7 @@ class StoreOutlet:
         self.keeps_content = wanted.content
         """Whether turns must come with what was said."""
         self._store = ScoreStore(wanted.path, Retention(wanted.max_age, wanted.max_bytes), clock)
+        self._telemetry = telemetry
         self._instance_id = instance_id
         self._redact = redact
         self._clock = clock
@@ -100,9 +101,8 @@ class StoreOutlet:
         """
         rows = _Rows()
         for scored in batch:
-            redactor = Redactor(self._redact) if self._redact else None
-            rows.turns.append(self._turn_row(scored, redactor))
-            rows.scores += [self._score_row(scored, score, redactor) for score in scored.scores if score.status != "skipped"]
+            rows.turns.append(self._turn_row(scored))
+            rows.scores += [self._score_row(scored, score) for score in scored.scores if score.status != "skipped"]
         self._waiting.append(rows)
         self._scores_waiting += len(rows.scores)
         self.records.add(len(rows.scores))
@@ -162,7 +162,7 @@ class StoreOutlet:
 
     # --- rows
 
-    def _turn_row(self, scored: ScoredTurn, redactor: Redactor | None) -> dict[str, Any]:
+    def _turn_row(self, scored: ScoredTurn) -> dict[str, Any]:
         turn, root = scored.turn, scored.root
         call, usage = answering_call(turn), turn.usage
         skipped = {score.metric: str(score.detail.get("reason", "")) for score in scored.scores if score.status == "skipped"}
@@ -175,27 +175,30 @@ class StoreOutlet:
             "input_tokens": usage.input_tokens if usage is not None else None,
             "output_tokens": usage.output_tokens if usage is not None else None,
             "close_reason": turn.close_reason, "complete": turn.complete, "is_conversation": scored.conversation,
-            "skipped": jsonio.dumps(skipped) if skipped else None, "content": self._content(scored, redactor),
+            "skipped": jsonio.dumps(skipped) if skipped else None, "content": self._content(scored),
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
 
-    def _content(self, scored: ScoredTurn, redactor: Redactor | None) -> str | None:
+    def _content(self, scored: ScoredTurn) -> str | None:
         if not self.keeps_content or scored.judged is not None:  # a judged score comes with a turn without content
             return None
         content = scored.turn.to_dict()
-        return jsonio.dumps(content if redactor is None else redactor.turn(content))
+        if not self._redact:
+            return jsonio.dumps(content)
+        try:
+            return jsonio.dumps((scored.redactor or Redactor(self._redact)).turn(content))
+        except Exception as error:  # what could not be looked through is not kept; the turn and its scores are
+            self._telemetry.add(names.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
+            return None
 
-    def _score_row(self, scored: ScoredTurn, score: Score, redactor: Redactor | None) -> dict[str, Any]:
+    def _score_row(self, scored: ScoredTurn, score: Score) -> dict[str, Any]:
         judged = scored.judged
-        explanation = score.explanation
-        if explanation and redactor is not None:
-            explanation = redactor.text(explanation)
         return {
             "result_id": score.result_id, "turn_id": scored.turn.turn_id, "revision": scored.turn.revision, "metric": score.metric,
             "kind": score.kind, "version": score.version, "type": score.type, "unit": score.unit, "direction": score.direction,
             "policy": score.policy, "status": score.status, "value": score.value, "passed": score.passed, "label": score.label,
-            "threshold": score.threshold, "error_type": score.error_type, "explanation": explanation,
-            "detail": _json(score.detail, redactor), "also": _json({name: one.to_dict() for name, one in score.also.items()}, redactor),
+            "threshold": score.threshold, "error_type": score.error_type, "explanation": score.explanation,
+            "detail": _json(score.detail), "also": _json({name: one.to_dict() for name, one in score.also.items()}),
             "sample_probability": judged.probability if judged is not None else None,
             "sample_upstream_probability": judged.upstream if judged is not None else None,
             "sample_decided_by": judged.decided_by if judged is not None else None,
@@ -204,7 +207,5 @@ class StoreOutlet:
         }  # fmt: skip
 
 
-def _json(value: dict[str, Any], redactor: Redactor | None) -> str | None:
-    if not value:
-        return None
-    return jsonio.dumps(value if redactor is None else redactor.value(value))
+def _json(value: dict[str, Any]) -> str | None:
+    return jsonio.dumps(value) if value else None

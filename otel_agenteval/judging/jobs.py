@@ -100,7 +100,7 @@ def rendered(
     """A score of its own, about the same turn."""
     return ScoredTurn(
         scored.turn.without_content(), scored.root, [score], scored.supersedes, scored.new, conversation=scored.conversation,
-        size=SCORE_BYTES, seconds=seconds, judged=judged, content=content or {},
+        size=SCORE_BYTES, seconds=seconds, judged=judged, content=content or {}, redactor=scored.redactor,
     )  # fmt: skip
 
 

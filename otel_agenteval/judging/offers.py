@@ -14,7 +14,7 @@ from ..emit.base import Judged, ScoredTurn
 from ..estimates import Estimates, group_of
 from ..history import History
 from ..model import Turn
-from ..privacy import redacted
+from ..privacy import Exporter, Redactor
 from ..queues import Job
 from ..references import excluded_by, tell_sources
 from ..registry import BoundMetric
@@ -86,7 +86,7 @@ class Offers:
         seed: str,
         redact: Collection[str],
         incomplete: bool,
-        exported: Callable[[Turn], Mapping[str, str]] | None,
+        exported: Exporter | None,
         shedding: Shedding,
         fates: Fates,
         estimates: Estimates,
@@ -128,9 +128,9 @@ class Offers:
         """Names of the judged metrics of turns, or of conversations."""
         return [metric.name for metric in self._metrics[conversation]]
 
-    def content_of(self, turn: Turn) -> Mapping[str, str]:
+    def content_of(self, turn: Turn, redactor: Redactor | None = None) -> Mapping[str, str]:
         """What goes out of a turn's content with its scores."""
-        return {} if self._exported is None else self._exported(turn)
+        return {} if self._exported is None else self._exported(turn, redactor)
 
     def metric_of(self, key: str) -> BoundMetric | None:
         """The metric that a job names."""
@@ -215,7 +215,7 @@ class Offers:
                 return
             score = about(metric.evaluate(scored.turn), scored.turn)
             if score.status == "skipped" and score.detail.get("reason") in _ABSENT and can_ask:
-                offer.body = offer.body or self._written(scored.turn)
+                offer.body = offer.body or self._written(scored)
                 head = head_of(
                     metric, scored, chance, offer.place, self._clock.time_ns() / 1e9, decided, self._waiting(key, offer)
                 )
@@ -231,7 +231,7 @@ class Offers:
                 judged = Judged(
                     metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False
                 )
-                offer.said.append(rendered(scored, score, judged, content=self.content_of(scored.turn)))
+                offer.said.append(rendered(scored, score, judged, content=self.content_of(scored.turn, scored.redactor)))
                 self._fates.tell(scored.turn.turn_id, metric.name, fate_of(score))
         except Exception as error:  # nothing leaves a turn that could not be redacted
             self._failed("judging", error)
@@ -259,9 +259,12 @@ class Offers:
         if scored.new and not scored.conversation:
             self._estimates.choose(metric.name, scored.turn.agent or "", chance.probability, group_of(chance.by))
 
-    def _written(self, turn: Turn) -> bytes:
+    def _written(self, scored: ScoredTurn) -> bytes:
         """The turn as it leaves for a queue and a judge."""
-        return jsonio.dumps(redacted(turn.to_dict(), self._redact) if self._redact else turn.to_dict()).encode()
+        content = scored.turn.to_dict()
+        if self._redact:
+            content = (scored.redactor or Redactor(self._redact)).turn(content)
+        return jsonio.dumps(content).encode()
 
     def following(self, job: Job, head: Mapping[str, Any], origin: ScoredTurn, score: Score) -> list[Next]:
         """What becomes of the metrics that wait for this score."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import AgentEvalError, ConfigError
+from ..files import private
 from ..model import Turn
 from ..score import Score
 from ..table import Summary, colours_wanted, columns, render_turn
@@ -131,7 +132,7 @@ def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequ
 def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
     if place != "-":
         try:
-            file = Path(place).open("ab")  # noqa: SIM115 - the stack closes it with the stream around it
+            file = open(place, "ab", opener=private)  # noqa: SIM115 - the stack closes it; Path.open takes no opener
             return stack.enter_context(_KeptUntilWritten(file, encoding="utf-8", errors="backslashreplace"))
         except OSError as problem:
             raise AgentEvalError(f"--out: {place}: cannot be written: {problem.strerror or problem}") from None

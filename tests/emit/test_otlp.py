@@ -80,9 +80,7 @@ def make() -> Iterator[Make]:
         wanted = {"endpoint": address, "protocol": "http" if over_http else "grpc", "metrics_interval": 0, **options}
         config = load_config({"outlets": {"otlp": wanted}}, {})
         assert config.outlets.otlp is not None
-        outlet = OtlpOutlet(
-            config.outlets.otlp, telemetry or Telemetry(), lambda: "engine-1", "0.1.0", config.privacy.redact, pauses=(0.02, 0.1)
-        )
+        outlet = OtlpOutlet(config.outlets.otlp, telemetry or Telemetry(), lambda: "engine-1", "0.1.0", pauses=(0.02, 0.1))
         made.append(outlet)
         return outlet
 
@@ -144,7 +142,7 @@ def test_a_score_is_a_log_event_under_the_resource_of_its_root(receiver: Any, ma
         "agenteval.metric.kind": "code",
         "agenteval.metric.version": "1",
         "agenteval.policy": "gate",
-        "gen_ai.evaluation.explanation": "Ask [EMAIL_1].",
+        "gen_ai.evaluation.explanation": "Ask ann@example.com.",
         "agenteval.threshold": 0.7,
         "gen_ai.evaluation.score.value": 0.25,
         "gen_ai.evaluation.score.label": "fail",

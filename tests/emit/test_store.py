@@ -74,7 +74,10 @@ def test_a_turn_and_its_scores(kept: Kept, clock: FakeClock) -> None:
         found = {row["metric"]: row for row in reader.scores(TURN)}
         assert found.keys() == {"code_tool_success", "code_b", "code_c"}
         assert (found["code_b"]["passed"], found["code_b"]["threshold"], found["code_b"]["policy"]) == (False, 0.5, "gate")
-        assert (found["code_b"]["explanation"], found["code_b"]["detail"]) == ("Ask [EMAIL_1].", {"who": ["[EMAIL_1]"]})
+        assert (found["code_b"]["explanation"], found["code_b"]["detail"]) == (
+            "Ask ann@example.com.",
+            {"who": ["ann@example.com"]},
+        )
         assert (found["code_c"]["status"], found["code_c"]["value"], found["code_c"]["error_type"]) == ("error", None, "boom")
         assert reader.why(TURN) == {
             "code_tool_success": "scored", "code_b": "scored", "code_c": "error: boom", "code_d": "skipped: no tools",
