@@ -71,6 +71,7 @@ async def _work(config: Config, address: Address | None) -> dict[str, Any]:
     judging = engine.judging
     source = None
     if address is not None and patience is not None:
+        engine.keep_all()  # what does not leave stays in the topic: offsets are committed behind it
         intake = Following(engine, config.serve)
         service.intake = intake
         source = KafkaSource(intake, address, patience, lambda: judging is None or judging.queue.flush())
