@@ -1,4 +1,4 @@
-# make demo     a scripted agent, its turns and their scores, then /metrics until Ctrl-C   (make demo ARGS=--once exits)
+# make demo     a scripted agent, its turns and their scores, then /metrics until Ctrl-C   (make demo ARGS=--once exits, as without a terminal)
 # make test     all tests                                                                  (make test ARGS="-k config")
 # make servers  the servers that tests run against, into a cache of this user               (make servers ARGS=redis)
 # make otelcol  the OpenTelemetry Collector of collector_config/builder.yaml, into that cache

@@ -119,7 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(run=_check_config)
 
     demo = commands.add_parser("demo", help="a scripted agent, its turns and scores, and /metrics; no network, no key")
-    demo.add_argument("--once", action="store_true", help="exit after printing instead of serving /metrics until Ctrl-C")
+    demo.add_argument(
+        "--once", action="store_true", help="exit after printing instead of serving /metrics until Ctrl-C, as without a terminal"
+    )
     demo.add_argument("--port", type=int, default=19464, help="loopback port of /metrics (default %(default)s)")
     demo.set_defaults(run=_demo)
 

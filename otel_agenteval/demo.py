@@ -280,8 +280,10 @@ SHOWN_METRICS = (
 def run(once: bool, port: int) -> int:
     """Play the scenes, print each turn with its scores and an excerpt of ``/metrics``, then serve it until Ctrl-C.
 
+    Without a terminal nobody can press that, so it returns after printing.
+
     Args:
-        once: return after printing.
+        once: return after printing, also on a terminal.
         port: loopback port of ``/metrics``; 0, or a port that is taken, means any that is free.
 
     Returns:
@@ -297,7 +299,7 @@ def run(once: bool, port: int) -> int:
         return 2
     try:
         _show(provider, handle)
-        if not once:
+        if not once and sys.stdin.isatty() and sys.stdout.isatty():
             print(f"\nServing {metrics_address(handle)} until Ctrl-C", flush=True)
             threading.Event().wait()
     except KeyboardInterrupt:  # the way to end it

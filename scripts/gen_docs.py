@@ -11,6 +11,7 @@ on ``/metrics``. Times on the clock differ in each run; they alone do not put a 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import re
@@ -199,6 +200,7 @@ def _field(path: tuple[str, ...]) -> tuple[Any, str]:
     return section, path[-1]
 
 
+@functools.cache
 def _class(section: type) -> ast.ClassDef:
     found = ast.parse(inspect.getsource(section)).body[0]
     assert isinstance(found, ast.ClassDef)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import socket
@@ -140,21 +141,30 @@ def test_the_demo_shows_the_defaults_whatever_is_configured() -> None:
     assert "✗ code_repeated_tool_calls" in done.stdout
 
 
+def test_without_a_terminal_it_ends_after_printing(once: subprocess.CompletedProcess[str]) -> None:
+    done = run("--port", "0")
+    assert done.returncode == 0
+    assert "until Ctrl-C" not in done.stdout
+    assert len(done.stdout.splitlines()) == len(once.stdout.splitlines())
+
+
 def test_it_serves_metrics_until_interrupted() -> None:
     interruptible = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # what runs in the background is not
     )
+    here, terminal = pty.openpty()
     server = subprocess.Popen(
         [*COMMAND[:2], interruptible + COMMAND[2], *COMMAND[3:], "--port", "0"],
         env=environment(),
-        stdout=subprocess.PIPE,
+        stdin=terminal,
+        stdout=terminal,
         stderr=subprocess.PIPE,
-        text=True,
         start_new_session=True,
     )
-    assert server.stdout is not None
+    os.close(terminal)
+    shown = os.fdopen(here, encoding="utf-8")
     try:
-        address = next(found[1] for line in server.stdout if (found := re.search(r"^Serving (\S+) until Ctrl-C", line)))
+        address = next(found[1] for line in shown if (found := re.search(r"^Serving (\S+) until Ctrl-C", line)))
         request = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text; version=1.0.0"})
         with urllib.request.urlopen(request, timeout=10) as response:
             page = response.read().decode()
@@ -162,6 +172,7 @@ def test_it_serves_metrics_until_interrupted() -> None:
         server.communicate(timeout=20)
     finally:
         server.kill()
+        shown.close()
     turns = next(family for family in text_string_to_metric_families(page) if family.name == "agenteval_turns")
     assert sum(sample.value for sample in turns.samples if sample.name.endswith("_total")) == len(FAILS)
     assert server.returncode == 0
