@@ -129,7 +129,7 @@ class Asking:
             told = self._begun.said[this]
             evaluation.learn(told.pieces, told.truncated)
             return copy.deepcopy(told.reply)
-        found = self._known(judge, task, data, reply, more)
+        found = self._known(judge, stage, task, data, reply, more)
         if found is None:
             found = self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
         self._begun.said[this] = Told(copy.deepcopy(found), evaluation.pieces, evaluation.truncated)
@@ -142,12 +142,12 @@ class Asking:
         return self._through(embedder, lambda: embedder.embed(texts))
 
     def _known(
-        self, judge: Asks, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
+        self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
     ) -> dict[str, Any] | None:
         """What was asked before, if the judge keeps that: it takes nothing of the budget."""
         if not getattr(judge, "keeps", False):
             return None
-        found: dict[str, Any] | None = cast("Judge", judge).known(task, data, reply, **more)
+        found: dict[str, Any] | None = cast("Judge", judge).known(stage, task, data, reply, **more)
         outcome = "hit" if found is not None else "audit" if is_asking_anew() else "miss"
         self._telemetry.add(JUDGE_CACHE, outcome=outcome)
         return found

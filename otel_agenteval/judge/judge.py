@@ -168,13 +168,13 @@ class Judge:
             JudgeError: the model could not be asked, declined, or its reply could not be read twice.
         """
         try:
-            asked = self._question(task, data, reply, media)
+            asked = None if self._moderates(stage, data) else self._question(task, data, reply, media)
             key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
             known = self._known(key)
             if known is not None:
                 return known
             until = self._service.until()
-            if self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data:
+            if asked is None:
                 found = self._moderated(str(data["response"]), stage, until)
             else:
                 found = self._verdict(asked, reply, schema, stage, until)
@@ -185,6 +185,7 @@ class Judge:
 
     def known(
         self,
+        stage: str,
         task: str,
         data: Mapping[str, Any],
         reply: str,
@@ -199,7 +200,8 @@ class Judge:
         """
         if self._cache is None or is_asking_anew():
             return None
-        self._question(task, data, reply, media)
+        if not self._moderates(stage, data):
+            self._question(task, data, reply, media)
         return self._known(self._key(task, data, reply, media, schema))
 
     @property
@@ -229,6 +231,10 @@ class Judge:
             release()
 
     # --- the question
+
+    def _moderates(self, stage: str, data: Mapping[str, Any]) -> bool:
+        """Whether the server's moderation endpoint is asked."""
+        return self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data
 
     def _question(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str]) -> Message:
         """The message that asks it; what had to be left out of it, or for another piece, is told to the evaluation.

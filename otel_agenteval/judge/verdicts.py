@@ -31,7 +31,7 @@ _THOUGHTS = (
     (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
     (r"<\|channel>\s*thought\b", r"<channel\|>"),
-    (r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel\|>\s*final\b[^<{]*<\|message\|>"),
+    (r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel\|>\s*final\b[^<{]*(?:<\|constrain\|>[^<{]*)?<\|message\|>"),
     (r"\A\s*(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final"),
 )
 """How thoughts begin and end that a server left in: tags, and the channels of OpenAI's open models, whole and with their marks lost."""
