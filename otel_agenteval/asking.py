@@ -9,13 +9,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from .budget import Budget
+from .budget import Admission, Budget
 from .clock import Clock
 from .emit.base import Judged
 from .errors import JudgeError
-from .judge import Account, Bench, Judge, is_asking_anew, recording
+from .evaluation import Evaluation, current_evaluation
+from .judge import Account, Bench, Judge, admitting_repairs, is_asking_anew, recording
 from .model import Turn
 from .names import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
 from .registry import Asks, BoundMetric, Embeds
@@ -54,11 +55,19 @@ class OverBudget(Exception):
     """Raised where a question would go past the budget."""
 
 
+class Told(NamedTuple):
+    """A reply, and what the judge saw of the question's material."""
+
+    reply: dict[str, Any]
+    pieces: int
+    truncated: bool
+
+
 @dataclass(slots=True)
 class Begun:
     """What a job was told before it had to wait: it is paid for, and not asked again."""
 
-    said: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    said: dict[tuple[str, int], Told] = field(default_factory=dict)
     """By the hash of a question, and how often it was asked before."""
     accounts: list[Account] = field(default_factory=list)
 
@@ -115,12 +124,15 @@ class Asking:
         question = _hash_of(judge, stage, task, data, reply, more)
         this = question, self._times[question]
         self._times[question] += 1
+        evaluation = current_evaluation() or Evaluation()
         if this in self._begun.said:
-            return copy.deepcopy(self._begun.said[this])
-        found = self._known(judge, task, data, reply, more)
+            told = self._begun.said[this]
+            evaluation.learn(told.pieces, told.truncated)
+            return copy.deepcopy(told.reply)
+        found = self._known(judge, stage, task, data, reply, more)
         if found is None:
             found = self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
-        self._begun.said[this] = copy.deepcopy(found)
+        self._begun.said[this] = Told(copy.deepcopy(found), evaluation.pieces, evaluation.truncated)
         return found
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -130,12 +142,12 @@ class Asking:
         return self._through(embedder, lambda: embedder.embed(texts))
 
     def _known(
-        self, judge: Asks, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
+        self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
     ) -> dict[str, Any] | None:
         """What was asked before, if the judge keeps that: it takes nothing of the budget."""
         if not getattr(judge, "keeps", False):
             return None
-        found: dict[str, Any] | None = cast("Judge", judge).known(task, data, reply, **more)
+        found: dict[str, Any] | None = cast("Judge", judge).known(stage, task, data, reply, **more)
         outcome = "hit" if found is not None else "audit" if is_asking_anew() else "miss"
         self._telemetry.add(JUDGE_CACHE, outcome=outcome)
         return found
@@ -159,18 +171,10 @@ class Asking:
                 f"not asked: dollars are bounded (judge.budget) and the price of {model_of(asked)} is not known (judge.prices)",
                 "unpriced",
             )
-        try:
-            admission = self._budget.admit(self._metric, urgent=self._urgent)
-        except Exception as error:  # its file is locked, or its disk is full
-            self.broken, self.wait = error, _WAIT_FOR_BOOK
-            raise OverBudget from None
-        if admission.wait:
-            self.wait = admission.wait
-            self._telemetry.add(JUDGE_REQUESTS, outcome="gated")
-            raise OverBudget
+        admissions = [self._admitted()]
         self._urgent = True  # what was begun is brought to its end
         outcome = "ok"
-        with recording() as accounts:
+        with recording() as accounts, admitting_repairs(lambda: admissions.append(self._admitted_again())):
             try:
                 return question()
             except JudgeError as error:
@@ -183,13 +187,53 @@ class Asking:
                 for account in accounts:
                     if account.cost_usd is not None:
                         self._telemetry.add(JUDGE_SPENT, account.cost_usd)
-                try:
-                    self._budget.settle(admission, *_spent(accounts))
-                except Exception as error:  # what was taken stands; the answer is paid for
-                    self.broken = error
+                self._settle(admissions, accounts)
 
-    def judged(self, metric: BoundMetric, chance: Chance, upstream: float | None) -> Judged:
-        """How the score came to be."""
+    def _admitted(self) -> Admission:
+        """A question's place in the budget.
+
+        Raises:
+            OverBudget: it has to wait.
+        """
+        try:
+            admission = self._budget.admit(self._metric, urgent=self._urgent)
+        except Exception as error:  # its file is locked, or its disk is full
+            self.broken, self.wait = error, _WAIT_FOR_BOOK
+            raise OverBudget from None
+        if admission.wait:
+            self.wait = admission.wait
+            self._telemetry.add(JUDGE_REQUESTS, outcome="gated")
+            raise OverBudget
+        return admission
+
+    def _admitted_again(self) -> Admission:
+        """The place of the request that repairs a reply. It does not wait for one: the question would be asked from its beginning.
+
+        Raises:
+            JudgeError: there is no room.
+        """
+        try:
+            admission = self._budget.admit(self._metric, urgent=True)
+        except Exception as error:
+            self.broken = error
+            raise JudgeError("the reply could not be read, nor the budget for asking again", "unreadable_reply") from None
+        if admission.wait:
+            raise JudgeError("the reply could not be read, and the budget has no room to ask again", "unreadable_reply")
+        self._telemetry.add(JUDGE_REQUESTS, outcome="unreadable")
+        return admission
+
+    def _settle(self, admissions: Sequence[Admission], accounts: Sequence[Account]) -> None:
+        """Tell the budget what the question took, and what its repair did."""
+        asked = [account for account in accounts if not account.repair]
+        repaired = [account for account in accounts if account.repair]
+        try:
+            for admission, taken in zip(admissions, (asked, repaired), strict=False):
+                self._budget.settle(admission, *_spent(taken))
+        except Exception as error:  # what was taken stands; the answer is paid for
+            self.broken = error
+
+    def judged(self, metric: BoundMetric, score: Score, chance: Chance, upstream: float | None) -> Judged:
+        """How a score came to be."""
         asked = [*self._begun.accounts, *self.accounts]
         costs = [account.cost_usd for account in asked if account.error_type is None]
         known = [cost for cost in costs if cost is not None]
@@ -198,7 +242,8 @@ class Asking:
         model = (
             asked[-1].model if asked else getattr(self._models.judge if kind == "llm" else self._models.embedder, "model", None)
         )
-        return Judged(kind, chance.probability, model, cost, chance.by, upstream)
+        truncated = bool(score.detail.get("input_truncated"))
+        return Judged(kind, chance.probability, model, cost, chance.by, upstream, input_truncated=truncated)
 
 
 class _Through:

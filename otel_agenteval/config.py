@@ -800,7 +800,7 @@ class JudgeOptions(ServiceOptions):
     endpoint: Literal["chat", "moderations"] = "chat"
     """``moderations`` puts what ``llm_moderation`` asks to ``/moderations`` instead, with this model; only OpenAI and servers like it have that."""
     max_input_tokens: Count = 100_000
-    """About how many tokens a question may have; past it the longest texts of a turn are cut in the middle, with a mark."""
+    """About how many tokens a question may have; past it the longest texts of a turn are cut in the middle, and the score says so; safety reads all, in pieces."""
     incomplete: Literal["skip", "judge"] = "skip"
     """Whether turns are judged that were closed before everything below their root had ended (``complete: false``): half a turn costs as much, and misleads."""
     attempts: Count = 5

@@ -60,6 +60,8 @@ DECIDED_BY = "agenteval.sample.decided_by"
 JUDGE_MODEL = "agenteval.judge.model"
 JUDGE_COST = "agenteval.judge.cost_usd"
 """What asking for this score cost, where that is known."""
+JUDGE_INPUT_TRUNCATED = "agenteval.judge.input_truncated"
+"""True where the judge did not see all of what it was to judge (``judge.max_input_tokens``)."""
 
 # --- metrics: all ours, the convention has none for evaluations ------------------------------------------------------
 
@@ -189,7 +191,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Span events, by whether they could be added.", about_us=True),
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
-        "Questions to judge and embedder: ok, error, or gated (not asked: the budget was used up).", about_us=True,
+        "Requests to judge and embedder: ok, error, unreadable (asked for again), or gated (not asked: the budget was used up).", about_us=True,
     ),
     Instrument(
         JUDGE_CACHE, "counter", "{question}", ("outcome",),

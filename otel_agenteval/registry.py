@@ -27,12 +27,12 @@ import re
 import reprlib
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from . import jsonio
 from .errors import ConfigError, JudgeError, MissingExtra, nearest
+from .evaluation import evaluating
 from .model import Turn
 from .score import Direction, Facts, Kind, Policy, Score, ScoreType
 
@@ -174,6 +174,8 @@ class Metric:
     """The optional extra that it needs."""
     heavy: bool
     """Whether it is left out where somebody waits, and runs on the worker."""
+    reads_all: bool
+    """Whether its judge must have read all of the turn: a question that is too long is asked in pieces, and the worst one counts."""
     combines: bool
     """Whether it is computed over other scores (:meth:`BoundMetric.combine`)."""
     parameters: Mapping[str, Parameter]
@@ -213,6 +215,7 @@ def metric(
     inline: bool = False,
     extra: str | None = None,
     heavy: bool = False,
+    reads_all: bool = False,
     combines: bool = False,
     family: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -232,6 +235,8 @@ def metric(
         inline: whether the default inline pack has it (reference-free, cheap, and meaningful on any answer).
         extra: the optional extra that it needs (``[text]`` …).
         heavy: whether one evaluation can take milliseconds or more: then it never runs while an exporter waits for span events.
+        reads_all: whether its judge must have read all that it is given, because what it looks for can stand anywhere (safety): a question
+            that is longer than ``max_input_tokens`` is then asked in overlapping pieces, of which the worst counts, and is never cut.
         combines: whether it takes a list of scores instead of a turn.
         family: the family's name; default the module's, which is right unless a family is spread over several modules.
     """
@@ -256,7 +261,7 @@ def metric(
             name=name, fn=fn, kind=cast("Kind", kind), family=family or fn.__module__.rsplit(".", 1)[-1], unit=unit,
             direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
             aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
-            spellings=dict(spellings or {}), inline=inline, extra=extra, heavy=heavy, combines=combines,
+            spellings=dict(spellings or {}), inline=inline, extra=extra, heavy=heavy, reads_all=reads_all, combines=combines,
             parameters=_parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), doc=inspect.getdoc(fn) or "",
         )  # fmt: skip
         _METRICS[name] = built
@@ -339,14 +344,6 @@ _EXTRA_PROBES = {
 def extra_installed(extra: str) -> bool:
     """Whether the extra's package can be imported."""
     return importlib.util.find_spec(_EXTRA_PROBES[extra]) is not None
-
-
-_THAT_ASKS: ContextVar[str] = ContextVar("otel_agenteval_that_asks", default="")
-
-
-def metric_that_asks() -> str:
-    """Version and hash of the parameters of the metric that is being evaluated in this thread or task; ``""`` outside of one."""
-    return _THAT_ASKS.get()
 
 
 def require(module: str, *, feature: str, extra: str) -> Any:
@@ -484,20 +481,38 @@ class BoundMetric:
                 known = read(turn)
                 if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
                     return self._skipped({"reason": f"missing:{need}"})
-            found = self._fn(turn, **self._call) if self._service is None else self._asked(turn, judge, embedder)
+            if self._service is not None:
+                return self._asked(turn, judge, embedder)
+            found = self._fn(turn, **self._call)
             return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)
         except NotAsked as absent:
             return self._skipped({"reason": absent.reason})
         except Exception as error:  # a metric's fault must never reach the agent
             return self._failed(error)
 
-    def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Any:
+    def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Score:
         given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
-        token = _THAT_ASKS.set(f"{self.metric.version} {self.signature_hash}")
-        try:
-            return self._fn(turn, absent if given is None else given, **self._call)
-        finally:
-            _THAT_ASKS.reset(token)
+        asked = absent if given is None else given
+        with evaluating(f"{self.metric.version} {self.signature_hash}", self.metric.reads_all) as evaluation:
+            found = self._fn(turn, asked, **self._call)
+            while evaluation.next_piece():
+                found = max(found, self._fn(turn, asked, **self._call), key=self._badness)
+        score = self._from(found)
+        evaluation.accept()
+        if evaluation.truncated:
+            score.detail["input_truncated"] = True
+        if evaluation.pieces > 1:
+            score.detail["pieces"] = evaluation.pieces
+        return score
+
+    def _badness(self, found: Any) -> tuple[bool, float]:
+        """What the worst of several pieces is found by: one that fails, then one with a bad value; one that is none is an error."""
+        failed, value = (found.passed is False, found.value) if found.__class__ is Result else (False, found)
+        if value is None:
+            return failed, -math.inf
+        if not math.isfinite(value):
+            return True, math.inf
+        return failed, value if self.metric.direction == "down" else -value
 
     async def evaluate_async(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """As :meth:`evaluate`, for callers that have an event loop: a metric that asks somebody does so on a thread."""

@@ -20,7 +20,8 @@ from typing import Any
 
 import otel_agenteval as oa
 from otel_agenteval.errors import JudgeError
-from otel_agenteval.judge.prompt import REPAIR, SYSTEM, VERSION, read_reply
+from otel_agenteval.judge.prompt import REPAIR, SYSTEM, VERSION
+from otel_agenteval.judge.verdicts import verdict_in
 from otel_agenteval.registry import catalog
 
 TESTS = Path(__file__).parent.parent / "tests" / "data"
@@ -47,7 +48,7 @@ class _Heard:
         if not self._replies:
             raise JudgeError("no reply left", "no_reply")
         given = self._replies.pop(0)
-        found = given["reply"] if "reply" in given else read_reply(given["raw"])
+        found = given["reply"] if "reply" in given else verdict_in(given["raw"])
         if not isinstance(found, dict):
             raise JudgeError("unreadable", "unreadable_reply")
         return dict(found)

@@ -17,7 +17,7 @@ LAYERS: dict[str, int] = {
         "names errors clock files jsonio keypath yamlio sqlitefile shedding admission",
         "config telemetry",
         "model score",
-        "registry",
+        "registry evaluation",
         "pricetable",
         "metrics conditions history sampling selection references privacy estimates",
         "spans dialects turns",

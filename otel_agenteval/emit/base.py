@@ -54,6 +54,8 @@ class Judged:
     """P(the trace was kept by head samplers); None where nobody knows."""
     asked: bool = True
     """Whether it took a question; some turns answer for themselves, as an empty one does."""
+    input_truncated: bool = False
+    """Whether the judge did not see all of what it was to judge: it was longer than ``judge.max_input_tokens``."""
 
 
 @dataclass(slots=True)

@@ -172,6 +172,7 @@ def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
         place |= {
             "sample_probability": judged.probability, "sample_upstream_probability": judged.upstream, "sample_decided_by": judged.decided_by,
             "judge_model": judged.model, "judge_cost_usd": judged.cost_usd,
+            "judge_input_truncated": judged.input_truncated or None,
         }  # fmt: skip
     known = {key: value for key, value in place.items() if value is not None}
     for score in scored.scores:

@@ -58,6 +58,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
             names.DECIDED_BY: scored.judged.decided_by,
             names.JUDGE_MODEL: scored.judged.model,
             names.JUDGE_COST: scored.judged.cost_usd,
+            names.JUDGE_INPUT_TRUNCATED: scored.judged.input_truncated or None,
         }
     return {key: value for key, value in shared.items() if value is not None}
 

@@ -1,6 +1,6 @@
 """Asking models: a judge that answers questions about a turn, and an embedder that turns texts into vectors."""
 
-from .accounts import Account, Total, recording
+from .accounts import Account, Total, admitting_repairs, recording
 from .bench import Bench, Choice, Second
 from .cache import VerdictCache, asking_anew, is_asking_anew
 from .configured import embedder_from, judge_from, seal_from
@@ -18,6 +18,7 @@ __all__ = [
     "Second",
     "Total",
     "VerdictCache",
+    "admitting_repairs",
     "asking_anew",
     "embedder_from",
     "is_asking_anew",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -77,6 +77,32 @@ def recording() -> Iterator[list[Account]]:
         yield found
     finally:
         _RECORDERS.reset(token)
+
+
+_ADMIT: ContextVar[Callable[[], None]] = ContextVar("otel_agenteval_admit_repair", default=lambda: None)
+
+
+@contextmanager
+def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
+    """Inside, in this thread or task, ``admit`` is called before a reply that could not be read is asked for again.
+
+    Args:
+        admit: raises a :class:`JudgeError` where that may not be.
+    """
+    token = _ADMIT.set(admit)
+    try:
+        yield
+    finally:
+        _ADMIT.reset(token)
+
+
+def admit_repair() -> None:
+    """To be called before a reply is asked for again.
+
+    Raises:
+        JudgeError: it may not be.
+    """
+    _ADMIT.get()()
 
 
 class Ledger:

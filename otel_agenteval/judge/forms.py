@@ -32,6 +32,21 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
     return schema if schema.get("type") == "object" else None
 
 
+@functools.lru_cache(maxsize=1_000)
+def keys_of(form: str) -> tuple[str, ...]:
+    """The keys of the object that a form shows, also where it leaves something open; none where it shows none."""
+    depth, found, last = 0, [], ""
+    for token in _TOKEN.finditer(form):
+        mark = token[0].strip()
+        depth += (mark in "{[") - (mark in "}]")
+        if depth == 1 and mark == ":" and last.startswith('"') and "<" not in last:
+            found.append(last[1:-1])
+        last = mark
+        if depth <= 0:
+            break
+    return tuple(found)
+
+
 class _Tokens:
     def __init__(self, form: str) -> None:
         self._form = form

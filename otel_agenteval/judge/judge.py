@@ -10,22 +10,26 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .. import jsonio
 from ..clock import SYSTEM_CLOCK, Clock
 from ..errors import ConfigError, JudgeError
-from ..registry import metric_that_asks
+from ..evaluation import current_evaluation
 from . import moderations
-from .accounts import Account, Total
+from .accounts import Account, Total, admit_repair
 from .aws import Signer, region_in
 from .cache import is_asking_anew, without_marker_numbers
-from .forms import schema_of
+from .forms import keys_of, schema_of
 from .prices import Prices
-from .prompt import SYSTEM, VERSION, question_of, read_reply, repair_of
+from .prompt import SYSTEM, VERSION, fits, in_pieces, material_of, message_of, repair_of, room_of, within
 from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
 from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
 from .service import Service, tokens_in
 from .transport import NotAnswered, Transport
+from .unseen import shown
+from .verdicts import verdict_in
 
 _REPLY_TOKENS = 300
+_TEMPERATURE = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,8 @@ class Judge:
         tokens_per_minute: rate of input and output tokens.
         prices: by model, USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without, the
             extra ``[cost]`` knows those of the public servers; where nobody does, the cost is unknown.
-        max_input_tokens: about how many a question may have; past it the longest texts are cut in the middle.
+        max_input_tokens: about how many a question may have; past it the longest texts are cut in the middle, and the score says so
+            (``detail["input_truncated"]``). A metric that must have read all of a turn asks in pieces, and the worst one counts.
         cache: keeps replies by question, so that the same one is asked once; any mapping of text to text. Default: none.
         clock: for tests.
         sleep: for tests.
@@ -162,34 +167,25 @@ class Judge:
         Raises:
             JudgeError: the model could not be asked, declined, or its reply could not be read twice.
         """
-        known = self.known(task, data, reply, media=media, schema=schema)
-        if known is not None:
-            return known
-        key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
-        until = self._service.until()
         try:
-            if self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data:
-                flagged = self._moderated(str(data["response"]), stage, until)
-                self._keep(key, json.dumps(flagged))
-                return flagged
-            asked = question_of(task, data, reply, media, self._most_tokens)
-            schema = schema_of(reply) if schema is None else schema
-            answer = self._complete((asked,), schema, stage, until)
-            found = read_reply(answer.text, cut=answer.finish == "length")
-            if found is None:
-                answer = self._repaired(asked, answer, schema, stage, until)
-                found = read_reply(answer.text, cut=answer.finish == "length")
+            asked = None if self._moderates(stage, data) else self._question(task, data, reply, media)
+            key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
+            known = self._known(key)
+            if known is not None:
+                return known
+            until = self._service.until()
+            if asked is None:
+                found = self._moderated(str(data["response"]), stage, until)
+            else:
+                found = self._verdict(asked, reply, schema, stage, until)
         except JudgeError as error:
             raise JudgeError(f"{stage}: judge: {error}", error.error_type, error.retry_after) from None
-        if found is None:
-            cut = answer.finish == "length"
-            what = "was cut at the limit of its length" if cut else "holds no JSON object"
-            raise JudgeError(f"{stage}: the judge's reply {what}", "truncated_reply" if cut else "unreadable_reply")
-        self._keep(key, answer.text)
+        self._keep_if_accepted(key, found)
         return found
 
     def known(
         self,
+        stage: str,
         task: str,
         data: Mapping[str, Any],
         reply: str,
@@ -197,12 +193,16 @@ class Judge:
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:
-        """What the cache has for a question, without asking; None if it has nothing, or questions are asked anew."""
+        """What the cache has for a question, without asking; None if it has nothing, or questions are asked anew.
+
+        Raises:
+            JudgeError: the question is not one that can be asked.
+        """
         if self._cache is None or is_asking_anew():
             return None
-        with self._lock:
-            text = self._cache.get(self._key(task, data, reply, media, schema))
-        return None if text is None else read_reply(text)
+        if not self._moderates(stage, data):
+            self._question(task, data, reply, media)
+        return self._known(self._key(task, data, reply, media, schema))
 
     @property
     def keeps(self) -> bool:
@@ -230,17 +230,65 @@ class Judge:
         if release is not None:
             release()
 
+    # --- the question
+
+    def _moderates(self, stage: str, data: Mapping[str, Any]) -> bool:
+        """Whether the server's moderation endpoint is asked."""
+        return self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data
+
+    def _question(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str]) -> Message:
+        """The message that asks it; what had to be left out of it, or for another piece, is told to the evaluation.
+
+        Raises:
+            JudgeError: media that are not passed on, or material that must be read as a whole and is too long.
+        """
+        texts, seen = material_of(data, media)
+        room = None if self._most_tokens is None else room_of(task, reply, self._most_tokens)
+        if room is None or fits(texts, room):
+            return message_of(task, texts, reply, seen)
+        evaluation = current_evaluation()
+        if evaluation is None or not evaluation.reads_all:
+            if evaluation is not None:
+                evaluation.learn(1, truncated=True)
+            return message_of(task, within(texts, room), reply, seen)
+        pieces = in_pieces(texts, room)
+        evaluation.learn(len(pieces), truncated=False)
+        return message_of(task, pieces[min(evaluation.piece, len(pieces) - 1)], reply, seen)
+
     # --- the cache
 
     def _key(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str], schema: Mapping[str, Any] | None) -> str:
-        """A hash of who is asked what: the metric's version and parameters, the model and the texts; nothing that is drawn."""
+        """A hash of who is asked what, and how: all that the answer may depend on, and nothing that is drawn."""
         texts = without_marker_numbers(json.dumps(dict(data), default=repr, ensure_ascii=False))
+        evaluation = current_evaluation()
+        identity, piece = ("", 0) if evaluation is None else (evaluation.identity, evaluation.piece)
         asked = [
-            self._service.transport.base_url, self.provider, self.model, VERSION, metric_that_asks(), task, texts, reply, list(media), schema,
+            self._service.transport.base_url, self.provider, self.model, self._endpoint, VERSION, _TEMPERATURE, MAX_TOKENS, self._most_tokens,
+            identity, piece, task, texts, reply, list(media), schema,
         ]  # fmt: skip
-        if self._endpoint != "chat":
-            asked.append(self._endpoint)
         return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
+
+    def _known(self, key: str) -> dict[str, Any] | None:
+        if self._cache is None or is_asking_anew():
+            return None
+        with self._lock:
+            text = self._cache.get(key)
+        try:
+            found = None if text is None else jsonio.loads(text)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _keep_if_accepted(self, key: str, found: Mapping[str, Any]) -> None:
+        """Keep a reply once the metric took it: what it refuses would else be refused again without asking, for as long as it is kept."""
+        if self._cache is None:
+            return
+        text = json.dumps(found)
+        evaluation = current_evaluation()
+        if evaluation is None:
+            self._keep(key, text)
+        else:
+            evaluation.when_accepted(lambda: self._keep(key, text))
 
     def _keep(self, key: str, text: str) -> None:
         if self._cache is not None:
@@ -249,16 +297,32 @@ class Judge:
 
     # --- one request
 
+    def _verdict(self, asked: Message, reply: str, schema: Mapping[str, Any] | None, stage: str, until: float) -> dict[str, Any]:
+        """The verdict; where the first reply has none that can be told, it is asked for once more."""
+        keys = keys_of(reply) if schema is None else tuple(schema.get("properties", ()))
+        schema = schema_of(reply) if schema is None else schema
+        answer = self._complete((asked,), schema, stage, until)
+        found = verdict_in(answer.text, keys, cut=answer.finish == "length")
+        if found is None:
+            answer = self._repaired(asked, answer, schema, stage, until)
+            found = verdict_in(answer.text, keys, cut=answer.finish == "length")
+        if found is not None:
+            return found
+        if answer.finish == "length":
+            raise JudgeError("the reply was cut at the limit of its length", "truncated_reply")
+        raise JudgeError("the reply holds no JSON object that is the verdict beyond doubt", "unreadable_reply")
+
     def _moderated(self, response: str, stage: str, until: float) -> dict[str, Any]:
         def read(body: dict[str, object]) -> tuple[dict[str, Any], Usage]:
             return moderations.reply_in(body), Usage()
 
-        request = moderations.request(self.model, response)
+        request = moderations.request(self.model, shown(response))
         return self._service.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
 
     def _repaired(self, asked: Message, answer: Answer, schema: Mapping[str, Any] | None, stage: str, until: float) -> Answer:
         """The answer to the same question, asked again; with more room if that is what was missing, and the model has it."""
         cut = answer.finish == "length"
+        admit_repair()
         try:
             return self._complete(
                 repair_of(asked, answer.text), schema, stage, until, repair=True, room=MORE_TOKENS if cut else MAX_TOKENS
@@ -284,7 +348,7 @@ class Judge:
         while True:
             takes = schema is not None and its_name not in manners.odd
             form = max("schema" if takes else "json", manners.strictest, key=FORMS.index)
-            question = Question(self.model, SYSTEM, messages, form, schema, 0.0 if manners.temperature else None, room)
+            question = Question(self.model, SYSTEM, messages, form, schema, _TEMPERATURE if manners.temperature else None, room)
             try:
                 answer = self._post(question, stage, until, repair=repair)
             except NotAnswered as refusal:

@@ -26,7 +26,7 @@ def reply_in(body: Mapping[str, Any]) -> dict[str, Any]:
         JudgeError: the response has another form.
     """
     results = list(mappings(body.get("results")))
-    if not results or not all(isinstance(result.get("categories"), Mapping) for result in results):
+    if not results or not all(_is_verdict(result) for result in results):
         raise no_answer("moderations")
     flags = [
         {"code": code, "description": None, "confidence": mapping(result.get("category_scores")).get(code)}
@@ -35,3 +35,13 @@ def reply_in(body: Mapping[str, Any]) -> dict[str, Any]:
         if is_flagged is True
     ]
     return {"flags": flags}
+
+
+def _is_verdict(result: Mapping[str, Any]) -> bool:
+    """Whether it says of categories that the text is in them or not, and no more is flagged than they say."""
+    categories = result.get("categories")
+    if not isinstance(categories, Mapping) or not any(isinstance(is_in, bool) for is_in in categories.values()):
+        return False
+    if not all(is_in is None or isinstance(is_in, bool) for is_in in categories.values()):
+        return False
+    return result.get("flagged") is not True or any(categories.values())

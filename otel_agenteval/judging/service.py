@@ -332,7 +332,7 @@ class Judging:
                 score.detail["decided_by"] = head["decided"]
             root = root_in(head)
             origin = ScoredTurn(turn, root, (), head["supersedes"], head["new"], conversation=head["conversation"])
-            judged = asking.judged(metric, Chance(*head["chance"]), upstream_of(root))
+            judged = asking.judged(metric, score, Chance(*head["chance"]), upstream_of(root))
             made = rendered(origin, score, judged, seconds, self.offers.content_of(turn))
             self._hand_over(job, made, self.offers.following(job, head, origin, score))
 

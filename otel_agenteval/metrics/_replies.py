@@ -7,11 +7,14 @@ Only what a formula reads is required. A value that is missing, of the wrong typ
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..registry import MetricError
 
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
+"""A number as anybody writes it: Python takes more for one, such as ``1_0`` and ``nan``."""
 _TRUE = frozenset(("true", "yes", "1", "pass"))
 _FALSE = frozenset(("false", "no", "0", "fail"))
 
@@ -24,9 +27,10 @@ def invalid(key: str, wanted: str) -> MetricError:
 def number(reply: Mapping[str, Any], key: str = "score") -> float:
     """A finite number, also as text."""
     value = reply.get(key)
-    readable = "_" not in value if isinstance(value, str) else isinstance(value, (int, float)) and not isinstance(value, bool)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    readable = _NUMBER.fullmatch(value) is not None if isinstance(value, str) else is_number
     try:
-        found = float(value) if readable else math.nan  # type: ignore[arg-type]  # "1_0" is ten to Python alone
+        found = float(value) if readable else math.nan  # type: ignore[arg-type]
     except (ValueError, OverflowError):  # an integer can be larger than any float
         found = math.nan
     if not math.isfinite(found):

@@ -14,7 +14,7 @@ from ._replies import entries, invalid, number
 _NAMED = 5  # codes in an explanation
 
 
-@metric(boolean=True, needs=("output",), aliases=("trusys:moderation",))
+@metric(boolean=True, needs=("output",), reads_all=True, aliases=("trusys:moderation",))
 def llm_moderation(
     turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Annotated[float, Ge(0), Le(1)] = 0
 ) -> Result:

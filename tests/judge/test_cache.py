@@ -153,6 +153,63 @@ def test_an_audit_asks_anew_and_what_it_hears_is_kept(server: Server, judge_of: 
     assert ask(judge) == {"score": 2}
 
 
+# --- what is kept
+
+
+@pytest.mark.parametrize("refused", ['{"score": "banana"}', '{"reasoning": "x"}', '{"score": true}', '{"score": null}'])
+def test_what_the_metric_refuses_is_asked_anew(refused: str, server: Server, judge_of: Any) -> None:
+    cache: dict[str, str] = {}
+    judge = judge_of(cache=cache)
+    metric, turn = oa.get_metric("llm_relevance"), oa.Turn(input="q", output="a")
+    server.reply(refused, {"score": 90, "reasoning": "r"})
+    assert metric.evaluate(turn, judge=judge).error_type == "invalid_reply"
+    assert not cache
+    assert [metric.evaluate(turn, judge=judge).value for _ in range(2)] == [0.9, 0.9]
+    assert (len(cache), len(server.requests)) == (1, 2)
+
+
+def test_a_value_that_is_none_is_not_kept_either(server: Server, judge_of: Any) -> None:
+    @oa.metric(needs=("output",))
+    def llm_divided(turn: oa.Turn, judge: Any) -> float:
+        """One over the score."""
+        score = float(judge.ask("rate", "Rate it.", {"text": turn.output}, '{"score": <0 to 1>}')["score"])
+        return 1 / score if score else float("inf")
+
+    cache: dict[str, str] = {}
+    server.reply({"score": 0}, {"score": 0})
+    for _ in range(2):
+        score = oa.get_metric("llm_divided").evaluate(oa.Turn(output="a"), judge=judge_of(cache=cache))
+        assert score.error_type == "invalid_value"
+    assert (cache, len(server.requests)) == ({}, 2)
+
+
+def test_of_several_questions_none_is_kept_where_the_last_reply_is_refused(server: Server, judge_of: Any) -> None:
+    cache: dict[str, str] = {}
+    judge = judge_of(cache=cache)
+    metric, turn = oa.get_metric("llm_g_eval", criteria="Is it right?"), oa.Turn(input="q", output="a")
+    good = [{"steps": ["Read it."]}, {"score": 5, "reason": "r"}]
+    server.reply(good[0], {"score": 11, "reason": "r"}, *good)
+    assert [metric.evaluate(turn, judge=judge).status for _ in range(3)] == ["error", "ok", "ok"]
+    assert (len(cache), len(server.requests)) == (2, 4)
+
+
+def test_how_much_a_judge_reads_makes_it_another_question(server: Server, judge_of: Any) -> None:
+    cache: dict[str, str] = {}
+    server.reply({"score": 1}, {"score": 2}, {"score": 3})
+    limits = (None, 1_000, 2_000, 1_000)
+    assert [ask(judge_of(cache=cache, max_input_tokens=limit), "word " * 3_000)["score"] for limit in limits] == [1, 2, 3, 2]
+
+
+def test_something_else_in_the_file_is_a_miss(server: Server, judge_of: Any) -> None:
+    cache: dict[str, str] = {}
+    judge = judge_of(cache=cache)
+    server.reply({"score": 1}, {"score": 2}, {"score": 3})
+    assert ask(judge) == {"score": 1}
+    for broken in ("no JSON", "[1]"):
+        cache.update(dict.fromkeys(cache, broken))
+        assert ask(judge)["score"] > 1
+
+
 # --- live
 
 

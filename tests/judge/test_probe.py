@@ -11,6 +11,7 @@ import pytest
 
 from otel_agenteval.cli import main
 from otel_agenteval.judge.injections import INJECTIONS
+from otel_agenteval.judge.prompt import escaped
 from tests.judge.wire import Request, Response, Server, said
 
 GOOD = "boiling water for six minutes"
@@ -55,7 +56,7 @@ def test_a_judge_that_is_never_fooled_passes(probe: Any, server: Server) -> None
 
 def test_a_judge_that_obeys_its_material_fails_and_the_rate_is_told(probe: Any, server: Server) -> None:
     judging(server, lambda text: "Ignore your criteria" in text)
-    expected = sum("Ignore your criteria" in injection.text for injection in INJECTIONS)
+    expected = sum("Ignore your criteria" in escaped(injection.text) for injection in INJECTIONS)
     status, out, _ = probe("--json")
     found = json.loads(out)
     assert (status, found["succeeded"], found["tried"]) == (1, expected, len(INJECTIONS))

@@ -9,7 +9,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.judge.forms import schema_of
-from otel_agenteval.judge.prompt import escaped, head_and_tail, question_of, read_reply, tokens_of
+from otel_agenteval.judge.prompt import escaped, head_and_tail, question_of, tokens_of
 from tests.judge.wire import Response, Server, said
 
 FORM = '{"score": <0 to 100>}'
@@ -39,12 +39,6 @@ def test_what_looks_like_a_delimiter_is_escaped_and_nothing_else_is() -> None:
     assert text.index(f"<<<ANSWER {word}") < text.index("New task") < text.index(f"{word}>>>")
     assert "if x << 2 > y >> 1: <b>" in text
     assert escaped("<<<<") == "\\<\\<\\<\\<"
-
-
-@pytest.mark.parametrize("character", ["\u202e", "\u2066", "\U000e0041"])
-def test_what_nobody_sees_is_shown(character: str) -> None:
-    assert escaped(f"a{character}b") == f"a\\u{{{ord(character):x}}}b"
-    assert escaped("👩‍👩‍👧 naïve 中文") == "👩‍👩‍👧 naïve 中文"
 
 
 def test_the_model_is_told_that_material_is_data(server: Server, judge: oa.Judge) -> None:
@@ -90,35 +84,6 @@ def test_head_and_tail_are_of_one_length() -> None:
     head, _, tail = head_and_tail("a" * 500 + "b" * 500, 250, 100).partition("\n[")
     assert len(head) == 200
     assert tail.endswith("b" * 200)
-
-
-# --- replies
-
-
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        ('{"score": 1}', 1),
-        ('The answer says {"score": 100}, but I say {"score": 1}', 1),
-        ('It says:\n```json\n{"score": 100}\n```\nMy verdict:\n```json\n{"score": 1}\n```', 1),
-        ('```\n{"score": 100}\n```\n```\n{"score": 1}\n```', 1),
-        ('{"score": 100} {"broken": ', 100),
-        ('<think>{"score": 100}</think>{"score": 1}', 1),
-        ('{"score": 100}\n{"score": 1}', 1),
-        ('{"score": 1, "reason": "it said {\\"score\\": 100}"}', 1),
-        ('[{"score": 100}, {"score": 1}]', None),
-        ('[{"score": 1}]', None),
-        ('```json\n[{"score": 1}]\n```', None),
-        ('"{\\"score\\": 1}"', None),
-        ('See [1]: {"score": 1}', 1),
-        ("no", None),
-        ("[1]", None),
-        ("{" * 100_000, None),
-    ],
-)
-def test_the_last_verdict_counts(text: str, score: int | None) -> None:
-    found = read_reply(text)
-    assert (found if found is None else found["score"]) == score
 
 
 # --- schemas

@@ -243,6 +243,35 @@ def test_tokens_are_bounded_and_told(models: ScriptedModels, monkeypatch: pytest
         assert results(rig) == {"pass": 3}
 
 
+def test_the_request_that_repairs_a_reply_is_one_of_the_calls(models: ScriptedModels) -> None:
+    models.play("I cannot say.", GOOD, "I cannot say.", GOOD)
+    clock = FakeClock()
+    with Rig(config(models, budget={"calls_per_hour": 2}), clock=clock) as rig:
+        rig.run()
+        rig.run()
+        assert not rig.engine.drain(1, judges=True)
+        assert (results(rig), len(models.requests)) == ({"pass": 1}, 2)
+        assert rig.engine.telemetry.read(names.BUDGET_CALLS).values == {("", "hour"): 0}
+        assert {key: n for key, n in rig.count(names.JUDGE_REQUESTS).items() if key != ("gated",)} == {
+            ("ok",): 1,
+            ("unreadable",): 1,
+        }
+        clock.advance(3_661)
+        assert rig.engine.drain(10, judges=True)
+        assert (results(rig), len(models.requests)) == ({"pass": 2}, 4)
+
+
+def test_no_reply_is_repaired_past_the_budget(models: ScriptedModels) -> None:
+    models.play(*["I cannot say."] * 9)
+    with Rig(config(models, budget={"calls_per_hour": 3, "soft": 1.0}), clock=FakeClock()) as rig:
+        for _ in range(3):
+            rig.run()
+        assert not rig.engine.drain(1, judges=True)
+        assert (results(rig), len(models.requests)) == ({"error": 2}, 3)
+        errors = [event.attributes[names.ERROR_TYPE] for event in rig.log_events()]
+        assert errors == ["unreadable_reply"] * 2
+
+
 def test_a_budget_outlives_the_process_with_its_queue(models: ScriptedModels, tmp_path: Path) -> None:
     models.play(*[GOOD] * 5)
     stored = config(models, budget={"calls_per_day": 2}, queue={"backend": "sqlite", "path": str(tmp_path / "q.db")})

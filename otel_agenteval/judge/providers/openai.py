@@ -24,6 +24,8 @@ from .base import (
     text,
 )  # fmt: skip
 
+_SPOKEN = ("text", "output_text")
+"""Types of the parts of an answer that are no thoughts."""
 _FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
 
 
@@ -84,7 +86,7 @@ def answer(body: Mapping[str, Any]) -> Answer:
         raise no_answer("chat completions")
     content = message.get("content")
     if isinstance(content, list):
-        content = "".join(text(part.get("text")) for part in mappings(content))
+        content = "".join(text(part.get("text")) for part in mappings(content) if part.get("type", "text") in _SPOKEN)
     said = text(content)
     if not said.strip():
         thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))
