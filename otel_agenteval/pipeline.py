@@ -12,6 +12,7 @@ worker's. If an exporter reads the root's events before the worker came, that th
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections import Counter, OrderedDict, deque
@@ -562,8 +563,7 @@ class Pipeline:
         key = (outlet, reason)
         self.emit_errors[key] += 1
         if self.emit_errors[key] == 1:
-            file = f": {error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else ""
-            _log.warning("outlet %s failed: %s%s (counted from now on)", outlet, reason, file)
+            _log.warning("outlet %s failed: %s%s (counted from now on)", outlet, reason, _why(error))
 
     def flush(self, timeout: float) -> bool:
         """Flush every outlet; False unless all had handed over everything in time."""
@@ -763,6 +763,13 @@ def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) 
         parts = logs.get(record.span_id)
         if parts:
             join_logs(record, parts)
+
+
+def _why(error: Exception | None) -> str:
+    """What may be said of a fault beside its name: nothing that could hold content."""
+    if isinstance(error, OSError) and error.filename:
+        return f": {error.filename}: {error.strerror}"
+    return f": {error}" if isinstance(error, sqlite3.OperationalError) else ""
 
 
 def _signals(scores: Iterable[Score]) -> dict[str, float]:

@@ -115,8 +115,9 @@ class JsonLinesOutlet:
             data = b"".join(lines)
             try:
                 done = self._append(data)  # a disk that is almost full takes a part; the next try says why
-            except OSError:
+            except OSError as error:
                 self._let_go()
+                error.filename = error.filename or self._path  # a write does not say where
                 raise
             self.records.settle("sent", self._take_out(done))
 

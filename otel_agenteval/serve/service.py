@@ -215,13 +215,15 @@ class Service:
         if self.journal is not None:
             self.journal.close(engine.delivered, engine.left_behind or ())
             kept = self.journal.size > 0
-        self._handed_over = done and not kept and not self._lost()
+        self._handed_over = done and not kept and self._all_delivered()
 
-    def _lost(self) -> bool:
-        """Whether anything that came in was lost since the start."""
+    def _all_delivered(self) -> bool:
+        """Whether nothing was lost since the start, and no record waits in a spool."""
         unused = self.engine.unused_spans()
-        failed = any(account.failed for account in self.engine.pipeline.records().values())
-        return failed or any(unused.get(reason) for reason in _LOSSES)
+        accounts = self.engine.pipeline.records().values()
+        return not any(account.failed or account.waiting for account in accounts) and not any(
+            unused.get(reason) for reason in _LOSSES
+        )
 
     # --- how it goes
 
