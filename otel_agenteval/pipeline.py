@@ -12,7 +12,6 @@ worker's. If an exporter reads the root's events before the worker came, that th
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 import time
 from collections import Counter, OrderedDict, deque
@@ -769,7 +768,7 @@ def _why(error: Exception | None) -> str:
     """What may be said of a fault beside its name: nothing that could hold content."""
     if isinstance(error, OSError) and error.filename:
         return f": {error.filename}: {error.strerror}"
-    return f": {error}" if isinstance(error, sqlite3.OperationalError) else ""
+    return f": {error}" if type(error).__module__ == "sqlite3" else ""
 
 
 def _signals(scores: Iterable[Score]) -> dict[str, float]:
