@@ -34,6 +34,8 @@ class Root:
     """The SDK's TraceState, where there is one."""
     resource: Mapping[str, Any] = field(default_factory=dict)
     """Resource attributes of the service that made the root."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What the configuration says of its tenant."""
 
 
 @dataclass(frozen=True, slots=True)
