@@ -853,7 +853,9 @@ class TlsOptions(_Section):
 def _tenant_name(value: Any) -> str:
     if isinstance(value, str) and _TENANT.fullmatch(value):
         return value
-    raise ValueError("a name of letters, digits, '.', '_' and '-', which begins with a letter or digit and has at most 64 characters, is")
+    raise ValueError(
+        "a name of letters, digits, '.', '_' and '-', which begins with a letter or digit and has at most 64 characters, is"
+    )
 
 
 def _labels(value: Any) -> dict[str, str]:
@@ -896,7 +898,9 @@ def _once(tenants: tuple[TenantOptions, ...]) -> tuple[TenantOptions, ...]:
             if tenant.name == other.name:
                 raise ValueError(f"a name only once is: {tenant.name!r} is tenants[{earlier}] and tenants[{index}]")
             if tenant.token == other.token:
-                raise ValueError(f"a token only once is: that of {other.name!r} (tenants[{earlier}]) is also {tenant.name!r}'s (tenants[{index}])")
+                raise ValueError(
+                    f"a token of its own is: {other.name!r} (tenants[{earlier}]) and {tenant.name!r} (tenants[{index}]) have the same one"
+                )
     return tenants
 
 
@@ -950,7 +954,9 @@ class ServeOptions(_Section):
     def _token_is_no_tenant_s(self) -> ServeOptions:
         same = next((tenant.name for tenant in self.tenants if tenant.token == self.token), None)
         if same is not None:
-            raise ValueError(f"a serve.token of its own is: tenant {same!r} has the same one, and beside tenants it opens the API only")
+            raise ValueError(
+                f"a serve.token of its own is: tenant {same!r} has the same one, and beside tenants it opens the API only"
+            )
         return self
 
 

@@ -700,7 +700,13 @@ class Pipeline:
         trace_state = record.context.trace_state if record.context is not None else None
         labels = self.tenant_labels.get(turn.tenant or "", {})
         root = Root(
-            trace_id_of(record.trace_id), record.span_id, record.sampled, trace_state, record.resource_attributes, labels
+            trace_id_of(record.trace_id),
+            record.span_id,
+            record.sampled,
+            trace_state,
+            record.resource_attributes,
+            turn.tenant,
+            labels,
         )
         revises = earlier.turn_id is not None
         for portion in group.portions:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from .label_values import LabelValues
 from .clock import SYSTEM_CLOCK, Clock
+from .label_values import LabelValues
 from .names import EMIT_ERRORS, INSTRUMENTS, OTHER, SPAN_LABELS, Instrument
 
 Labels = tuple[str, ...]

@@ -14,11 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "otel_agenteval"
 LAYERS: dict[str, int] = {
     name: layer
     for layer, names in enumerate((
-<<<<<<< HEAD
-        "names errors clock files jsonio keypath yamlio sqlitefile shedding admission",
-=======
-        "names errors clock jsonio keypath yamlio sqlitefile shedding label_values tenancy",
->>>>>>> ffe70a2 (Tenants are known by their tokens, and their traces, conversations and ids are their own)
+        "names errors clock files jsonio keypath yamlio sqlitefile shedding label_values tenancy",
         "config telemetry",
         "model score",
         "registry evaluation",

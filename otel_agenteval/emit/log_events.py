@@ -44,7 +44,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
         names.CONVERSATION_ID: turn.conversation_id,
         names.AGENT_NAME: turn.agent,
         **scored.root.labels,
-        names.TENANT: turn.tenant,
+        names.TENANT: scored.root.tenant,
         names.TURN_ID: turn.turn_id,
         names.TURN_SUPERSEDES: scored.supersedes,
         names.TURN_REVISION: turn.revision,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.parse
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -78,8 +79,8 @@ def api(intake: Intake, status: Callable[[], dict[str, Any]]) -> Callable[[Head]
             if tenant is not None:
                 raise Refusal("forbidden", "a tenant is told of its own turns only")
             return _json(status())
-        turn_id = head.path.removeprefix("/api/why/")
-        if turn_id == head.path:
+        turn_id = urllib.parse.unquote(head.path.removeprefix("/api/why/"))
+        if not head.path.startswith("/api/why/"):
             return None
         may_know = tenant is None or turn_id.startswith(qualified(tenant.name, ""))
         found = what_became_of(intake.engine, turn_id) if may_know else None

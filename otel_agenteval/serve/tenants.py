@@ -75,7 +75,7 @@ class Tenant:
         """Of its requests that were taken, unpacked."""
         self.spans = 0
         """In its requests that were taken."""
-        self.refused: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter(dict.fromkeys(_QUOTAS, 0))
         """Its requests that were not taken, by the quota or what else was in the way."""
         self._now = now
         self._lock = threading.Lock()
@@ -210,7 +210,7 @@ class Tenants:
             lambda: [
                 ({"tenant": tenant.name, "reason": reason}, count)
                 for tenant in self
-                for reason, count in {**dict.fromkeys(_QUOTAS, 0), **tenant.refused}.items()
+                for reason, count in tenant.refused.copy().items()
             ],
         )
 

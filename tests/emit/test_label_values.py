@@ -9,11 +9,11 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, NumberDataPoint
 
 from otel_agenteval import names
-from otel_agenteval.label_values import IDLE, LabelValues
 from otel_agenteval.emit import otlp_metrics
 from otel_agenteval.emit.accounting import account
 from otel_agenteval.emit.otlp_metrics import OtlpMetricsOutlet
 from otel_agenteval.estimates import Estimates
+from otel_agenteval.label_values import IDLE, LabelValues
 from otel_agenteval.telemetry import Telemetry
 from tests.emit.factories import scored_turn
 from tests.support.clock import FakeClock
