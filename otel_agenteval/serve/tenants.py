@@ -135,6 +135,11 @@ class Tenant:
             self.spans += spans
             self._take("spans_per_second", spans)
 
+    def refuse(self, reason: str) -> None:
+        """A request was not taken."""
+        with self._lock:
+            self.refused[reason] += 1
+
     def _take(self, quota: Quota, amount: int) -> None:
         bucket = self._buckets.get(quota)
         if bucket is not None:

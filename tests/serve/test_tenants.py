@@ -25,6 +25,7 @@ from otel_agenteval.tenancy import base_of, number_of, tenant_of, trace_id_of, t
 from otel_agenteval.turns.assembler import Assembler
 from otel_agenteval.turns.state import Limits
 from tests.support.clock import FakeClock
+from tests.support.judges import ScriptedModels
 from tests.support.receiver import GrpcReceiver, plain
 from tests.support.service import ANY_PORT, CHAT, Sidecar, request, turn_of
 
@@ -343,6 +344,28 @@ def test_conversations_of_two_tenants_with_the_same_id_never_mix() -> None:
         whole = {scored.turn.turn_id: scored for scored in sidecar.kept if scored.conversation}
         assert set(whole) == {"a:conversation-c", "b:conversation-c"}
         assert {scored.turn.tenant: len(scored.turn.history) for scored in whole.values()} == {"a": 1, "b": 0}
+
+
+def test_judged_scores_carry_what_their_job_kept_of_the_tenant(models: ScriptedModels, tmp_path: Path) -> None:
+    models.play({"score": 90, "reason": "Good."}, {"score": 80, "reason": "Good."})
+    said = {
+        **CHAT,
+        "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]),
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "There."}]}]),
+    }
+    queue = {"backend": "sqlite", "path": str(tmp_path / "queue.db")}  # a job holds all that its score is to carry
+    judge = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, "queue": queue}
+    with Sidecar(tenants({**A, "labels": {"team": "x"}}, B, metrics=["llm_relevance"], judge=judge)) as sidecar:
+        for token in ("token-a", "token-b"):
+            assert sidecar.post("/v1/traces", request({"trace": 1, "id": 1, "attributes": said}), of(token))[0] == 200
+        sidecar.turns()
+        assert sidecar.engine.drain(10, judges=True)
+        judged = [scored for scored in sidecar.kept if scored.judged is not None]
+    key = f"{1:032x}-{1:016x}"
+    assert {(one.turn.turn_id, one.root.tenant, one.root.trace_id, dict(one.root.labels).get("team")) for one in judged} == {
+        (f"a:{key}", "a", 1, "x"), (f"b:{key}", "b", 1, None),
+    }  # fmt: skip
+    assert len({score.result_id for one in judged for score in one.scores}) == 2
 
 
 def test_a_store_of_an_earlier_version_gets_the_tenant(tmp_path: Path) -> None:
