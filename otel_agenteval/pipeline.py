@@ -425,7 +425,7 @@ class Pipeline:
             return {item.trace_id}
         if item.__class__ is Group:
             return {record.trace_id for record in item.members}
-        return {item.scored.root.trace_id} if item.__class__ is _Work else set()
+        return {item.scored.root.trace_key} if item.__class__ is _Work else set()
 
     def _settle(self, item: Any, reason: str) -> None:
         """Say what became of the spans in something that waits."""

@@ -255,7 +255,9 @@ class GrpcDoor:
                 body = await self._reading.read(context, intake.options.body_timeout)
                 size = len(body)
                 share.shrink(share.size - size)
-                return await answer(intake, self._threads, Request(signal, body, sniffed(body), json=False, share=share, tenant=tenant), "grpc")
+                return await answer(
+                    intake, self._threads, Request(signal, body, sniffed(body), json=False, share=share, tenant=tenant), "grpc"
+                )
             finally:
                 share.close()
         finally:

@@ -18,6 +18,7 @@ from otel_agenteval.cli import main
 from otel_agenteval.config import effective_yaml, load_config
 from otel_agenteval.engine import role_of_span
 from otel_agenteval.errors import ConfigError
+from otel_agenteval.serve.journal import Journal
 from otel_agenteval.serve.tenants import TokenBucket
 from otel_agenteval.spans.split import split_spans
 from otel_agenteval.store import StoreReader
@@ -239,7 +240,7 @@ def test_the_flood_of_one_tenant_evicts_none_of_another_s_turns(clock: FakeClock
     assert assembler.open_turns_of(number_of("quiet")) == 4
     assert assembler.open_turns_of(number_of("loud")) == 6
     assembler.close_all("shutdown")
-    assert assembler.open_turns_of(number_of("quiet")) == assembler.open_turns_of(number_of("loud")) == assembler._size == 0
+    assert assembler.open_turns_of(number_of("quiet")) == assembler.open_turns_of(number_of("loud")) == assembler.bytes == 0
 
 
 def test_eviction_by_bytes_takes_from_whom_holds_most(clock: FakeClock) -> None:
@@ -344,6 +345,38 @@ def test_conversations_of_two_tenants_with_the_same_id_never_mix() -> None:
         whole = {scored.turn.turn_id: scored for scored in sidecar.kept if scored.conversation}
         assert set(whole) == {"a:conversation-c", "b:conversation-c"}
         assert {scored.turn.tenant: len(scored.turn.history) for scored in whole.values()} == {"a": 1, "b": 0}
+
+
+def test_the_journal_gives_each_request_back_to_its_tenant(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, 1 << 20)
+    for trace, tenant in ((1, "a"), (1, "b"), (2, "gone"), (3, None)):  # the last as an earlier version, or no tenants, wrote it
+        journal.append("traces", turn_of(trace), False, tenant).wait()
+    journal.close(delivered=False)
+    config = tenants()
+    config["serve"]["journal"] = str(tmp_path)
+    with Sidecar(config) as sidecar:
+        assert sidecar.post("/v1/traces", turn_of(1), of("token-b"))[0] == 200  # sent again: once counts
+        found = {turn.turn_id: len(turn.spans) for turn in sidecar.turns()}
+        assert found == {
+            f"a:{1:032x}-{1:016x}": 2, f"b:{1:032x}-{1:016x}": 2, f"gone:{2:032x}-{1:016x}": 2, f"{3:032x}-{1:016x}": 2,
+        }  # fmt: skip
+        ledger = sidecar.stop()
+    assert (ledger["handed_over"], ledger["journal"]["replayed"], ledger["journal"]["broken"]) == (True, 4, 0)
+    assert not list(tmp_path.glob("*.requests"))
+
+
+def test_a_turn_that_was_not_evaluated_keeps_its_tenant_s_segment(tmp_path: Path) -> None:
+    config = tenants()
+    config["serve"] |= {"journal": str(tmp_path)}
+    with Sidecar(config) as sidecar:
+        assert sidecar.post("/v1/traces", turn_of(1), of("token-a"))[0] == 200
+        (segment,) = tmp_path.glob("*.requests")
+        assert sidecar.service.journal is not None
+        sidecar.service.journal.collect(sidecar.service.intake.held, lambda: True)
+        assert segment.exists()
+        sidecar.turns()
+        sidecar.service.journal.collect(sidecar.service.intake.held, lambda: True)
+        assert not segment.exists()
 
 
 def test_judged_scores_carry_what_their_job_kept_of_the_tenant(models: ScriptedModels, tmp_path: Path) -> None:
