@@ -28,7 +28,8 @@ from otel_agenteval.turns.state import Limits
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.receiver import GrpcReceiver, plain
-from tests.support.service import ANY_PORT, CHAT, Sidecar, request, turn_of
+from tests.support.service import AGENT, ANY_PORT, CHAT, Sidecar, Transport, request, turn_of
+from tests.support.sidecar import Sidecar as Process
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 A, B = {"name": "a", "token": "token-a"}, {"name": "b", "token": "token-b"}
@@ -120,6 +121,35 @@ def test_a_tenant_is_found_by_its_token_over_both_transports_and_nobody_else_sen
             assert sidecar.post("/v1/traces", turn_of(3), headers)[0] == 401
         assert call(sidecar, turn_of(3), "wrong").code() is grpc.StatusCode.UNAUTHENTICATED
         assert {turn.turn_id for turn in sidecar.turns()} == {f"a:{1:032x}-{1:016x}", f"b:{2:032x}-{1:016x}"}
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_the_sdk_s_own_exporter_sends_as_its_tenant(transport: Transport) -> None:
+    with Sidecar(tenants()) as sidecar:
+        for tenant in ("a", "b"):
+            provider = sidecar.provider(sidecar.exporter(transport, headers={"authorization": f"Bearer token-{tenant}"}))
+            tracer = provider.get_tracer("agents")
+            with (
+                tracer.start_as_current_span("invoke_agent bot", attributes=AGENT),
+                tracer.start_as_current_span("chat", attributes=CHAT),
+            ):
+                pass
+            provider.shutdown()
+        assert sorted((turn.tenant, turn.agent, len(turn.spans)) for turn in sidecar.turns()) == [
+            ("a", "bot", 2),
+            ("b", "bot", 2),
+        ]
+
+
+def test_otlp_json_is_of_its_tenant_too() -> None:
+    span = {"traceId": f"{1:032x}", "spanId": f"{1:016x}", "name": "chat", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    span["attributes"] = [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]  # type: ignore[assignment]
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+    with Sidecar(tenants()) as sidecar:
+        for token in ("token-a", "token-b"):
+            headers = {**of(token), "Content-Type": "application/json"}
+            assert sidecar.post("/v1/traces", body, headers)[0] == 200
+        assert {turn.turn_id for turn in sidecar.turns()} == {f"{name}:{1:032x}-{1:016x}" for name in "ab"}
 
 
 def test_a_tenant_asks_of_its_own_turns_only_and_the_api_s_token_of_all() -> None:
@@ -330,6 +360,38 @@ def test_a_log_record_that_came_early_waits_for_its_own_tenant_s_span() -> None:
         assert {turn.tenant: turn.output for turn in sidecar.turns()} == {"a": "of a", "b": None}
 
 
+def test_parts_of_turns_in_several_traces_join_within_a_tenant_only() -> None:
+    def messages(role: str, part: dict[str, Any]) -> str:
+        return json.dumps([{"role": role, "parts": [part]}])
+
+    def asks(trace: int) -> bytes:
+        called = {"type": "tool_call", "id": "call-1", "name": "search", "arguments": {}}
+        attributes = {
+            **CHAT,
+            "gen_ai.input.messages": messages("user", {"type": "text", "content": "Where?"}),
+            "gen_ai.output.messages": messages("assistant", called),
+        }
+        return request({"trace": trace, "id": 1, "attributes": attributes})
+
+    def answers(trace: int) -> bytes:
+        result = {"type": "tool_call_response", "id": "call-1", "response": "here"}
+        attributes = {
+            **CHAT,
+            "gen_ai.input.messages": messages("tool", result),
+            "gen_ai.output.messages": messages("assistant", {"type": "text", "content": "There."}),
+        }
+        later = {"start": 1_700_000_002_000_000_000, "end": 1_700_000_003_000_000_000}
+        return request({"trace": trace, "id": 2, "attributes": attributes, **later})
+
+    with Sidecar(tenants()) as sidecar:
+        for body, token in ((asks(1), "token-a"), (asks(2), "token-b"), (answers(3), "token-b"), (answers(4), "token-a")):
+            sidecar.post("/v1/traces", body, of(token))
+            sidecar.turns()
+        sidecar.stop()
+        found = {turn.turn_id: len(turn.llm_calls) for turn in (scored.turn for scored in sidecar.kept)}
+        assert found == {f"a:{1:032x}-{1:016x}": 2, f"b:{2:032x}-{1:016x}": 2}
+
+
 def test_conversations_of_two_tenants_with_the_same_id_never_mix() -> None:
     def said(trace: int, text: str) -> bytes:
         messages = json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}])
@@ -363,6 +425,23 @@ def test_the_journal_gives_each_request_back_to_its_tenant(tmp_path: Path) -> No
         ledger = sidecar.stop()
     assert (ledger["handed_over"], ledger["journal"]["replayed"], ledger["journal"]["broken"]) == (True, 4, 0)
     assert not list(tmp_path.glob("*.requests"))
+
+
+def test_what_a_killed_process_had_acknowledged_is_scored_as_its_tenant_s(tmp_path: Path) -> None:
+    scores = tmp_path / "scores.jsonl"
+    config = {**tenants({**A, "labels": {"team": "x"}}, B, outlets={"jsonl": str(scores)}), "turn": {"decision_delay": "1h"}}
+    with Process(tmp_path, config, journal=True) as sidecar:
+        for token in ("token-a", "token-b"):
+            with grpc.insecure_channel(sidecar.grpc) as channel:
+                channel.unary_unary(TRACES)(turn_of(1), timeout=10, metadata=(("authorization", f"Bearer {token}"),))
+        sidecar.kill()
+        sidecar.start()
+        assert sidecar.metric("agenteval_tenant_turns_open", tenant="b") == 1
+        assert sidecar.stop() == 0
+    lines = [json.loads(line) for line in scores.read_text().splitlines()]
+    assert {(line["turn_id"], line["tenant"], line.get("labels", {}).get("team")) for line in lines} == {
+        (f"a:{1:032x}-{1:016x}", "a", "x"), (f"b:{1:032x}-{1:016x}", "b", None),
+    }  # fmt: skip
 
 
 def test_a_turn_that_was_not_evaluated_keeps_its_tenant_s_segment(tmp_path: Path) -> None:
