@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from .errors import ConfigError, nearest
 from .keypath import KeyPath, dotted
@@ -37,6 +37,7 @@ _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+)):([0-9]{1,5})")
 _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
@@ -849,6 +850,60 @@ class TlsOptions(_Section):
         return self
 
 
+def _tenant_name(value: Any) -> str:
+    if isinstance(value, str) and _TENANT.fullmatch(value):
+        return value
+    raise ValueError(
+        "a name of letters, digits, '.', '_' and '-', which begins with a letter or digit and has at most 64 characters, is"
+    )
+
+
+def _labels(value: Any) -> dict[str, str]:
+    if isinstance(value, Mapping) and all(
+        isinstance(key, str) and key.strip() and isinstance(label, (str, int, float, bool)) for key, label in value.items()
+    ):
+        clash = next((key for key in value if key.startswith(("agenteval.", "gen_ai."))), None)
+        if clash is None:
+            return {key.strip(): str(label).lower() if label.__class__ is bool else str(label) for key, label in value.items()}
+    raise ValueError("a mapping of names to texts, none of which begins with agenteval. or gen_ai., is")
+
+
+class QuotaOptions(_Section):
+    """How much one tenant may send. Past it its senders are asked to come again, and nobody else's."""
+
+    bytes_per_second: Size | None = None
+    """Bytes of requests, unpacked, in the long run; a second's worth at once. Null is without limit."""
+    spans_per_second: Count | None = None
+    """Spans in the long run; a second's worth at once. Null is without limit."""
+    open_turns: Count | None = None
+    """Turns held open; new ones are not taken while there are so many. Null is without limit."""
+
+
+class TenantOptions(_Section):
+    """Somebody who sends with a token of its own: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
+
+    name: Annotated[str, BeforeValidator(_tenant_name)]
+    """Goes with its turns and scores as ``agenteval.tenant``, and is part of their ids."""
+    token: Text
+    """What its senders give as ``Authorization: Bearer …``, as ``${env:NAME}``; no two tenants have the same."""
+    quotas: QuotaOptions = QuotaOptions()
+    """How much it may send."""
+    labels: Annotated[dict[str, str], BeforeValidator(_labels)] = Field(default_factory=dict)
+    """Attributes that its scores carry too: ``{team: checkout, plan: gold}``."""
+
+
+def _once(tenants: tuple[TenantOptions, ...]) -> tuple[TenantOptions, ...]:
+    for index, tenant in enumerate(tenants):
+        for earlier, other in enumerate(tenants[:index]):
+            if tenant.name == other.name:
+                raise ValueError(f"a name only once is: {tenant.name!r} is tenants[{earlier}] and tenants[{index}]")
+            if tenant.token == other.token:
+                raise ValueError(
+                    f"a token of its own is: {other.name!r} (tenants[{earlier}]) and {tenant.name!r} (tenants[{index}]) have the same one"
+                )
+    return tenants
+
+
 class ServeOptions(_Section):
     """The sidecar, ``otel-agenteval serve``: where it listens, and what it takes from whom."""
 
@@ -863,7 +918,9 @@ class ServeOptions(_Section):
     insecure: Switch = False
     """Whether other machines may connect although neither a token nor certificates of clients are asked for."""
     token: Text | None = None
-    """What senders and users of the API must give as ``Authorization: Bearer …``, as ``${env:NAME}``."""
+    """What senders and users of the API must give as ``Authorization: Bearer …``, as ``${env:NAME}``. Beside ``tenants`` it opens the API only."""
+    tenants: Annotated[tuple[TenantOptions, ...], AfterValidator(_once)] = ()
+    """Who may send, each with a token and limits of its own; with them nobody else may, and turn ids begin with the tenant's name."""
     tls: TlsOptions = TlsOptions()
     """Certificate of gRPC, HTTP and the API."""
     allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
@@ -892,6 +949,15 @@ class ServeOptions(_Section):
     """Folder in which requests are kept until their turns are handed over: what was acknowledged then survives a crash."""
     journal_bytes: Size = 2**30
     """Bytes of the journal; past it senders are asked to come again."""
+
+    @model_validator(mode="after")
+    def _token_is_no_tenant_s(self) -> ServeOptions:
+        same = next((tenant.name for tenant in self.tenants if tenant.token == self.token), None)
+        if same is not None:
+            raise ValueError(
+                f"a serve.token of its own is: tenant {same!r} has the same one, and beside tenants it opens the API only"
+            )
+        return self
 
 
 class Config(_Section):
@@ -1124,6 +1190,7 @@ _ENTRIES: dict[tuple[type[_Section], str | int], type[_Section]] = {
     (Config, "metrics"): MetricEntry, (Config, "groups"): GroupOptions, (GroupOptions, "metrics"): MetricEntry,
     (BudgetOptions, "metrics"): SpendingOptions, (ConversationOptions, "metrics"): MetricEntry, (ReferenceOptions, "given"): GivenReferences, (SampleOptions, "rates"): SampleRate,
     (JudgeOptions, "servers"): ServerOptions, (JudgeOptions, "choose"): JudgeChoice,
+    (ServeOptions, "tenants"): TenantOptions,
 }  # fmt: skip
 """Lists, and mappings by names that the user chooses, of sections."""
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from .admission import Admission
 from .clock import Clock
+from .label_values import LabelValues
 from .names import ESTIMATE_HIGH, ESTIMATE_LOW, ESTIMATE_MEAN, ESTIMATE_N, OTHER
 from .telemetry import Telemetry
 
@@ -152,7 +152,7 @@ class Estimates:
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], dict[int, _Part]] = {}
         """By metric and agent, then by part of the time."""
-        self._admission: Admission[tuple[str, str]] = Admission(_SERIES)
+        self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
         """Which of them are kept apart from other agents' scores of the same metric."""
         self._traces: OrderedDict[tuple[tuple[str, str], str], _Trace] = OrderedDict()
 
@@ -194,14 +194,14 @@ class Estimates:
                 self._traces.popitem(last=False)
 
     def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _Part]:
-        """What a score of this moment counts towards; ``sightings`` as in :meth:`Admission.use`."""
+        """What a score of this moment counts towards; ``sightings`` as in :meth:`LabelValues.use`."""
         now = self._clock.monotonic()
         number = int(now // self._length)
         key = (metric, agent)
-        if key in self._admission:
-            self._admission.use(key, now, sightings)
+        if key in self._places:
+            self._places.use(key, now, sightings)
         elif agent != OTHER:
-            admitted, leaving = self._admission.ask(key, now, sightings)
+            admitted, leaving = self._places.ask(key, now, sightings)
             if leaving is not None:
                 self._join_others(leaving)
             if not admitted:

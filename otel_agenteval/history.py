@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from typing import Any
 
 from .model import Turn
+from .tenancy import qualified
 
 _AGENTS = 1_000
 _TOOLS = 10_000
@@ -56,7 +57,7 @@ class History:
         ``slow`` and ``dear`` are more than in 95 of 100 of the agent's last 200 turns, known from the 21st on. ``new_tool`` is
         the first call of a tool by the agent; once ten thousand are known, nobody can tell any more.
         """
-        agent = turn.agent or ""
+        agent = qualified(turn.tenant, turn.agent or "")
         durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())
         self._amounts[agent] = (durations, costs)
         if len(self._amounts) > _AGENTS:

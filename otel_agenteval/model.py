@@ -170,7 +170,7 @@ class SpanInfo:
 
 
 _DEFAULTS: dict[str, Callable[[], Any]] = {
-    "turn_id": str, "trace_id": lambda: None, "conversation_id": lambda: None, "user_id": lambda: None,
+    "turn_id": str, "tenant": lambda: None, "trace_id": lambda: None, "conversation_id": lambda: None, "user_id": lambda: None,
     "service": lambda: None, "agent": lambda: None, "framework": lambda: None, "start": lambda: None,
     "duration_s": lambda: None, "close_reason": lambda: None, "complete": lambda: True, "truncated": bool,
     "revision": lambda: 1, "supersedes": lambda: None, "error": lambda: None, "input": lambda: None,
@@ -184,7 +184,7 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 _ABOUT_THE_TURN = (
-    "turn_id", "trace_id", "conversation_id", "service", "agent", "start", "duration_s", "close_reason", "complete", "revision", "supersedes",
+    "turn_id", "tenant", "trace_id", "conversation_id", "service", "agent", "start", "duration_s", "close_reason", "complete", "revision", "supersedes",
     "llm_calls", "usage", "cost_usd",
 )  # fmt: skip
 
@@ -203,6 +203,8 @@ class Turn:
     """One user request and its answer. Fields as in form ``turn.v1``; see the module's note on what "empty" means."""
 
     turn_id: str
+    tenant: str | None
+    """Who sent it, where the sidecar has tenants."""
     trace_id: str | None
     conversation_id: str | None
     user_id: str | None
@@ -545,7 +547,7 @@ def _TOOL_CALL(value: Any, path: str) -> ToolCall:  # noqa: N802 - reads like th
 
 
 _READERS: dict[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(("turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework"), _text),
+    **dict.fromkeys(("turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework"), _text),
     **dict.fromkeys(("close_reason", "input", "output", "system", "reasoning", "stop_kind", "supersedes"), _text),
     "start": _moment, "duration_s": _number, "complete": _flag, "truncated": _flag, "revision": _count, "error": _error,
     "messages": _list_of(_message), "tool_calls": _list_of(_tool_call), "tool_definitions": _list_of(_object),

@@ -39,6 +39,8 @@ INSTANCE_ID = "agenteval.instance.id"
 """The engine that made the score: one id per process."""
 CASE_ID = "agenteval.case.id"
 """Baggage key of ``expect(case_id=…, propagate=True)``."""
+TENANT = "agenteval.tenant"
+"""Whose turn it is, where the sidecar has tenants."""
 TURN_ID = "agenteval.turn.id"
 TURN_SUPERSEDES = "agenteval.turn.supersedes"
 TURN_REVISION = "agenteval.turn.revision"
@@ -106,6 +108,10 @@ JOURNAL_SIZE = "agenteval.journal.size"
 JOURNAL_AGE = "agenteval.journal.age"
 JOURNAL_FAILURES = "agenteval.journal.failures"
 JOURNAL_REPLAYED = "agenteval.journal.replayed"
+TENANT_BYTES = "agenteval.tenant.received"
+TENANT_SPANS = "agenteval.tenant.spans"
+TENANT_REFUSED = "agenteval.tenant.refused"
+TENANT_OPEN = "agenteval.tenant.turns.open"
 
 KAFKA_LAG = "agenteval.kafka.lag"
 KAFKA_REPLAY = "agenteval.kafka.uncommitted"
@@ -214,6 +220,13 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(JOURNAL_AGE, "gauge", "s", (), "Time since the oldest request came that the journal keeps.", about_us=True),
     Instrument(JOURNAL_FAILURES, "counter", "{write}", (), "Writes of the journal that failed.", about_us=True),
     Instrument(JOURNAL_REPLAYED, "counter", "{request}", (), "Requests that an earlier process had left in the journal.", about_us=True),
+    Instrument(TENANT_BYTES, "counter", "By", ("tenant",), "Bytes of a tenant's requests that were taken, unpacked.", about_us=True),
+    Instrument(TENANT_SPANS, "counter", "{span}", ("tenant",), "Spans in a tenant's requests that were taken.", about_us=True),
+    Instrument(
+        TENANT_REFUSED, "counter", "{request}", ("tenant", "reason"),
+        "A tenant's requests that were not taken, by the quota that was used up or what else was in the way.", about_us=True,
+    ),
+    Instrument(TENANT_OPEN, "gauge", "{turn}", ("tenant",), "A tenant's turns that are not closed yet.", about_us=True),
     Instrument(KAFKA_LAG, "gauge", "{message}", ("topic", "partition"), "Messages of a partition that were not read yet.", about_us=True),
     Instrument(
         KAFKA_REPLAY, "gauge", "{message}", ("topic", "partition"),

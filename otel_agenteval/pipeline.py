@@ -34,8 +34,9 @@ from .spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values,
 from .spans.sdk import from_sdk, start_of
 from .spans.wire import LazyAttributes, WireSpan
 from .telemetry import Telemetry
+from .tenancy import trace_id_of, turn_id_in
 from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
-from .turns.conversations import SIGNALS, Conversations, Ended
+from .turns.conversations import SIGNALS, Conversations, Ended, conversation_of
 from .turns.past import Earlier, PastTurns, stands_alone
 from .turns.roots import Group, split
 from .turns.state import Closed, Portion
@@ -218,6 +219,8 @@ class Pipeline:
         self._remembering = threading.Lock()
         self._recent: OrderedDict[str, Sequence[Score] | str] = OrderedDict()
         """The scores of recent turns; of one that was lost, why."""
+        self.tenant_labels: Mapping[str, Mapping[str, str]] = {}
+        """What scores carry beside their tenant, by its name."""
         self.kept: deque[ScoredTurn] | None = None
         """For callers that want the turns themselves (the demo, tests): what was scored lately."""
 
@@ -411,7 +414,7 @@ class Pipeline:
                     record = _record_of(root)
                     agent = record.attributes.get(AGENT_NAME)
                     self._account_lost(agent, record.resource_attributes.get("service.name"), item.reason, reason)
-                    self._remember(f"{record.trace_id:032x}-{record.span_id:016x}", reason)
+                    self._remember(turn_id_in(record.trace_id, record.span_id), reason)
         except Exception as error:
             self.count_emit_error("pipeline", type(error).__name__)
 
@@ -422,7 +425,7 @@ class Pipeline:
             return {item.trace_id}
         if item.__class__ is Group:
             return {record.trace_id for record in item.members}
-        return {item.scored.root.trace_id} if item.__class__ is _Work else set()
+        return {item.scored.root.trace_key} if item.__class__ is _Work else set()
 
     def _settle(self, item: Any, reason: str) -> None:
         """Say what became of the spans in something that waits."""
@@ -498,7 +501,7 @@ class Pipeline:
             elif self._judging is not None:
                 self._judging.note(scored)
             if self._conversations is not None and not scored.conversation:
-                self._conversations.store.note(scored.turn.conversation_id, scored.turn.turn_id, _signals(scored.scores))
+                self._conversations.store.note(conversation_of(scored.turn), scored.turn.turn_id, _signals(scored.scores))
         for outlet in self.outlets:
             try:
                 outlet.emit(done)
@@ -694,7 +697,16 @@ class Pipeline:
         self._past.keep(group, Earlier(turn.turn_id, turn.revision))
         record = group.root
         trace_state = record.context.trace_state if record.context is not None else None
-        root = Root(record.trace_id, record.span_id, record.sampled, trace_state, record.resource_attributes)
+        labels = self.tenant_labels.get(turn.tenant or "", {})
+        root = Root(
+            trace_id_of(record.trace_id),
+            record.span_id,
+            record.sampled,
+            trace_state,
+            record.resource_attributes,
+            turn.tenant,
+            labels,
+        )
         revises = earlier.turn_id is not None
         for portion in group.portions:
             portion.settle(_SCORED)

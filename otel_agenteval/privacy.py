@@ -24,7 +24,7 @@ _OVERLAP = 10_000
 """Characters that two windows over a long text share: no find is longer, so none is cut in half."""
 _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
-_IDS = frozenset(("turn_id", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
+_IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
 """Identifiers of ours and of the telemetry, where the form ``turn.v1`` has them: nobody's data, and digits enough to look like it."""
 MOST_EXPORTED = 4_096
 """Characters of each text."""

@@ -122,7 +122,7 @@ class Rule:
         """
         if not self.min_per_hour:
             return 0.0
-        stratum = tuple(_STRATUM[name](turn) for name in self.strata)
+        stratum = (turn.tenant, *(_STRATUM[name](turn) for name in self.strata))
         hour, seen = self._hours.pop(stratum, (0, 0))
         seen = seen + 1 if hour == at // _HOUR else 1
         self._hours[stratum] = (int(at // _HOUR), seen)

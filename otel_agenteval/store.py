@@ -37,9 +37,10 @@ TURN_COLUMNS: Mapping[str, str] = {
     "superseded_by": "TEXT", "conversation_id": "TEXT", "service": "TEXT", "agent": "TEXT", "model": "TEXT", "start": "REAL",
     "duration_s": "REAL", "cost_usd": "REAL", "input_tokens": "INTEGER", "output_tokens": "INTEGER", "close_reason": "TEXT",
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
-    "instance_id": "TEXT", "stored_at": "REAL NOT NULL",
+    "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT",
 }  # fmt: skip
-"""One row per turn. ``start`` and ``stored_at`` are seconds since the Unix epoch; ``skipped`` is a JSON object, metric → reason;
+"""One row per turn. Columns that are added here are added to files that exist. ``tenant`` is who sent it, ``labels`` what the
+configuration says of that one, a JSON object. ``start`` and ``stored_at`` are seconds since the Unix epoch; ``skipped`` is a JSON object, metric → reason;
 ``content`` is the turn in form ``turn.v1``, where the configuration wants it kept."""
 
 SCORE_COLUMNS: Mapping[str, str] = {
@@ -187,12 +188,19 @@ class ScoreStore:
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute(f"PRAGMA journal_size_limit = {64 * 2**20}")
             db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+            with transaction(db):
+                for name in TURN_COLUMNS.keys() - _columns_of(db, "turns"):
+                    db.execute(f"ALTER TABLE turns ADD COLUMN {name} {TURN_COLUMNS[name]}")
             self._db = db
         return self._db
 
 
 def _is_store(db: sqlite3.Connection) -> bool:
     return [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")] == [_APPLICATION, VERSION]
+
+
+def _columns_of(db: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
 
 
 def _supersede(db: sqlite3.Connection, turn: Mapping[str, Any]) -> None:
@@ -244,14 +252,14 @@ class Wanted:
 
 
 EXPORTED: tuple[str, ...] = (
-    "turn_id", "trace_id", "span_id", "conversation_id", "service", "agent", "model", "start", "duration_s", "close_reason", "complete",
+    "turn_id", "tenant", "trace_id", "span_id", "conversation_id", "service", "agent", "model", "start", "duration_s", "close_reason", "complete",
     "supersedes", "revision", "metric", "kind", "version", "type", "unit", "direction", "policy", "status", "value", "passed", "label",
     "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
     "scored_at",
 )  # fmt: skip
 """Keys of a row of :meth:`StoreReader.rows`, in order."""
 _BOOLEANS = ("complete", "passed", "is_conversation")
-_JSON = ("detail", "also", "skipped", "content")
+_JSON = ("detail", "also", "skipped", "content", "labels")
 
 
 class StoreReader:
@@ -315,7 +323,11 @@ class StoreReader:
     def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
         """One row per score with the facts of its turn (:data:`EXPORTED`), oldest first."""
         where, values = _conditions(wanted, of_scores=True)
-        columns = ", ".join(f"{'scores' if name in SCORE_COLUMNS else 'turns'}.{name}" for name in EXPORTED)
+        there = _columns_of(self._db, "turns")  # a file that an earlier version wrote may lack some
+        columns = ", ".join(
+            f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" if name in there else f"NULL AS {name}"
+            for name in EXPORTED
+        )
         rows = self._db.execute(
             f"SELECT {columns} FROM turns JOIN scores USING (turn_id) WHERE {where} ORDER BY turns.stored_at, scores.rowid",
             values,

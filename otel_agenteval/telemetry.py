@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from .admission import Admission
 from .clock import SYSTEM_CLOCK, Clock
+from .label_values import LabelValues
 from .names import EMIT_ERRORS, INSTRUMENTS, OTHER, SPAN_LABELS, Instrument
 
 Labels = tuple[str, ...]
@@ -106,8 +106,8 @@ class _Series:
         self.key_of = _key_of(instrument.attributes)
         self.values: dict[Labels, float] = {}
         self.cells: dict[Labels, _Cell] = {}
-        self.capped: dict[int, Admission[str]] = {
-            i: Admission(max_values) for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS
+        self.capped: dict[int, LabelValues[str]] = {
+            i: LabelValues(max_values) for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS
         }
         """Which values have series of their own, by position of the attributes that are capped."""
         self.keys_of: dict[tuple[int, str], set[Labels]] = {}
@@ -125,15 +125,15 @@ class _Series:
         self.cells.clear()
         self.keys_of.clear()
         self.last = None
-        for admission in self.capped.values():
-            admission.clear()
+        for kept in self.capped.values():
+            kept.clear()
         for tap in self.taps:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
         """Note that the values of a label set that is known are in use: once for each sighting, by its first label set."""
-        for position, admission in self.capped.items():
-            admission.use(key[position], now, counts)
+        for position, kept in self.capped.items():
+            kept.use(key[position], now, counts)
         self.sighting = sighting
         self.last = self.pick(key)
 
@@ -145,12 +145,12 @@ class _Series:
         self.sighting = sighting
         self.last = picked
         folded = list(key)
-        for position, admission in self.capped.items():
+        for position, kept in self.capped.items():
             value = key[position]
-            if value in admission:
-                admission.use(value, now, counts)
+            if value in kept:
+                kept.use(value, now, counts)
                 continue
-            admitted, leaving = admission.ask(value, now, counts)
+            admitted, leaving = kept.ask(value, now, counts)
             if leaving is not None:
                 self._leave(position, leaving)
             if not admitted:
@@ -160,8 +160,8 @@ class _Series:
     def shown(self, key: Labels, max_series: int) -> Labels:
         """As :meth:`admit` would answer for a value that is seen for the first time, with nothing changed."""
         folded = list(key)
-        for position, admission in self.capped.items():
-            if admission.full and key[position] not in admission:
+        for position, kept in self.capped.items():
+            if kept.full and key[position] not in kept:
                 folded[position] = OTHER
         return self._within(tuple(folded), max_series)
 
@@ -199,7 +199,7 @@ class Telemetry:
         clock: dates exemplars, and says how long a label value was not used.
         max_values: distinct values of each label that comes from spans, per instrument. All others are counted under
             ``__other__``, and each time as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Which values
-            have a place, :class:`~otel_agenteval.admission.Admission` decides by their use; when one leaves, all that was
+            have a place, :class:`~otel_agenteval.label_values.LabelValues` decides by their use; when one leaves, all that was
             counted under it goes to ``__other__``, so that no sum over a label ever falls. Labels that configuration and code
             make (``metric``, ``outcome``, …) cannot grow with traffic and have no cap.
         max_series: label sets per instrument; past it the labels from spans become ``__other__``, counted the same way.

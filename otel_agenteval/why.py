@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import AgentEvalError, ConfigError
 from .store import StoreError, StoreReader
+from .tenancy import qualified
 
 if TYPE_CHECKING:
-    from .config import Config
+    from .config import Config, ServeOptions
     from .engine import Engine
 
 _TIMEOUT = 10.0
@@ -75,6 +76,13 @@ def store_path(given: str | None, config: Config) -> str:
     return config.outlets.store.path
 
 
+def _token_for(turn_id: str, options: ServeOptions) -> str | None:
+    """The API's token, which knows of all turns, or that of the turn's tenant."""
+    if options.token is not None:
+        return options.token
+    return next((tenant.token for tenant in options.tenants if turn_id.startswith(qualified(tenant.name, ""))), None)
+
+
 def _of_url(url: str, turn_id: str, config: Config) -> dict[str, str] | None:
     import httpx
 
@@ -84,7 +92,8 @@ def _of_url(url: str, turn_id: str, config: Config) -> dict[str, str] | None:
         base = http_url(url)
     except ValueError as error:
         raise ConfigError(f"--url: {url!r} is not allowed; {error}") from None
-    headers = {} if config.serve.token is None else {"authorization": f"Bearer {config.serve.token}"}
+    token = _token_for(turn_id, config.serve)
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
     try:
         reply = httpx.get(f"{base}/api/why/{urllib.parse.quote(turn_id, safe='')}", headers=headers, timeout=_TIMEOUT)
     except httpx.HTTPError as error:

@@ -160,6 +160,7 @@ def _allowed(path: tuple[str, ...]) -> str:
 
 
 _SHAPES = {
+    "serve.tenants": "list of tenants, see [the sidecar](sidecar.md#tenants)",
     "judge.budget.metrics": "bounds by metric, see [judging](judging.md#budget-and-failures)",
     "judge.queue.url": "address",
     "groups": "groups by their names, see [below](#groups)",

@@ -18,6 +18,7 @@ from ..names import EMIT_RECORDS
 from ..privacy import Redactor
 from ..score import Kind, Score
 from ..telemetry import Telemetry
+from ..tenancy import base_of
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -34,6 +35,15 @@ class Root:
     """The SDK's TraceState, where there is one."""
     resource: Mapping[str, Any] = field(default_factory=dict)
     """Resource attributes of the service that made the root."""
+    tenant: str | None = None
+    """Whose it is, where the sidecar has tenants."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What the configuration says of the tenant."""
+
+    @property
+    def trace_key(self) -> int:
+        """What the receiver knows its trace by, see :mod:`otel_agenteval.tenancy`."""
+        return base_of(self.tenant) + self.trace_id
 
 
 @dataclass(frozen=True, slots=True)

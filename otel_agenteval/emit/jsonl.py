@@ -159,6 +159,8 @@ def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
     turn, root = scored.turn, scored.root
     place: dict[str, Any] = {
         "turn_id": turn.turn_id,
+        "tenant": root.tenant,
+        "labels": dict(root.labels) or None,
         "trace_id": f"{root.trace_id:032x}",
         "span_id": f"{root.span_id:016x}",
         "service": turn.service,

@@ -43,6 +43,8 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
         names.RESPONSE_ID: call.response_id if call is not None else None,
         names.CONVERSATION_ID: turn.conversation_id,
         names.AGENT_NAME: turn.agent,
+        **scored.root.labels,
+        names.TENANT: scored.root.tenant,
         names.TURN_ID: turn.turn_id,
         names.TURN_SUPERSEDES: scored.supersedes,
         names.TURN_REVISION: turn.revision,

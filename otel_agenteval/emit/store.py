@@ -167,7 +167,7 @@ class StoreOutlet:
         call, usage = answering_call(turn), turn.usage
         skipped = {score.metric: str(score.detail.get("reason", "")) for score in scored.scores if score.status == "skipped"}
         return {
-            "turn_id": turn.turn_id, "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
+            "turn_id": turn.turn_id, "tenant": root.tenant, "labels": jsonio.dumps(dict(root.labels)) if root.labels else None, "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
             "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
             "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent,
             "model": call.model if call is not None else None, "start": turn.start.timestamp() if turn.start is not None else None,

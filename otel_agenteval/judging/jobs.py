@@ -54,6 +54,7 @@ def head_of(
         "place": place, "chance": list(chance), "decided": decided, "then": then, "sources": dict(scored.sources),
         "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}", "sampled": root.sampled,
         "trace_state": root.trace_state.to_header() if root.trace_state else "", "resource": dict(root.resource),
+        **({"tenant": root.tenant, "labels": dict(root.labels)} if root.tenant is not None else {}),
     }  # fmt: skip
 
 
@@ -79,6 +80,7 @@ def root_in(head: Mapping[str, Any]) -> Root:
     return Root(
         int(head["trace_id"], 16), int(head["span_id"], 16), head["sampled"],
         TraceState.from_header([head["trace_state"]]) if head["trace_state"] else None, head["resource"],
+        head.get("tenant"), head.get("labels", {}),
     )  # fmt: skip
 
 

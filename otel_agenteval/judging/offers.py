@@ -21,6 +21,7 @@ from ..registry import BoundMetric
 from ..sampling import EVERY_TURN, Chance, position
 from ..score import GATED, SHED, Score
 from ..shedding import Shedding
+from ..tenancy import qualified
 from .fates import Fates, fate_of
 from .jobs import about, body_in, head_of, job_of, key_of, names_in, rendered, upstream_of
 
@@ -299,7 +300,8 @@ def _key(metric: BoundMetric, scored: ScoredTurn) -> str:
 
 def _subject(scored: ScoredTurn) -> str:
     """What a turn's place follows from."""
-    return scored.turn.conversation_id or "" if scored.conversation else f"{scored.root.trace_id:032x}"
+    turn = scored.turn
+    return qualified(turn.tenant, turn.conversation_id or "" if scored.conversation else f"{scored.root.trace_id:032x}")
 
 
 def _decision(metric: BoundMetric, own: Chance, first: Chance, turn: Turn, score: Score) -> tuple[Chance, dict[str, Any]]:

@@ -26,6 +26,7 @@ from ..registry import BoundMetric
 from ..sampling import Chance, position
 from ..score import Score
 from ..telemetry import Telemetry
+from ..tenancy import qualified
 from .fates import Fates, fate_of
 from .jobs import about, body_in, head_in, rendered, root_in, upstream_of
 from .offers import Next, Offers
@@ -441,7 +442,7 @@ class Judging:
             return
         for score in scored.scores:
             if score.status == "ok" and score.value is not None and not score.vacuous:
-                trace = f"{scored.root.trace_id:032x}"
+                trace = qualified(turn.tenant, f"{scored.root.trace_id:032x}")
                 group = group_of(judged.decided_by) if judged.asked else "itself"
                 self.estimates.add(score.metric, turn.agent or "", trace, turn.turn_id, score.value, judged.probability, group)
 

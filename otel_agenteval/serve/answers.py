@@ -86,10 +86,12 @@ class Refusal(Exception):
         kind: what the request is answered with.
         message: for the sender; holds nothing of what it sent.
         retry_after: seconds, for those that may come again.
+        reason: what it is counted as among a tenant's refusals; the kind, unless there is more to say.
     """
 
-    def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER) -> None:
+    def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER, reason: str = "") -> None:
         super().__init__(message)
+        self.reason = reason or kind
         self.answer = Refused(kind, message, retry_after if kind in _RETRYABLE else None)
 
 

@@ -245,9 +245,9 @@ class GrpcDoor:
 
     async def _taken(self, signal: Signal, metadata: Any, context: Any) -> Accepted | Refused:
         intake = self._intake
-        intake.authorize(next((str(value) for key, value in metadata or () if key == "authorization"), None))
+        tenant = intake.authorize(next((str(value) for key, value in metadata or () if key == "authorization"), None))
         client = client_of(context.peer())
-        intake.admit(client)
+        intake.admit(client, tenant)
         size = 0
         try:
             share = await self._reading.begin()
@@ -255,7 +255,9 @@ class GrpcDoor:
                 body = await self._reading.read(context, intake.options.body_timeout)
                 size = len(body)
                 share.shrink(share.size - size)
-                return await answer(intake, self._threads, Request(signal, body, sniffed(body), json=False, share=share), "grpc")
+                return await answer(
+                    intake, self._threads, Request(signal, body, sniffed(body), json=False, share=share, tenant=tenant), "grpc"
+                )
             finally:
                 share.close()
         finally:

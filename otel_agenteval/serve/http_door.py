@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
@@ -17,6 +18,7 @@ from .guard import Guard
 from .http_server import Exchange, Failure, Head, Response
 from .inflate import too_large
 from .intake import Intake, Request
+from .tenants import Tenant
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
@@ -53,12 +55,12 @@ class HttpDoor:
                 raise Refusal("bad_method", "exports are sent with POST")
             if not is_json and content_type != _PROTOBUF:
                 raise Refusal("bad_type", f"Content-Type must be {_PROTOBUF} or {_JSON}")
-            self.intake.authorize(head.headers.get("authorization"))
+            tenant = self.intake.authorize(head.headers.get("authorization"))
             self.intake.in_flight.check(head.length)
-            self.intake.admit(head.client)
+            self.intake.admit(head.client, tenant)
         except Refusal as refusal:
             return self.refused(refusal.answer, signal or "other", is_json)
-        return _Export(self, head, signal, is_json)
+        return _Export(self, head, signal, is_json, tenant)
 
     def failed(self, error: Exception) -> Response:
         """A fault of ours: the sender may try again."""
@@ -71,7 +73,7 @@ class HttpDoor:
         status = refusal.status()
         response = _message(refusal.http_status, status, is_json)
         if refusal.retry_after is not None:
-            response.headers.append(("retry-after", str(max(1, round(refusal.retry_after)))))
+            response.headers.append(("retry-after", str(max(1, math.ceil(refusal.retry_after)))))
         if refusal.kind == "unauthenticated":
             response.headers.append(("www-authenticate", "Bearer"))
         if refusal.kind == "bad_method":
@@ -88,11 +90,12 @@ class HttpDoor:
 class _Export:
     """One export request."""
 
-    def __init__(self, door: HttpDoor, head: Head, signal: Signal, is_json: bool) -> None:
+    def __init__(self, door: HttpDoor, head: Head, signal: Signal, is_json: bool, tenant: Tenant | None) -> None:
         self._door = door
         self._head = head
         self._signal = signal
         self._json = is_json
+        self._tenant = tenant
         self.max_body = door.intake.options.max_body
         self.body_timeout = door.intake.options.body_timeout
         self._share = Share(door.intake.in_flight)
@@ -111,7 +114,7 @@ class _Export:
         """Have it taken."""
         encoding = self._head.headers.get("content-encoding", "").strip().lower()
         door = self._door
-        request = Request(self._signal, body, encoding, self._json, self._share)
+        request = Request(self._signal, body, encoding, self._json, self._share, self._tenant)
         found = await answer(door.intake, door.threads, request, "http")
         if not isinstance(found, Accepted):
             return door.refused(found, self._signal, self._json)

@@ -6,7 +6,6 @@ Acknowledged means: it is in the assembler (and, with a journal, on disk). Nothi
 from __future__ import annotations
 
 import hashlib
-import hmac
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -21,11 +20,13 @@ from ..spans.otlp import NotASpan, OtlpLog, Signal, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values
 from ..spans.split import LOG_PREFIXES, NotOtlp, count_records, split_logs, split_spans
 from ..spans.wire import OVERHEAD, Part, WireSpan
+from ..tenancy import base_of
 from ..turns.state import Closed
 from .admission import COPIES, LEAST, UNBOUNDED, Budget, Share
 from .answers import Accepted, Refusal
 from .inflate import inflate
 from .journal import Journal
+from .tenants import Tenant, Tenants, TokenBucket, bearer_in, is_token
 
 _FULL = 0.75
 """Share of the worker's queue from which senders are asked to come again."""
@@ -36,6 +37,8 @@ _SPANS_AT_ONCE = 256
 _LOG_SIZE = 1_024
 _LARGE = 512 << 10
 """Bytes of a body from which its records are counted before they are read: smaller ones cannot become much."""
+_LEAST_SPAN = 32
+"""Bytes of a span at least, with its ids and times."""
 
 
 class Request(NamedTuple):
@@ -48,6 +51,8 @@ class Request(NamedTuple):
     json: bool
     share: Share = UNBOUNDED
     """What it holds of the bytes under way; its body is in it already."""
+    tenant: Tenant | None = None
+    """Whose it is, where there are tenants."""
 
 
 class Intake:
@@ -78,7 +83,8 @@ class Intake:
         """Answers by transport, signal and outcome."""
         self.bytes_received = 0
         """Of bodies, as they came."""
-        self._clients: OrderedDict[str, _Bucket] = OrderedDict()
+        self._clients: OrderedDict[str, TokenBucket] = OrderedDict()
+        self.tenants = Tenants((), clock.monotonic)
         self.in_flight = Budget(options.max_inflight or max(LEAST, 4 * options.max_body))
         """What requests hold that are not answered yet."""
         self._early = _EarlyLogs(_EARLY_BYTES, engine.config.turn.idle_timeout, clock.monotonic)
@@ -89,28 +95,52 @@ class Intake:
         self.options = options
         self._sampled_below = int(options.sample_rate * 2**64)
         self._clients.clear()
+        self.tenants.set_options(options.tenants)
+        self.engine.pipeline.tenant_labels = self.tenants.labels
 
     # --- admission: before a body is read
 
-    def authorize(self, authorization: str | None) -> None:
-        """Check who sends.
+    def authorize(self, authorization: str | None) -> Tenant | None:
+        """Who sends: the tenant, where there are some.
 
         Raises:
             Refusal: the token is missing or wrong.
         """
-        token = self.options.token
-        if token is None:
-            return
-        kind, _, given = (authorization or "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
-            raise Refusal("unauthenticated", "a valid bearer token is required")
+        token = bearer_in(authorization)
+        if self.tenants:
+            tenant = self.tenants.by_token(token or "")
+            if tenant is not None:
+                return tenant
+        elif self.options.token is None or is_token(token, self.options.token):
+            return None
+        raise Refusal("unauthenticated", "a valid bearer token is required")
 
-    def admit(self, client: str) -> None:
+    def authorize_reader(self, authorization: str | None) -> Tenant | None:
+        """Who asks what became of turns: a tenant, which may know of its own only, or somebody who may know of all.
+
+        Raises:
+            Refusal: the token is missing or wrong.
+        """
+        if self.tenants and self.options.token is not None and is_token(bearer_in(authorization), self.options.token):
+            return None
+        return self.authorize(authorization)
+
+    def admit(self, client: str, tenant: Tenant | None = None) -> None:
         """Take on one request of a client; :meth:`release` ends it.
 
         Raises:
-            Refusal: there is no room for it at the moment.
+            Refusal: there is no room for it at the moment, or the tenant has sent too much.
         """
+        try:
+            self._admit(client, tenant)
+        except Refusal as refusal:
+            if tenant is not None:
+                tenant.refuse(refusal.reason)
+            raise
+
+    def _admit(self, client: str, tenant: Tenant | None) -> None:
+        if tenant is not None:
+            tenant.admit()
         if self.stopping:
             raise Refusal("stopping", "shutting down")
         if self.replaying:
@@ -143,10 +173,10 @@ class Intake:
             return True
         return not replaying and self.journal is not None and self.journal.full
 
-    def _bucket(self, client: str, rate: int) -> _Bucket:
+    def _bucket(self, client: str, rate: int) -> TokenBucket:
         bucket = self._clients.get(client)
         if bucket is None:
-            bucket = self._clients[client] = _Bucket(rate, self._clock.monotonic())
+            bucket = self._clients[client] = TokenBucket(rate, self._clock.monotonic())
             if len(self._clients) > _MAX_CLIENTS:
                 self._clients.popitem(last=False)
         return bucket
@@ -163,12 +193,22 @@ class Intake:
         Raises:
             Refusal: it is not what it should be, or cannot be kept.
         """
+        try:
+            return self._take(request)
+        except Refusal as refusal:
+            if request.tenant is not None:
+                request.tenant.refuse(refusal.reason)
+            raise
+
+    def _take(self, request: Request) -> Accepted:
         body = inflate(request.body, request.encoding, self.options.max_body, request.share)
+        if request.tenant is not None:
+            request.tenant.take_bytes(len(body))
         self._make_room(body, request)
         with self._lock:
             self._bytes += len(body)
         try:
-            return self._keep(request.signal, body, request.json)
+            return self._keep(request.signal, body, request.json, request.tenant)
         finally:
             with self._lock:
                 self._bytes -= len(body)
@@ -192,12 +232,12 @@ class Intake:
             except NotOtlp as error:
                 raise Refusal("bad_data", str(error)) from None
 
-    def replay(self, signal: Signal, body: bytes, is_json: bool) -> set[int]:
-        """Hand over what the journal kept; the traces in it. What cannot be read was refused the first time too."""
+    def replay(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> set[int]:
+        """Hand over what the journal kept, of a tenant where it says so; the traces in it. What cannot be read was refused the first time too."""
         while self.overloaded(replaying=True) and not self.stopping:
             self.engine.worker.drain(1.0)
         try:
-            return self._feed(signal, body, is_json)[1]
+            return self._feed(signal, body, is_json, tenant)[1]
         except Refusal:
             return set()
 
@@ -221,26 +261,57 @@ class Intake:
                     self._early.pop(trace_id)
         self.engine.forget_traces(trace_ids)
 
-    def _keep(self, signal: Signal, body: bytes, is_json: bool) -> Accepted:
+    def _keep(self, signal: Signal, body: bytes, is_json: bool, tenant: Tenant | None) -> Accepted:
+        owner = tenant.name if tenant is not None else None
+        if tenant is not None and signal == "traces":
+            self._admit_turns(body, is_json, tenant)
         # In the journal first: a turn that closes at once must find its request there, and what cannot be kept is not evaluated.
         if self.journal is None or not body:
-            return self._feed(signal, body, is_json)[0]
-        entry = self.journal.append(signal, body, is_json)
+            return self._feed(signal, body, is_json, owner, tenant)[0]
+        entry = self.journal.append(signal, body, is_json, owner)
         entry.wait()
         traces: set[int] = set()
         try:
-            accepted, traces = self._feed(signal, body, is_json)
+            accepted, traces = self._feed(signal, body, is_json, owner, tenant)
         finally:
             entry.holds(traces)
         return accepted
 
-    def _feed(self, signal: Signal, body: bytes, is_json: bool) -> tuple[Accepted, set[int]]:
+    def _feed(
+        self, signal: Signal, body: bytes, is_json: bool, owner: str | None = None, sender: Tenant | None = None
+    ) -> tuple[Accepted, set[int]]:
+        base = base_of(owner)
         try:
-            if is_json:
-                return self._json(body, signal)
-            return self._spans(*split_spans(body, names.SCOPE)) if signal == "traces" else self._logs(*split_logs(body))
+            if signal == "traces":
+                parts, invalid = self._parts(body, is_json, base)
+                if sender is not None:
+                    sender.take_spans(invalid + sum(len(part.spans) for part in parts.values()))
+                return self._spans(parts, invalid, base)
+            return self._logs(*(_logs_in(body) if is_json else split_logs(body)), base)
         except NotOtlp as error:
             raise Refusal("bad_data", str(error)) from None
+
+    def _parts(self, body: bytes, is_json: bool, base: int) -> tuple[dict[bytes, Part], int]:
+        """The spans of a request by trace id, and how many had no valid ids."""
+        return _spans_in(body, base) if is_json else split_spans(body, names.SCOPE, base)
+
+    def _admit_turns(self, body: bytes, is_json: bool, tenant: Tenant) -> None:
+        """Refuse a request that opens more turns than its tenant may have. Those that go on may go on.
+
+        Raises:
+            Refusal: too many of its turns are open.
+        """
+        most = tenant.options.quotas.open_turns
+        assembler, lock = self.engine.assembler, self.engine.lock
+        if most is None or assembler.open_turns_of(tenant.number) + len(body) // _LEAST_SPAN <= most:
+            return
+        try:
+            parts, _ = self._parts(body, is_json, tenant.base)
+        except NotOtlp:
+            return  # it is refused for that
+        with lock:
+            new = sum(not assembler.knows(tenant.base + int.from_bytes(trace_id, "big")) for trace_id in parts)
+            tenant.admit_turns(new, assembler.open_turns_of(tenant.number), lambda: assembler.next_close_of(tenant.number))
 
     def _is_left_out(self, trace_id: bytes) -> bool:
         """Whether a trace is not in the sample. Any process decides alike."""
@@ -249,7 +320,7 @@ class Intake:
         digest = hashlib.blake2b(trace_id, digest_size=8, key=b"agenteval.serve").digest()
         return int.from_bytes(digest, "big") >= self._sampled_below
 
-    def _spans(self, parts: dict[bytes, Part], invalid: int) -> tuple[Accepted, set[int]]:
+    def _spans(self, parts: dict[bytes, Part], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
         engine = self.engine
         traces: set[int] = set()
         pending: list[tuple[int, Part]] = []
@@ -258,7 +329,7 @@ class Intake:
             if self._is_left_out(key):
                 self._count_received(len(part.spans), "sampled_out", len(part.spans))
                 continue
-            trace_id = int.from_bytes(key, "big")
+            trace_id = base + int.from_bytes(key, "big")
             traces.add(trace_id)
             pending.append((trace_id, part))
             waiting += len(part.spans)
@@ -292,13 +363,14 @@ class Intake:
             engine.spans_received += spans
             engine.pipeline.spans_left_out[reason] += dropped
 
-    def _logs(self, found: list[tuple[OtlpLog, int]], invalid: int) -> tuple[Accepted, set[int]]:
+    def _logs(self, found: list[tuple[OtlpLog, int]], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
         traces: set[int] = set()
         for log, size in found:
             if log.part.name == names.EVENT or not log.trace_id or not log.span_id:  # a score of ours that came round
                 continue
             if self._is_left_out(log.trace_id.to_bytes(16, "big")):
                 continue
+            log.trace_id += base
             traces.add(log.trace_id)
             self._log(log, size)
         return _accepted(invalid, "log records that cannot be read"), traces
@@ -312,66 +384,62 @@ class Intake:
                 if lost:
                     engine.late_log_records += lost
 
-    # --- OTLP/JSON
 
-    def _json(self, body: bytes, signal: Signal) -> tuple[Accepted, set[int]]:
-        if not body.strip():
-            return Accepted(), set()
-        try:
-            message = jsonio.loads_lenient(body)
-        except (ValueError, RecursionError):
-            raise Refusal("bad_data", "the body is not JSON") from None
-        if message == {}:
-            return Accepted(), set()
-        try:
-            items = list(from_json(message))
-        except NotASpan:
-            raise Refusal("bad_data", f"the body is no OTLP/JSON request of {signal}") from None
-        spans = [item for item in items if isinstance(item, SpanRecord)]
-        logs = [item for item in items if isinstance(item, OtlpLog)]
-        if spans if signal == "logs" else logs:
-            raise Refusal("bad_data", f"the body is no OTLP/JSON request of {signal}")
-        invalid = len(items) - len(spans) - len(logs)
-        parts: dict[bytes, Part] = {}
-        for span in spans:
-            if span.scope == names.SCOPE:
-                continue
-            part = parts.setdefault(span.trace_id.to_bytes(16, "big"), Part())
-            size = cut_long_values(span)
-            part.spans.append(WireSpan.of(span, size))
-            part.size += size
-            part.local_root = part.local_root or span.parent_id == 0 or span.remote_parent
-        if signal == "traces":
-            return self._spans(parts, invalid)
-        wanted = [
-            (log, _LOG_SIZE + len(str(log.part.body)))
-            for log in logs
-            if log.part.name.startswith(LOG_PREFIXES) or is_genai_scope(log.scope)
-        ]
-        return self._logs(wanted, invalid)
+# --- OTLP/JSON
+
+
+def _json_items(body: bytes, signal: Signal) -> list[SpanRecord | OtlpLog | NotASpan]:
+    if not body.strip():
+        return []
+    try:
+        message = jsonio.loads_lenient(body)
+    except (ValueError, RecursionError):
+        raise Refusal("bad_data", "the body is not JSON") from None
+    if message == {}:
+        return []
+    try:
+        items = list(from_json(message))
+    except NotASpan:
+        raise Refusal("bad_data", f"the body is no OTLP/JSON request of {signal}") from None
+    if any(isinstance(item, SpanRecord if signal == "logs" else OtlpLog) for item in items):
+        raise Refusal("bad_data", f"the body is no OTLP/JSON request of {signal}")
+    return items
+
+
+def _spans_in(body: bytes, base: int) -> tuple[dict[bytes, Part], int]:
+    """As :func:`split_spans`, of OTLP/JSON."""
+    items = _json_items(body, "traces")
+    parts: dict[bytes, Part] = {}
+    invalid = 0
+    for span in items:
+        if not isinstance(span, SpanRecord):
+            invalid += 1
+            continue
+        if span.scope == names.SCOPE:
+            continue
+        part = parts.setdefault(span.trace_id.to_bytes(16, "big"), Part())
+        span.trace_id += base
+        size = cut_long_values(span)
+        part.spans.append(WireSpan.of(span, size))
+        part.size += size
+        part.local_root = part.local_root or span.parent_id == 0 or span.remote_parent
+    return parts, invalid
+
+
+def _logs_in(body: bytes) -> tuple[list[tuple[OtlpLog, int]], int]:
+    """As :func:`split_logs`, of OTLP/JSON."""
+    items = _json_items(body, "logs")
+    logs = [item for item in items if isinstance(item, OtlpLog)]
+    wanted = [
+        (log, _LOG_SIZE + len(str(log.part.body)))
+        for log in logs
+        if log.part.name.startswith(LOG_PREFIXES) or is_genai_scope(log.scope)
+    ]
+    return wanted, len(items) - len(logs)
 
 
 def _accepted(invalid: int, what: str) -> Accepted:
     return Accepted(invalid, f"{invalid} {what} were left out") if invalid else Accepted()
-
-
-class _Bucket:
-    """How much a client may send: a second's worth at once, then as fast as its rate."""
-
-    def __init__(self, rate: int, now: float) -> None:
-        self._rate = rate
-        self._left = float(rate)
-        self._at = now
-
-    def wait(self, now: float) -> float:
-        """Seconds until it may send again; 0 if it may."""
-        self._left = min(float(self._rate), self._left + (now - self._at) * self._rate)
-        self._at = now
-        return 0.0 if self._left > 0 else -self._left / self._rate
-
-    def take(self, size: int) -> None:
-        """It sent something: that may be more than it had left, and then it waits."""
-        self._left -= size
 
 
 class _EarlyLogs:

@@ -5,7 +5,9 @@ busy are written together. A segment is deleted when every turn in it was delive
 was closed has left through all outlets. At the start, what is there is handed over as if it had just come: result ids are the
 same as the first time.
 
-    4 bytes CRC-32 of what follows · 4 bytes length of the body · 1 byte what it is · body
+    4 bytes CRC-32 of what follows · 4 bytes length of the rest · 1 byte what it is · rest
+
+The rest is the body; where the fifth bit of that byte is set, before it 1 byte length of the tenant's name · name.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ _COMMIT_WITHIN = 4.0
 _STUCK_AFTER = 1.0
 """Seconds of one write after which no more is taken on until it ends."""
 _SUFFIX = ".requests"
+_OF_A_TENANT = 0x10
 _KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), ("traces", True), ("logs", True))
 
 
@@ -171,13 +174,17 @@ class Journal:
 
     # --- writing
 
-    def append(self, signal: Signal, body: bytes, is_json: bool) -> Entry:
-        """Put a request in line to be written.
+    def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
+        """Put a request in line to be written, with the tenant that sent it where there is one.
 
         Raises:
             Refusal: too much waits for the disk.
         """
         kind = _KINDS.index((signal, is_json))
+        if tenant is not None:
+            name = tenant.encode()
+            kind |= _OF_A_TENANT
+            body = bytes((len(name),)) + name + body
         checked = zlib.crc32(body, zlib.crc32(struct.pack("<IB", len(body), kind)))
         entry = Entry(self, _HEAD.pack(checked, len(body), kind) + body)
         with self._lock:
@@ -325,18 +332,20 @@ class Journal:
 
     # --- reading, at the start
 
-    def replay(self, take: Callable[[Signal, bytes, bool], set[int]]) -> None:
+    def replay(self, take: Callable[..., set[int]]) -> None:
         """Hand every request that is there to ``take``, which returns the traces that it is about.
+
+        ``take`` gets signal, body and whether that is JSON, and ``tenant`` by its name where the request is of one.
 
         What is not read when that is to stop stays for the next start.
         """
         with self._lock:
             found = [segment for segment in self._segments if segment.file is None]
         for segment in found:
-            for signal, body, is_json in self._read(segment.path):
+            for signal, is_json, body, tenant in self._read(segment.path):
                 if self._stop_replaying:
                     return
-                segment.traces |= take(signal, body, is_json)
+                segment.traces |= take(signal, body, is_json, **({} if tenant is None else {"tenant": tenant}))
                 self.replayed += 1
             with self._lock:
                 segment.unsettled = 0
@@ -345,15 +354,17 @@ class Journal:
         """We are to end: leave the rest for the next start."""
         self._stop_replaying = True
 
-    def _read(self, path: Path) -> Iterator[tuple[Signal, bytes, bool]]:
+    def _read(self, path: Path) -> Iterator[tuple[Signal, bool, bytes, str | None]]:
         with path.open("rb") as file:
             while head := file.read(_HEAD.size):
                 if len(head) == _HEAD.size:
                     checked, length, kind = _HEAD.unpack(head)
                     body = file.read(length) if length <= self._max_bytes else b""
                     if len(body) == length and zlib.crc32(body, zlib.crc32(struct.pack("<IB", length, kind))) == checked:
-                        signal, is_json = _KINDS[kind]
-                        yield signal, body, is_json
+                        tenant = None
+                        if kind & _OF_A_TENANT:
+                            tenant, body = body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
+                        yield *_KINDS[kind & ~_OF_A_TENANT], body, tenant
                         continue
                 self.broken += 1  # the end of what was written when the process died
                 return

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import urllib.parse
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from ..tenancy import qualified
 from ..why import what_became_of
 from .answers import Refusal
 from .guard import Guard
@@ -72,13 +74,16 @@ def api(intake: Intake, status: Callable[[], dict[str, Any]]) -> Callable[[Head]
     """``/api/status`` (the ledger) and ``/api/why/TURN_ID`` (for each metric: scored, sampled out, gated, dropped, error)."""
 
     def get(head: Head) -> Response | None:
-        intake.authorize(head.headers.get("authorization"))
+        tenant = intake.authorize_reader(head.headers.get("authorization"))
         if head.path == "/api/status":
+            if tenant is not None:
+                raise Refusal("forbidden", "a tenant is told of its own turns only")
             return _json(status())
-        turn_id = head.path.removeprefix("/api/why/")
-        if turn_id == head.path:
+        turn_id = urllib.parse.unquote(head.path.removeprefix("/api/why/"))
+        if not head.path.startswith("/api/why/"):
             return None
-        found = what_became_of(intake.engine, turn_id)
+        may_know = tenant is None or turn_id.startswith(qualified(tenant.name, ""))
+        found = what_became_of(intake.engine, turn_id) if may_know else None
         return _json({"turn_id": turn_id, "metrics": found}, 404 if found is None else 200)
 
     return get

@@ -82,6 +82,7 @@ class Service:
         self.engine.telemetry.watch(names.SERVE_BYTES, lambda: [({}, self.intake.bytes_received)])
         if self.journal is not None:
             watch_journal(self.engine.telemetry, self.journal)
+        self.intake.tenants.watch(self.engine.telemetry, self.engine.assembler.open_turns_of)
         self._handed_over = False
 
     def _requests(self) -> list[tuple[dict[str, str], float]]:
@@ -323,16 +324,16 @@ def check_exposure(options: ServeOptions) -> None:
     """Refuse to listen to other machines with nothing that tells who may send.
 
     Raises:
-        ConfigError: an address is not on loopback, and there is no token, no authority of clients, and no ``insecure``.
+        ConfigError: an address is not on loopback, and there is no token, no tenant, no authority of clients, and no ``insecure``.
     """
-    if options.insecure or options.token is not None or options.tls.client_ca_file is not None:
+    if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
         return
     for name in ("grpc", "http", "metrics", "web"):
         address = getattr(options, name)
         if address is not None and not is_loopback(address):
             raise ConfigError(
                 f"serve.{name}: {address} can be reached from other machines, and anybody there could send; "
-                "set serve.token or serve.tls.client_ca_file, or say that this is meant with --insecure (serve.insecure: true)"
+                "set serve.token, serve.tenants or serve.tls.client_ca_file, or say that this is meant with --insecure (serve.insecure: true)"
             )
 
 

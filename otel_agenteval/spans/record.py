@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..tenancy import turn_id_in
+
 UNSET, ERROR = 0, 2
 
 MAX_VALUE_CHARS = 1_000_000
@@ -83,7 +85,7 @@ class SpanRecord:
         truncated: bool = False,
     ) -> None:
         self.name = name
-        self.trace_id = trace_id
+        self.trace_id = trace_id  # where there are tenants, the trace key
         self.span_id = span_id
         self.parent_id = parent_id
         self.remote_parent = remote_parent
@@ -118,7 +120,7 @@ class SpanRecord:
         return (self.end_ns - self.start_ns) / 1e9 if self.start_ns and self.end_ns >= self.start_ns else None
 
     def __repr__(self) -> str:
-        return f"SpanRecord({self.name!r}, {self.trace_id:032x}-{self.span_id:016x})"
+        return f"SpanRecord({self.name!r}, {turn_id_in(self.trace_id, self.span_id)})"
 
 
 def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:

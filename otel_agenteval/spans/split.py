@@ -110,10 +110,10 @@ _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
 
 
-def split_spans(body: bytes, drop_scope: str = "") -> tuple[dict[bytes, Part], int]:
+def split_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
     """The spans of an ExportTraceServiceRequest by trace id, and how many had no valid ids.
 
-    Spans of ``drop_scope`` are left out.
+    Spans of ``drop_scope`` are left out. ``base`` makes the trace ids of their records trace keys (:mod:`otel_agenteval.tenancy`).
 
     Raises:
         NotOtlp: the bytes are no such message.
@@ -125,7 +125,7 @@ def split_spans(body: bytes, drop_scope: str = "") -> tuple[dict[bytes, Part], i
             scope = scope_name(raw_scope)
             if scope == drop_scope and scope:
                 continue
-            origin = Origin(scope, resource_attributes(raw_resource), _record_of)
+            origin = Origin(scope, resource_attributes(raw_resource), _record_of, base)
             for raw in items:
                 size = len(raw)
                 if size > _HEAD.size:
@@ -272,7 +272,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
     except DecodeError:
         ids = _ids_of(raw) or (raw[2:18], span.id)
         return SpanRecord(
-            UNREADABLE, int.from_bytes(ids[0], "big"), int.from_bytes(span.id, "big"), scope=origin.scope,
+            UNREADABLE, origin.base + int.from_bytes(ids[0], "big"), int.from_bytes(span.id, "big"), scope=origin.scope,
             resource=origin.resource, truncated=True,
         )  # fmt: skip
     pairs = message.attributes
@@ -280,7 +280,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
     # Written out field by field: this is done for every span that is evaluated.
     record = SpanRecord.__new__(SpanRecord)
     record.name = message.name.decode("utf-8", "replace")
-    record.trace_id = int.from_bytes(message.trace_id, "big")
+    record.trace_id = origin.base + int.from_bytes(message.trace_id, "big")
     record.span_id = int.from_bytes(span.id, "big")
     record.parent_id = int.from_bytes(parent_id, "big") if len(parent_id) == 8 else 0
     record.remote_parent = message.flags & _REMOTE == _REMOTE

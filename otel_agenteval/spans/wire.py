@@ -21,6 +21,8 @@ class Origin(NamedTuple):
     resource: dict[str, Any]
     read: Callable[[WireSpan], SpanRecord]
     """What makes a record of one."""
+    base: int = 0
+    """What makes their trace ids trace keys, see :mod:`otel_agenteval.tenancy`."""
 
 
 def _unread(span: WireSpan) -> SpanRecord:

@@ -150,17 +150,17 @@ class Following(Intake):
         finally:
             self._looking = False
 
-    def _spans(self, parts: dict[bytes, Part], invalid: int) -> tuple[Accepted, set[int]]:
+    def _spans(self, parts: dict[bytes, Part], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
         if self._looking:
             return Accepted(), {int.from_bytes(key, "big") for key in parts}
         if self.passed_over:
             parts = {key: part for key, part in parts.items() if int.from_bytes(key, "big") not in self.passed_over}
-        return super()._spans(parts, invalid)
+        return super()._spans(parts, invalid, base)
 
-    def _logs(self, found: list[tuple[OtlpLog, int]], invalid: int) -> tuple[Accepted, set[int]]:
+    def _logs(self, found: list[tuple[OtlpLog, int]], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
         if self._looking:
             return Accepted(), {log.trace_id for log, _ in found}
-        return super()._logs([(log, size) for log, size in found if log.trace_id not in self.passed_over], invalid)
+        return super()._logs([(log, size) for log, size in found if log.trace_id not in self.passed_over], invalid, base)
 
 
 class KafkaSource:

@@ -25,7 +25,8 @@ from ..dialects.reader import ROLE_KEYS
 from ..dialects.step import AGENT, LLM, RETRIEVAL, ROOT_ROLES, TOOL, WORKFLOW
 from ..model import CloseReason
 from ..spans.record import LogPart
-from .state import OWNER_ROLES, Closed, Limits, Owner, Trace, size_of
+from ..tenancy import number_in
+from .state import OWNER_ROLES, Closed, Limits, Owner, Share, Trace, size_of
 
 if TYPE_CHECKING:
     from ..spans.wire import WireSpan
@@ -87,6 +88,16 @@ class _Late:
         self.size = 0
 
 
+def _leave_share(trace: Trace, size: int) -> None:
+    """A received trace is open no more."""
+    share = trace.share
+    if share is not None:
+        share.traces.pop(trace.trace_id, None)
+        share.seen.pop(trace.trace_id, None)
+        share.size -= size
+        trace.share = None
+
+
 class Assembler:
     """The state of all open turns. Not thread-safe: its owner serialises the calls.
 
@@ -101,6 +112,8 @@ class Assembler:
         self._role = role
         self._now = now
         self.traces: OrderedDict[int, Trace] = OrderedDict()
+        self._shares: dict[int, Share] = {}
+        """What each tenant has of them, by its number; empty where there are none."""
         self._tops: dict[Owner, Trace] = {}
         """Open owners that count towards none, by age: the first is the next to reach ``max_duration``."""
         self._heap: list[tuple[float, int, Trace, Owner | None]] = []
@@ -311,6 +324,11 @@ class Assembler:
             trace.continued = past is not None
             trace.loose_size = _TRACE_SIZE
             self._size += _TRACE_SIZE
+            tenant = number_in(trace_id)
+            if tenant:
+                trace.share = self._shares.setdefault(tenant, Share())
+                trace.share.traces[trace_id] = trace
+                trace.share.size += _TRACE_SIZE
         known = trace.ids
         if known is None:
             known = trace.ids = set()
@@ -326,6 +344,8 @@ class Assembler:
         trace.loose += spans
         trace.loose_size += size
         self._size += size
+        if trace.share is not None:
+            trace.share.size += size
         self._wait_for_more(trace, now, local_root)
         return self._enforce_loose(trace)
 
@@ -353,6 +373,8 @@ class Assembler:
         if size and trace is not None and trace.owners == 0:
             trace.loose_size += size
             self._size += size
+            if trace.share is not None:
+                trace.share.size += size
         return True
 
     # --- time, bounds, the end
@@ -416,6 +438,7 @@ class Assembler:
             if trace is not None:
                 self._size -= trace.loose_size
                 self.moved += len(trace.loose)
+                _leave_share(trace, trace.loose_size)
                 trace.loose, trace.loose_size = [], 0
                 self._seen.pop(trace_id, None)
             late = self._late.pop(trace_id, None)
@@ -431,6 +454,7 @@ class Assembler:
         for trace_id in [*self.traces, *self._recent]:
             self._remember(trace_id).ids = None
         self.traces.clear()
+        self._shares.clear()
         self._known_ids = 0
         self._late.clear()
         self._seen.clear()
@@ -439,6 +463,21 @@ class Assembler:
         self._size = 0
         self.late_spans = self.orphan_parents = self.pruned_spans = self.duplicates = self.late_unused = self.moved = 0
         self.late_ages.clear()
+
+    def knows(self, trace_id: int) -> bool:
+        """Whether a span of the trace would open no new turn."""
+        return trace_id in self.traces or trace_id in self._recent
+
+    def open_turns_of(self, tenant: int) -> int:
+        """As :attr:`open_turns`, of one tenant, by its number."""
+        share = self._shares.get(tenant)
+        return len(share.traces) if share is not None else 0
+
+    def next_close_of(self, tenant: int) -> float:
+        """Seconds until a turn of the tenant may be expected to close."""
+        share = self._shares.get(tenant)
+        oldest = next(iter(share.traces.values()), None) if share is not None else None
+        return 0.0 if oldest is None else max(0.0, oldest.deadline - self._now())
 
     @property
     def open_turns(self) -> int:
@@ -528,6 +567,8 @@ class Assembler:
             trace.root_seen = True
             if trace.owners == 0:
                 self._seen[trace.trace_id] = trace, None
+                if trace.share is not None:
+                    trace.share.seen[trace.trace_id] = trace
         if trace.owners == 0:
             self._await_loose(trace, now)
 
@@ -746,7 +787,9 @@ class Assembler:
         while (crowded := len(self.traces) > limits.max_open) or (
             self._size > limits.total_bytes and (self.traces or self._late)
         ):
-            if self._seen:
+            if self._shares:
+                closed.extend(self._evict_of_tenants(crowded))
+            elif self._seen:
                 trace, owner = self._seen.popitem(last=False)[1]
                 if owner is None:
                     closed.extend(self._close_trace(trace, "evicted"))
@@ -757,6 +800,14 @@ class Assembler:
             else:
                 closed.extend(self._close_trace(next(iter(self.traces.values())), "evicted"))
         return closed
+
+    def _evict_of_tenants(self, crowded: bool) -> list[Closed]:
+        """As above, of the tenant that holds most of what there is too much of: its flood evicts nobody else's turns."""
+        most = max(self._shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
+        if not most.seen and self._late and not crowded:
+            return self._close_late()
+        oldest = next(iter(self.traces.values()))  # of no tenant, should none have any
+        return self._close_trace(next(iter((most.seen or most.traces).values()), oldest), "evicted")
 
     def _force(self, trace: Trace, owner: Owner, reason: CloseReason) -> list[Closed]:
         """Close an owner although something below it is open. Its open spans will be late."""
@@ -784,6 +835,8 @@ class Assembler:
         self.traces.pop(trace.trace_id, None)
         self._seen.pop(trace.trace_id, None)
         trace.nodes = {}
+        if not trace.loose:
+            _leave_share(trace, trace.loose_size)
 
     def _close_trace(self, trace: Trace, reason: CloseReason) -> list[Closed]:
         closed: list[Closed] = []
@@ -800,6 +853,7 @@ class Assembler:
         trace.loose_size = 0
         trace.deadline = 0.0
         self._size -= size
+        _leave_share(trace, size)
         if trace.owners == 0:
             self._drop_trace(trace)
         past = self._remember(trace.trace_id)

@@ -10,11 +10,12 @@ Only turns without an agent's span are looked at: all others say for themselves 
 from __future__ import annotations
 
 import bisect
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 
 from ..dialects.step import AGENT, LLM, Step
 from ..model import Message
+from ..tenancy import number_in
 from .build import TurnReader
 from .roots import Group
 
@@ -162,6 +163,11 @@ class _Piece:
             self.response_ids.add(last.response_id)
 
     @property
+    def tenant(self) -> int:
+        """Its number."""
+        return number_in(self.groups[0].root.trace_id)
+
+    @property
     def start_ns(self) -> int:
         return self.groups[0].root.start_ns
 
@@ -212,9 +218,12 @@ class Stitcher:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._held: OrderedDict[int, _Piece] = OrderedDict()
-        self._asked: dict[str, _Piece] = {}
-        self._answered: dict[str, _Piece] = {}
-        self._responses: dict[str, _Piece] = {}
+        self._held_by: Counter[int] = Counter()
+        """Bytes of them, by tenant."""
+        self._asked: dict[tuple[int, str], _Piece] = {}
+        """By tenant and call, as the others: an id is a tenant's own."""
+        self._answered: dict[tuple[int, str], _Piece] = {}
+        self._responses: dict[tuple[int, str], _Piece] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -239,7 +248,8 @@ class Stitcher:
         self._hold(piece)
         found = []
         while self._bytes > self._max_bytes:
-            found.append(self._release(next(iter(self._held.values()))).joined())
+            most = max(self._held_by, key=self._held_by.__getitem__)
+            found.append(self._release(next(held for held in self._held.values() if held.tenant == most)).joined())
         return found
 
     def due(self, now: float) -> list[Group]:
@@ -270,16 +280,17 @@ class Stitcher:
         """Drop everything unevaluated: in a forked child, the parent owns it."""
         for index in (self._held, self._asked, self._answered, self._responses):
             index.clear()
+        self._held_by.clear()
         self._bytes = 0
 
     def _before(self, piece: _Piece) -> _Piece | None:
         for call_id in piece.answers:
-            found = self._asked.get(call_id)
+            found = self._asked.get((piece.tenant, call_id))
             if found is not None and found.start_ns <= piece.start_ns:
                 return found
         previous = piece.first.record.attributes.get("gen_ai.request.previous_response.id")
-        if isinstance(previous, str) and previous in self._responses and piece.continues:
-            return self._responses[previous]
+        if isinstance(previous, str) and (piece.tenant, previous) in self._responses and piece.continues:
+            return self._responses[piece.tenant, previous]
         return next((held for held in reversed(self._held.values()) if _follows(held, piece)), None) or self._only_waiting(piece)
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
@@ -291,26 +302,30 @@ class Stitcher:
 
     def _after(self, piece: _Piece) -> _Piece | None:
         for call_id in piece.asks:
-            found = self._answered.get(call_id)
+            found = self._answered.get((piece.tenant, call_id))
             if found is not None and found.start_ns >= piece.start_ns:
                 return found
         return None
 
     def _hold(self, piece: _Piece) -> None:
         self._bytes += piece.size
+        self._held_by[piece.tenant] += piece.size
         self._held[id(piece)] = piece
-        self._asked.update(dict.fromkeys(piece.asks, piece))
-        self._answered.update(dict.fromkeys(piece.answers, piece))
-        self._responses.update(dict.fromkeys(piece.response_ids, piece))
+        for index, keys in self._indexed(piece):
+            index.update({(piece.tenant, key): piece for key in keys})
 
     def _release(self, piece: _Piece) -> _Piece:
         if self._held.pop(id(piece), None) is not None:
             self._bytes -= piece.size
-        for index, keys in ((self._asked, piece.asks), (self._answered, piece.answers), (self._responses, piece.response_ids)):
+            self._held_by[piece.tenant] -= piece.size
+        for index, keys in self._indexed(piece):
             for key in keys:
-                if index.get(key) is piece:
-                    del index[key]
+                if index.get((piece.tenant, key)) is piece:
+                    del index[piece.tenant, key]
         return piece
+
+    def _indexed(self, piece: _Piece) -> tuple[tuple[dict[tuple[int, str], _Piece], Iterable[str]], ...]:
+        return (self._asked, piece.asks), (self._answered, piece.answers), (self._responses, piece.response_ids)
 
 
 def stitch(groups: Iterable[Group]) -> Iterator[Group]:
@@ -378,7 +393,7 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 
 def _soon_after(held: _Piece, piece: _Piece) -> bool:
-    return held.end_ns <= piece.start_ns <= held.end_ns + _MAX_PAUSE_NS
+    return held.tenant == piece.tenant and held.end_ns <= piece.start_ns <= held.end_ns + _MAX_PAUSE_NS
 
 
 def _tail(messages: list[Message]) -> list[Message]:

@@ -16,6 +16,7 @@ from ..dialects.content import REDACTED
 from ..dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from ..model import AgentRun, CloseReason, Document, ErrorInfo, Retrieval, SpanInfo, Turn
 from ..spans.record import SpanRecord
+from ..tenancy import tenant_of, trace_id_of, turn_id_in
 from . import told
 from .steps import END
 from .tools import TOOL_OR_CALLER
@@ -26,8 +27,8 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def turn_id_of(root: SpanRecord) -> str:
-    """``<trace id>-<root span id>``, in hex."""
-    return f"{root.trace_id:032x}-{root.span_id:016x}"
+    """``<trace id>-<root span id>``, in hex; of a tenant's ``<tenant>:<trace id>-<root span id>``."""
+    return turn_id_in(root.trace_id, root.span_id)
 
 
 def build_turn(
@@ -52,7 +53,8 @@ class TurnReader(WordsReader):
         service = record.resource_attributes.get("service.name")
         known: dict[str, Any] = {
             "turn_id": turn_id_of(record),
-            "trace_id": f"{record.trace_id:032x}",
+            "tenant": tenant_of(record.trace_id),
+            "trace_id": f"{trace_id_of(record.trace_id):032x}",
             "conversation_id": self.conversation_id(),
             "service": service if isinstance(service, str) else None,
             "agent": root.agent or self._main_agent(),

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..model import Message, Turn, Usage
+from ..tenancy import qualified
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 SIGNALS: Mapping[str, str] = {
@@ -31,7 +32,7 @@ _HISTORY = 20
 _EARLY = 1_000
 """Turns whose signals are known before they are."""
 _KEPT = (
-    "turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
+    "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
     "interactions", "conflicts", "usage", "cost_usd", "attachments", "references", "ground_truth", "relevant_ids",
 )  # fmt: skip
@@ -54,7 +55,7 @@ class Ended:
     """A conversation that is over, for now."""
 
     turn: Turn
-    """The whole of it. Its turn id is ``conversation-<conversation id>``."""
+    """The whole of it. Its turn id is ``conversation-<conversation id>``, of a tenant's ``<tenant>:conversation-<conversation id>``."""
     reason: EndReason
     last: Any
     """What :meth:`Conversations.add` got with its last turn."""
@@ -111,7 +112,7 @@ class Conversations:
 
     def add(self, turn: Turn, size: int, last: Any = None) -> list[Ended]:
         """A turn was evaluated; a revision takes the place of what it revises. Returns conversations that had to make room."""
-        key = turn.conversation_id
+        key = conversation_of(turn)
         if not key:
             return []
         lean = Turn(**{name: getattr(turn, name) for name in _KEPT})
@@ -154,7 +155,8 @@ class Conversations:
     def before(self, turn: Turn) -> list[dict[str, Any]]:
         """What was said in the last turns of a conversation that began before this one, as its ``history``."""
         with self._lock:
-            found = self._open.get(turn.conversation_id or "") or self._over.get(turn.conversation_id or "")
+            key = conversation_of(turn)
+            found = self._open.get(key) or self._over.get(key)
             earlier = (
                 []
                 if found is None
@@ -227,6 +229,11 @@ def _ended(found: _Conversation, reason: EndReason) -> Ended:
     return Ended(turn, reason, found.last, turn.turn_id if found.revision > 1 else None)
 
 
+def conversation_of(turn: Turn) -> str:
+    """What a turn's conversation is called among those of all tenants; "" where it has none."""
+    return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
+
+
 def _start(turn: Turn) -> float:
     return turn.start.timestamp() if turn.start is not None else 0.0
 
@@ -235,7 +242,7 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
     """A conversation as one turn: messages are all that was said, history the turns before the last one, session their signals."""
     first, last = turns[0], turns[-1]
     known: dict[str, Any] = {
-        "turn_id": f"conversation-{last.conversation_id}", "trace_id": last.trace_id, "conversation_id": last.conversation_id,
+        "turn_id": qualified(last.tenant, f"conversation-{last.conversation_id}"), "tenant": last.tenant, "trace_id": last.trace_id, "conversation_id": last.conversation_id,
         "user_id": last.user_id, "service": last.service, "agent": last.agent, "framework": last.framework, "start": first.start,
         "duration_s": _span_of(turns), "revision": revision, "input": last.input, "output": last.output,
         "error": next((turn.error for turn in reversed(turns) if turn.error is not None), None),

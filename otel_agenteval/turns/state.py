@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -97,6 +98,20 @@ class Owner:
         self.genai = role is not None
 
 
+class Share:
+    """What one tenant holds of what all may."""
+
+    __slots__ = ("seen", "size", "traces")
+
+    def __init__(self) -> None:
+        self.traces: OrderedDict[int, Trace] = OrderedDict()
+        """Its open traces, the oldest first."""
+        self.seen: OrderedDict[int, Trace] = OrderedDict()
+        """Those of them that wait for nothing but their time."""
+        self.size = 0
+        """Bytes of them."""
+
+
 class Trace:
     """What is known of one trace at the moment."""
 
@@ -112,6 +127,8 @@ class Trace:
     """Ids of the spans that were received over a wire."""
     root_seen = False
     deadline = 0.0
+    share: Share | None = None
+    """Its tenant's, where it has one."""
 
     def __init__(self, trace_id: int, now: float) -> None:
         self.trace_id = trace_id

@@ -9,11 +9,11 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, NumberDataPoint
 
 from otel_agenteval import names
-from otel_agenteval.admission import IDLE, Admission
 from otel_agenteval.emit import otlp_metrics
 from otel_agenteval.emit.accounting import account
 from otel_agenteval.emit.otlp_metrics import OtlpMetricsOutlet
 from otel_agenteval.estimates import Estimates
+from otel_agenteval.label_values import IDLE, LabelValues
 from otel_agenteval.telemetry import Telemetry
 from tests.emit.factories import scored_turn
 from tests.support.clock import FakeClock
@@ -112,7 +112,7 @@ def test_one_turn_is_one_sighting_however_many_metrics_and_judges_it_has(clock: 
 
 
 def test_a_value_in_use_keeps_its_place_from_one_that_is_seen_more_often(clock: FakeClock) -> None:
-    admission: Admission[str] = Admission(1)
+    admission: LabelValues[str] = LabelValues(1)
     admission.ask("steady", clock.monotonic())
     admission.use("steady", clock.monotonic())
     assert [admission.ask("flood", clock.monotonic()) for _ in range(5)] == [(False, None)] * 5
@@ -121,7 +121,7 @@ def test_a_value_in_use_keeps_its_place_from_one_that_is_seen_more_often(clock: 
 
 
 def test_what_was_frequent_long_ago_is_so_no_more(clock: FakeClock) -> None:
-    admission: Admission[str] = Admission(2)
+    admission: LabelValues[str] = LabelValues(2)
     for value in ("old", "now"):
         admission.ask(value, clock.monotonic())
     for _ in range(10):
@@ -135,7 +135,7 @@ def test_what_was_frequent_long_ago_is_so_no_more(clock: FakeClock) -> None:
 
 
 def test_candidates_are_bounded(clock: FakeClock) -> None:
-    admission: Admission[str] = Admission(5)
+    admission: LabelValues[str] = LabelValues(5)
     for value in hostile(0, 10_000):
         admission.ask(value, clock.monotonic())
     assert len(admission._candidates) <= 50

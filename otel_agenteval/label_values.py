@@ -36,7 +36,7 @@ class _Place:
         self.count = count
 
 
-class Admission(Generic[Value]):
+class LabelValues(Generic[Value]):
     """Places for values of one kind.
 
     Args:
