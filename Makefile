@@ -5,7 +5,7 @@
 # make lint     ruff (rules and format) and mypy
 # make bench    what collecting and scoring adds to an agent's own time
 # make format   rewrite the sources as ruff formats them
-# make pin      renew requirements/dev.txt from .venv
+# make pin      renew requirements/*.txt from .venv
 #
 # Needs make and Python 3.10 or newer with venv; everything else goes into .venv. A second run installs nothing.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import logging
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import logformat
 from .errors import AgentEvalError, ConfigError, nearest
 from .registry import BoundMetric, Metric, catalog, resolve
 from .replay import Reading, load_turns
@@ -25,6 +27,8 @@ if TYPE_CHECKING:  # what only some commands need is imported by them
     from .judge import Bench, Embedder, Judge, LocalEmbedder
     from .report import Report
 
+_log = logging.getLogger("otel_agenteval")
+
 NOTHING_READ, GATE_FAILED, BAD_USE = 2, 1, 2
 
 
@@ -34,11 +38,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # agents write what a terminal's or file's encoding may not have
         sys.stdout.reconfigure(errors="backslashreplace")
+    if hasattr(args, "log_format"):
+        logformat.set_up(args.log_format, args.log_level)
     try:
         status: int = args.run(args)
         sys.stdout.flush()
     except AgentEvalError as error:
-        print(f"otel-agenteval: {error}", file=sys.stderr)
+        if getattr(args, "log_format", None) == "json":
+            _log.error("%s", error)
+        else:
+            print(f"otel-agenteval: {error}", file=sys.stderr)
         return BAD_USE
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -136,7 +145,9 @@ def _parser() -> argparse.ArgumentParser:
     probe.add_argument("--json", action="store_true", help="as one JSON object, with each attempt")
     probe.set_defaults(run=_probe)
 
-    serve = commands.add_parser("serve", help="the sidecar: take OTLP from Collectors and SDKs, score its turns, serve /metrics")
+    serve = commands.add_parser(
+        "serve", parents=[_logs()], help="the sidecar: take OTLP from Collectors and SDKs, score its turns, serve /metrics"
+    )
     serve.add_argument(
         "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
     )
@@ -164,6 +175,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _logs() -> argparse.ArgumentParser:
+    """Options of commands that run for long."""
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument(
+        "--log-format",
+        choices=logformat.FORMATS,
+        default=logformat.DEFAULT_FORMAT,
+        help="of the lines on standard error: text (the default), or one JSON object each",
+    )
+    options.add_argument(
+        "--log-level",
+        choices=logformat.LEVELS,
+        default=logformat.DEFAULT_LEVEL,
+        help="the least that is logged (default %(default)s)",
+    )
+    return options
+
+
 def _processes(text: str) -> int:
     if text.isdigit() and 1 <= int(text) <= 256:
         return int(text)
@@ -171,7 +200,9 @@ def _processes(text: str) -> int:
 
 
 def _add_worker(commands: Any) -> None:
-    worker = commands.add_parser("worker", help="the engine beyond one machine: spans from Kafka, judge jobs from Redis")
+    worker = commands.add_parser(
+        "worker", parents=[_logs()], help="the engine beyond one machine: spans from Kafka, judge jobs from Redis"
+    )
     worker.add_argument(
         "--spans",
         metavar="URL",
@@ -228,7 +259,9 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _add_backfill(commands: Any) -> None:
-    command = commands.add_parser("backfill", help="score traces that were stored: Parquet, OTLP/JSON, ClickHouse")
+    command = commands.add_parser(
+        "backfill", parents=[_logs()], help="score traces that were stored: Parquet, OTLP/JSON, ClickHouse"
+    )
     command.add_argument(
         "source",
         metavar="SOURCE",

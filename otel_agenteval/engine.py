@@ -6,8 +6,10 @@ The doors (span processor, log processor, exporter) own no state of their own.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
+import platform
 import threading
 import time
 import uuid
@@ -29,6 +31,7 @@ from .emit.log_events import LogEventOutlet, usable
 from .emit.otlp_metrics import OtlpMetricsOutlet
 from .emit.prometheus import PrometheusOutlet
 from .emit.span_events import SpanEventOutlet
+from .keypath import KeyPath
 from .pipeline import ConversationMetrics, Pipeline
 from .privacy import exporter_of
 from .references import ReferenceSources, words_of
@@ -38,12 +41,14 @@ from .shedding import Shedding
 from .spans.record import SpanRecord
 from .spans.sdk import attributes_of, scope_of
 from .spans.wire import WireSpan
+from .sqlitefile import fault_of
 from .telemetry import Telemetry
 from .turns.assembler import Assembler
 from .turns.conversations import Conversations, Ended
 from .turns.roots import Group
 from .turns.state import Closed, Limits
 from .worker import Worker
+from .writable import fault_of_file, fault_of_folder
 
 if TYPE_CHECKING:
     from .judging import Judging
@@ -65,6 +70,8 @@ _SHARE_OF_OUTLETS = 0.25
 _SHARE_OF_QUEUE = 0.5
 """Of the worker's queue, that turns may take which only waited for their time: they can wait for room too."""
 
+_LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck")
+"""Why a metric that is computed gave nothing: its turn was lost."""
 _TAKES_SPANS = ("on_start", "on_end", "export")
 """Where a fault of ours costs a span."""
 
@@ -205,6 +212,7 @@ class Engine:
             self.assembler.set_limits(self._limits(config))
         self.references = references
         self.pipeline.reload(metrics, whole, config.inline.budget, references)
+        self._expect_of_metrics()
         self.config = config
         return fixed
 
@@ -236,6 +244,7 @@ class Engine:
         found: list[Outlet] = []
         if not self.enabled:
             return found
+        self._say_what_cannot_be_written()
         if wanted.log_events:
             found.append(LateOutlet("log_events", lambda: self._log_outlet(logger_provider), _NO_LOGGER))
         if wanted.prometheus is not None:
@@ -253,6 +262,27 @@ class Engine:
 
             found.append(OtlpOutlet(wanted.otlp, self.telemetry, lambda: self.instance_id, __version__))
         return found
+
+    def _say_what_cannot_be_written(self) -> None:
+        """Warn once of each file of an outlet. Nothing else comes of it: the disk may be mended before the first score."""
+        wanted, journal = self.config.outlets, self.config.serve.journal
+        store, otlp = wanted.store, wanted.otlp
+        files: list[tuple[KeyPath, str | None, Callable[[str], str | None], str]] = [
+            (("outlets", "jsonl"), wanted.jsonl, fault_of_file, "scores do not get there"),
+            (("outlets", "store", "path"), None if store is None else store.path, fault_of, "nothing is kept there"),
+            (
+                ("outlets", "otlp", "spool", "directory"), None if otlp is None or otlp.spool is None else otlp.spool.directory,
+                fault_of_folder, "scores wait in memory",
+            ),
+            (("serve", "journal"), journal, fault_of_folder, "no request is taken"),
+        ]  # fmt: skip
+        for where, path, fault_in, until in files:
+            fault = None
+            if path is not None:
+                with contextlib.suppress(OSError):
+                    fault = fault_in(path)
+            if fault is not None:
+                _log.warning("%s: %s; %s until that is mended", self.config.where(where), fault, until)
 
     def _log_outlet(self, provider: Any) -> Outlet | None:
         provider = get_logger_provider() if provider is None else provider
@@ -368,6 +398,13 @@ class Engine:
             _log.warning(
                 "%s failed: %s (counted from now on)", where, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG)
             )
+
+    def progress(self) -> int | None:
+        """A number that changes while the worker gets on; None while it has nothing to do."""
+        worker = self.worker
+        if worker.idle and not worker.waiting:
+            return None
+        return worker.looks + worker.handled + self.pipeline.evaluations
 
     # --- end of life
 
@@ -490,6 +527,27 @@ class Engine:
         watch(names.LOAD_LEVEL, lambda: [({}, self.shedding.level)])
         watch(names.SPAN_EVENTS, lambda: [({"outcome": outcome}, n) for outcome, n in self.span_events.outcomes.copy().items()])
         watch(names.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in pipeline.emit_errors.copy().items()])
+        watch(names.BUILD_INFO, lambda: [({"version": __version__, "python": platform.python_version()}, 1)])
+        self._expect()
+
+    def _expect(self) -> None:
+        """Show what may be counted from the start."""
+        expect = self.telemetry.expect
+        outlets = {"metrics", *(outlet.name for outlet in self.pipeline.outlets)}
+        expect(names.SPANS_DROPPED)
+        expect(names.FAULTS)
+        expect(names.SPAN_EVENTS)
+        expect(names.EMIT_ERRORS, outlet=outlets)
+        expect(names.EMIT_RECORDS, outlet=outlets)
+        self._expect_of_metrics()
+
+    def _expect_of_metrics(self) -> None:
+        """The same, for what is counted by metric."""
+        expect, pipeline = self.telemetry.expect, self.pipeline
+        expect(names.DROPPED, metric=[metric.name for metric in (*pipeline.metrics, *pipeline.heavy)], reason=_LOST_WITH_A_TURN)
+        if self.judging is not None:
+            offers = self.judging.offers
+            expect(names.DROPPED, metric=[*offers.names(conversation=False), *offers.names(conversation=True)])
 
     def dropped(self) -> dict[str, int]:
         """Spans that were not used, by reason; and parents and log records that were missing."""

@@ -8,6 +8,8 @@ A metric is added by adding it to :data:`INSTRUMENTS`; its Prometheus name follo
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -112,6 +114,12 @@ TENANT_BYTES = "agenteval.tenant.received"
 TENANT_SPANS = "agenteval.tenant.spans"
 TENANT_REFUSED = "agenteval.tenant.refused"
 TENANT_OPEN = "agenteval.tenant.turns.open"
+SERVE_RUNNING = "agenteval.serve.requests.running"
+SERVE_CONNECTIONS = "agenteval.serve.connections"
+SERVE_CONNECTIONS_REFUSED = "agenteval.serve.connections.refused"
+BUILD_INFO = "agenteval.build.info"
+RELOAD_OK = "agenteval.config.last_reload.successful"
+RELOAD_TIME = "agenteval.config.last_reload.success.timestamp"
 
 KAFKA_LAG = "agenteval.kafka.lag"
 KAFKA_REPLAY = "agenteval.kafka.uncommitted"
@@ -227,6 +235,18 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "A tenant's requests that were not taken, by the quota that was used up or what else was in the way.", about_us=True,
     ),
     Instrument(TENANT_OPEN, "gauge", "{turn}", ("tenant",), "A tenant's turns that are not closed yet.", about_us=True),
+    Instrument(SERVE_RUNNING, "gauge", "{request}", (), "Requests that were admitted and are not answered yet.", about_us=True),
+    Instrument(SERVE_CONNECTIONS, "gauge", "{connection}", ("listener",), "Open connections, by listener.", about_us=True),
+    Instrument(
+        SERVE_CONNECTIONS_REFUSED, "counter", "{connection}", ("listener",),
+        "Connections that were closed at once, for there were too many, of all or of one client.", about_us=True,
+    ),
+    Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1: which version runs, on which Python.", about_us=True),
+    Instrument(
+        RELOAD_OK, "gauge", "", (), "Whether the configuration was taken when it was last read: 1, or 0 when the one before stays in use.",
+        about_us=True,
+    ),
+    Instrument(RELOAD_TIME, "gauge", "s", (), "When a configuration was last taken, in seconds since the Unix epoch.", about_us=True),
     Instrument(KAFKA_LAG, "gauge", "{message}", ("topic", "partition"), "Messages of a partition that were not read yet.", about_us=True),
     Instrument(
         KAFKA_REPLAY, "gauge", "{message}", ("topic", "partition"),
@@ -240,6 +260,84 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(KAFKA_REBALANCES, "counter", "{rebalance}", ("kind",), "Partitions that were assigned, revoked or lost.", about_us=True),
 )  # fmt: skip
 """Every metric that we emit."""
+
+# --- label values that are known before anything happens -------------------------------------------------------------
+
+_TAKEN = ("ok", "partial")
+_REFUSED = ("bad_data", "too_large", "unauthenticated", "timeout", "throttled", "overloaded", "stopping", "error")
+_GRPC_CODES = (
+    "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "PERMISSION_DENIED", "UNAUTHENTICATED",
+    "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE",
+)  # fmt: skip
+_HTTP_FAULTS = (
+    "400", "401", "403", "404", "413", "415", "429", "500", "502", "503", "504", "ConnectError", "ConnectTimeout", "ReadError",
+    "ReadTimeout", "RemoteProtocolError", "WriteError", "WriteTimeout",
+)  # fmt: skip
+_FILE_FAULTS = ("OSError", "FileNotFoundError", "PermissionError", "IsADirectoryError", "NotADirectoryError")
+
+KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
+    SPANS_DROPPED: (
+        {"reason": (
+            "queue_full", "error", "duplicate", "orphan_parent", "pruned", "not_in_a_turn", "late_log_record", "invalid", "sampled_out",
+        )},
+    ),
+    FAULTS: (
+        {"where": (
+            "on_start", "on_end", "on_emit", "export", "take_content", "exit", "judging", "judge_queue", "judge_budget",
+            "grpc", "http", "web", "loop", "journal", "kafka", "kafka_message", "kafka_commit",
+        )},
+    ),
+    DROPPED: (
+        {"reason": ("queue_full", "shutdown", "fault", "stuck", "shed", "queue_error", "not_configured", "too_old")},
+    ),
+    EMIT_ERRORS: (
+        {"outlet": ("metrics",), "reason": ("label_overflow", "watch")},
+        {"outlet": ("prometheus",), "reason": ("name_clash", "port_in_use", "bind_failed")},
+        {"outlet": ("jsonl",), "reason": _FILE_FAULTS},
+        {"outlet": ("store",), "reason": ("OperationalError", "DatabaseError", "IntegrityError", *_FILE_FAULTS)},
+        {"outlet": ("otlp",), "reason": ("spool_failed", "spool_not_opened", *_GRPC_CODES, *_HTTP_FAULTS)},
+    ),
+    EMIT_RECORDS: (
+        {"outlet": ("store",), "outcome": ("sent", "queue_full", "shutdown")},
+        {"outlet": ("otlp",), "outcome": ("sent", "queue_full", "shutdown", "refused", "rejected", "expired")},
+    ),
+    SPAN_EVENTS: ({"outcome": ("ending", "late_order", "no_room", "root_already_ended", "unsupported")},),
+    JUDGE_REQUESTS: ({"outcome": ("ok", "error", "gated", "unreadable")},),
+    JUDGE_CACHE: ({"outcome": ("hit", "miss", "audit")},),
+    SERVE_REQUESTS: (
+        {"transport": ("grpc",), "signal": ("traces", "logs"), "outcome": (*_TAKEN, *_REFUSED, "cancelled")},
+        {
+            "transport": ("http",), "signal": ("traces", "logs"),
+            "outcome": (*_TAKEN, *_REFUSED, "forbidden", "bad_method", "bad_type"),
+        },
+        {"transport": ("http",), "signal": ("other",), "outcome": ("not_found", "error")},
+    ),
+    KAFKA_MESSAGES: ({"outcome": ("taken", "dead_letter", "replayed")},),
+    KAFKA_REBALANCES: ({"kind": ("assigned", "revoked", "lost")},),
+}  # fmt: skip
+"""Counter → groups of label values that may be counted. Their series are there from the start, as 0: ``rate()`` sees nothing of
+a series that begins with its first burst. A value that is missing here is counted all the same, from its first time on."""
+
+
+def known_label_sets(name: str, given: Mapping[str, Collection[str]]) -> Iterator[dict[str, str]]:
+    """Every known combination of a counter's labels.
+
+    Args:
+        name: of the counter.
+        given: values of labels that only configuration knows (``metric``); of a label that has known values, which ones are wanted.
+
+    Raises:
+        KeyError: a label has neither known values nor given ones.
+    """
+    attributes = next(instrument.attributes for instrument in INSTRUMENTS if instrument.name == name)
+    for group in KNOWN_LABELS[name]:
+        choices = []
+        for attribute in attributes:
+            known = group[attribute] if attribute in group else tuple(given[attribute])
+            choices.append([value for value in known if attribute not in given or value in given[attribute]])
+        for values in itertools.product(*choices):
+            yield dict(zip(attributes, values, strict=True))
+
 
 _PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
 

@@ -197,6 +197,8 @@ class Pipeline:
         self._budget = budget
         self.spans_scored = 0
         """Spans of turns that were evaluated. Each span is counted once: here, or in :attr:`spans_left_out`."""
+        self.evaluations = 0
+        """How often metrics were evaluated on something: a sign of life."""
         self.spans_left_out: Counter[str] = Counter()
         """Spans that no score came of, by reason."""
         self._counting = threading.Lock()
@@ -725,6 +727,7 @@ class Pipeline:
         shed: bool = False,
     ) -> tuple[list[Score], Sequence[BoundMetric], float]:
         """The scores, the metrics that the budget left over, and the seconds it took."""
+        self.evaluations += 1
         scores: list[Score] = []
         about = (turn.turn_id, b"%d" % turn.revision)
         clock = time.perf_counter

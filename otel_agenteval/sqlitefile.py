@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .writable import fault_of_file
+
 _BEGINNING = b"SQLite format 3\0"
 
 
@@ -44,11 +46,10 @@ def connect_wal(path: str | os.PathLike[str], schema: str) -> sqlite3.Connection
 def fault_of(path: str) -> str | None:
     """Why the file cannot be used, as far as can be seen without making it; None if nothing speaks against it."""
     file = Path(path).absolute()
-    if not file.parent.is_dir():
-        return f"there is no folder {file.parent}"
-    if file.is_dir():
-        return f"{file} is a folder"
-    if not os.access(file.parent, os.W_OK | os.X_OK):
+    fault = fault_of_file(file)
+    if fault is not None:
+        return fault
+    if not os.access(file.parent, os.W_OK | os.X_OK):  # its journal stands beside it
         return f"nothing can be written into {file.parent}"
     if not file.exists():
         return None

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .clock import SYSTEM_CLOCK, Clock
 from .label_values import LabelValues
-from .names import EMIT_ERRORS, INSTRUMENTS, OTHER, SPAN_LABELS, Instrument
+from .names import EMIT_ERRORS, INSTRUMENTS, OTHER, SPAN_LABELS, Instrument, known_label_sets
 
 Labels = tuple[str, ...]
 """Label values in the order of the instrument's attributes."""
@@ -89,6 +89,7 @@ class _Series:
         "buckets",
         "capped",
         "cells",
+        "expected",
         "instrument",
         "key_of",
         "keys_of",
@@ -105,6 +106,8 @@ class _Series:
         self.buckets = instrument.buckets
         self.key_of = _key_of(instrument.attributes)
         self.values: dict[Labels, float] = {}
+        self.expected: dict[Labels, float] = {}
+        """Label sets that are shown before they are first counted, as 0."""
         self.cells: dict[Labels, _Cell] = {}
         self.capped: dict[int, LabelValues[str]] = {
             i: LabelValues(max_values) for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS
@@ -121,7 +124,7 @@ class _Series:
         self.taps: list[deque[Observation]] = []
 
     def clear(self) -> None:
-        self.values.clear()
+        self.values = dict(self.expected)
         self.cells.clear()
         self.keys_of.clear()
         self.last = None
@@ -214,6 +217,19 @@ class Telemetry:
         self._sighting = 0
         """Number of the present call, whose observations are one sighting of each label value."""
         self._counts = 1
+
+    def expect(self, name: str, **given: Collection[str]) -> None:
+        """Show every known label set of a counter from now on, as 0 until it is counted: see :data:`names.KNOWN_LABELS`.
+
+        Args:
+            name: the counter.
+            given: see :func:`names.known_label_sets`.
+        """
+        series = self._series[name]
+        zeros = {series.key_of(labels): 0.0 for labels in known_label_sets(name, given)}
+        with self._lock:
+            series.expected |= zeros
+            series.values = zeros | series.values
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter.

@@ -71,6 +71,8 @@ class Worker:
         self._bytes = 0
         self._accepted = self._handled = 0
         """Items put and done so far: a flush covers what was put before it, whatever comes meanwhile."""
+        self.looks = 0
+        """How often the thread has looked for work."""
         self._lock = threading.Lock()
         self._working = threading.Lock()
         self._ticking = threading.Lock()
@@ -93,6 +95,11 @@ class Worker:
     def waiting(self) -> int:
         """Items in the queue."""
         return len(self._queue)
+
+    @property
+    def handled(self) -> int:
+        """Items done so far."""
+        return self._handled
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
         """Queue an item; False when the queue has no room for it, or the worker has stopped. Never blocks.
@@ -226,6 +233,7 @@ class Worker:
         self._work_once()
 
     def _work_once(self) -> bool:
+        self.looks += 1
         with self._working:
             due = self._work()
         self._flush_soon()

@@ -40,6 +40,7 @@ _SERIES = {instrument.name: names.prometheus_name(instrument) for instrument in 
 AGENT = 'agent=~"$agent"'
 AGENT_AND_SERVICE = 'agent=~"$agent",service_name=~"$service"'
 JUDGED = f'metric=~"(llm|embed)_.*",{AGENT}'
+REFUSED = 'outcome!~"ok|partial|cancelled"'
 WINDOW = "$__rate_interval"
 A_VALUE_OF = '__name__=~"agenteval_(score|measure_.+)_{part}",metric="$metric",' + AGENT_AND_SERVICE
 """The metric's histogram, whichever it is: a metric is observed in the one of its unit."""
@@ -541,6 +542,47 @@ def itself() -> Dashboard:
         lines(
             "Results that were dropped, by reason", "What was in the way of a judged metric.", units.CountsPerSecond,
             (rates(names.DROPPED, "reason"), "{{reason}}"), stacked=True,
+        )
+    )  # fmt: skip
+    found.with_row(Row("Sidecar: who sends, and what runs"))
+    found.with_panel(
+        lines(
+            "Requests that were refused, by outcome", "Share of all requests. overloaded, throttled, stopping and error are sent again.",
+            units.PercentUnit,
+            (
+                f"sum by (outcome) ({rate(names.SERVE_REQUESTS, REFUSED)}) / on () group_left () (sum({rate(names.SERVE_REQUESTS)}) > 0)",
+                "{{outcome}}",
+            ), stacked=True, most=1,
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Connections, by listener", "Open ones.", units.Short,
+            (f"sum by (listener) ({gauge(names.SERVE_CONNECTIONS)})", "{{listener}}"), stacked=True,
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Connections that were refused", "Closed at once: there were too many, of all or of one client.", units.CountsPerSecond,
+            (rates(names.SERVE_CONNECTIONS_REFUSED, "listener"), "{{listener}}"), stacked=True,
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Requests under way", "Admitted and not answered yet. serve.max_requests bounds them.", units.Short,
+            (f"sum by (instance) ({gauge(names.SERVE_RUNNING)})", "{{instance}}"),
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Instances, by version", "Of this package, and of Python.", units.Short,
+            (f"count by (version, python) ({gauge(names.BUILD_INFO)})", "{{version}} on {{python}}"), stacked=True,
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Configuration taken", "Of sidecars: 1, or 0 while a configuration that was read again is not in use, for it has a fault.", units.Short,
+            (f"min by (instance) ({gauge(names.RELOAD_OK)})", "{{instance}}"), most=1,
         )
     )  # fmt: skip
     found.with_row(Row("What goes out"))

@@ -19,7 +19,15 @@ from ..emit.base import ScoredTurn, Verdict
 from ..estimates import Estimates, group_of
 from ..judge import asking_anew
 from ..model import Turn
-from ..names import BUDGET_CALLS, BUDGET_REMAINING, BUDGET_TOKENS, QUEUE_CAPACITY, QUEUE_SIZE
+from ..names import (
+    BUDGET_CALLS,
+    BUDGET_REMAINING,
+    BUDGET_TOKENS,
+    JUDGE_CACHE,
+    JUDGE_REQUESTS,
+    QUEUE_CAPACITY,
+    QUEUE_SIZE,
+)
 from ..queues import Job, JobQueue
 from ..references import tell_sources
 from ..registry import BoundMetric
@@ -448,6 +456,8 @@ class Judging:
 
     def _watch(self) -> None:
         watch = self._telemetry.watch
+        self._telemetry.expect(JUDGE_REQUESTS)
+        self._telemetry.expect(JUDGE_CACHE)
         watch(QUEUE_SIZE, lambda: [({"queue": "judge"}, self.queue.bytes)])
         watch(QUEUE_CAPACITY, lambda: [({"queue": "judge"}, self.queue.max_bytes)])
         for name, unit in ((BUDGET_REMAINING, "usd"), (BUDGET_TOKENS, "tokens"), (BUDGET_CALLS, "calls")):

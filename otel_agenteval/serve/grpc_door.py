@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from ..config import TlsOptions, split_address
 from ..errors import ConfigError
+from ..logformat import Caller, caller
 from ..spans.otlp import Signal
 from .admission import Budget, Share
 from .answers import FAULT, Accepted, Refusal, Refused
@@ -222,6 +224,9 @@ class GrpcDoor:
             await self._server.stop(grace)
 
     async def _export(self, signal: Signal, metadata: Any, context: Any) -> bytes:
+        request = Caller.of({key: value for key, value in metadata or () if isinstance(value, str)}, client_of(context.peer()))
+        caller.set(request)
+        context.set_trailing_metadata(_id_of(request))
         try:
             found = await self._taken(signal, metadata, context)
         except Refusal as refusal:
@@ -236,9 +241,9 @@ class GrpcDoor:
         if isinstance(found, Accepted):
             self._intake.count("grpc", signal, "partial" if found.rejected else "ok")
             return _response(signal, found)
-        self._intake.count("grpc", signal, found.kind)
+        self._intake.refused("grpc", signal, found)
         # Not abort(): what it raises is kept with the call, and holds every frame that it came through.
-        context.set_trailing_metadata(found.trailers())
+        context.set_trailing_metadata((*found.trailers(), *_id_of(request)))
         context.set_code(found.code)
         context.set_details(found.message)
         return b""
@@ -266,7 +271,7 @@ class GrpcDoor:
 
 async def answer(intake: Intake, threads: Executor, request: Request, transport: str) -> Accepted | Refused:
     """Have a request taken, and answer in time. Its share is given back when the work ends, however late that is."""
-    work = asyncio.get_running_loop().run_in_executor(threads, _outcome, intake, request, transport)
+    work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, _outcome, intake, request, transport)
     request.share.keep_until(work)
     done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
     return work.result() if done else _TOO_LATE
@@ -300,6 +305,11 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
             return await self._export(signal, metadata, context)
 
         return grpc.stream_unary_rpc_method_handler(handler)
+
+
+def _id_of(request: Caller) -> tuple[tuple[str, str], ...]:
+    """The trailer by which a sender finds its request in our log."""
+    return (("x-request-id", request.request_id),)
 
 
 def client_of(peer: str) -> str:

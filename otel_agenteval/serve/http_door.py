@@ -69,7 +69,7 @@ class HttpDoor:
 
     def refused(self, refusal: Refused, signal: str, is_json: bool) -> Response:
         """A refusal, counted, with the body and headers that OTLP asks for."""
-        self.intake.count("http", signal, refusal.kind)
+        self.intake.refused("http", signal, refusal)
         status = refusal.status()
         response = _message(refusal.http_status, status, is_json)
         if refusal.retry_after is not None:

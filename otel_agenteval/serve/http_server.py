@@ -18,6 +18,7 @@ import h11
 
 from ..config import split_address
 from ..errors import ConfigError
+from ..logformat import Caller, caller
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -121,7 +122,14 @@ class HttpServer:
         self._connections: dict[asyncio.Task[None], _Connection] = {}
         self._clients: Counter[str] = Counter()
         self.stopping = False
+        self.refused = 0
+        """Connections that were closed at once, for there were too many."""
         self.address = ""
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._connections)
 
     async def start(self, option: str, address: str, context: ssl.SSLContext | None = None) -> None:
         """Listen.
@@ -158,6 +166,7 @@ class HttpServer:
         task = asyncio.current_task()
         assert task is not None
         if len(self._connections) >= self._max_connections or self._clients[client] >= self._client_connections:
+            self.refused += 1
             writer.transport.abort()
             return
         connection = _Connection(self, self._handler, reader, writer, client)
@@ -203,6 +212,7 @@ class _Connection:
             event = await asyncio.wait_for(self._event(), timeout)
             if isinstance(event, _Broken):
                 self._idle = False
+                caller.set(Caller.of({}, self._client))
                 await self._send(Response(event.status, b"bad request"), close=True)
                 return
             if not isinstance(event, h11.Request):
@@ -234,6 +244,7 @@ class _Connection:
     async def _exchange(self, request: h11.Request) -> bool:
         """Answer one request; whether the connection can go on."""
         head = _head_of(request, self._client)
+        caller.set(Caller.of(head.headers, head.client))
         try:
             begun = self._handler.begin(head)
         except Exception as error:
@@ -327,6 +338,9 @@ class _Connection:
             ("content-type", response.content_type), ("content-length", str(len(response.body))),
             ("x-content-type-options", "nosniff"), *response.headers,
         ]  # fmt: skip
+        request = caller.get()
+        if request is not None:
+            headers.append(("x-request-id", request.request_id))
         if close:
             headers.append(("connection", "close"))
         data = protocol.send(h11.Response(status_code=response.status, headers=headers)) or b""

@@ -23,12 +23,13 @@ from ..spans.wire import OVERHEAD, Part, WireSpan
 from ..tenancy import base_of
 from ..turns.state import Closed
 from .admission import COPIES, LEAST, UNBOUNDED, Budget, Share
-from .answers import Accepted, Refusal
+from .answers import Accepted, Refusal, Refused
 from .inflate import inflate
 from .journal import Journal
+from .refusal_log import RefusalLog
 from .tenants import Tenant, Tenants, TokenBucket, bearer_in, is_token
 
-_FULL = 0.75
+FULL = 0.75
 """Share of the worker's queue from which senders are asked to come again."""
 _MAX_CLIENTS = 10_000
 _EARLY_BYTES = 32 * 2**20
@@ -83,6 +84,7 @@ class Intake:
         """Answers by transport, signal and outcome."""
         self.bytes_received = 0
         """Of bodies, as they came."""
+        self._refusals = RefusalLog(clock)
         self._clients: OrderedDict[str, TokenBucket] = OrderedDict()
         self.tenants = Tenants((), clock.monotonic)
         self.in_flight = Budget(options.max_inflight or max(LEAST, 4 * options.max_body))
@@ -169,7 +171,7 @@ class Intake:
     def overloaded(self, replaying: bool = False) -> bool:
         """Whether more is coming in than can be evaluated, or than the journal may hold (but for what is ``replaying``)."""
         worker = self.engine.worker
-        if worker.bytes + self._bytes > worker.max_bytes * _FULL:
+        if worker.bytes + self._bytes > worker.max_bytes * FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
 
@@ -184,6 +186,11 @@ class Intake:
     def count(self, transport: str, signal: str, outcome: str) -> None:
         """Count an answer."""
         self.outcomes[transport, signal, outcome] += 1
+
+    def refused(self, transport: str, signal: str, refusal: Refused) -> None:
+        """Count a refusal, and log it now and then."""
+        self.count(transport, signal, refusal.kind)
+        self._refusals.note(transport, signal, refusal)
 
     # --- the work: on a thread of its own
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
+import os
 import signal
 import sys
 import time
@@ -28,6 +30,7 @@ from ..config import Config
 from ..errors import ConfigError
 from .guard import Guard
 from .http_server import HttpServer
+from .notify import Listener, Notifier
 from .pages import Page, metrics_page
 
 _log = logging.getLogger("otel_agenteval")
@@ -64,9 +67,10 @@ class Child:
     Args:
         number: which one.
         command: how it is started.
+        env: of its process, where that is not ours.
     """
 
-    def __init__(self, number: int, command: Sequence[str]) -> None:
+    def __init__(self, number: int, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         self.number = number
         self.listening: dict[str, str] = {}
         self.ledger: dict[str, Any] | None = None
@@ -76,7 +80,10 @@ class Child:
         """Whether it never listened, and said that what it was told cannot be: an address that is taken, as an example."""
         self.process: asyncio.subprocess.Process | None = None
         self._command = command
+        self._env = env
         self._stop = asyncio.Event()
+        self._alive_at: float | None = None
+        """When it was last heard of, since it was ready; in seconds of ``time.monotonic``."""
 
     async def run(self) -> None:
         """Until it is stopped."""
@@ -84,13 +91,14 @@ class Child:
         while not self._stop.is_set():
             started = time.monotonic()
             self.process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+                *self._command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, env=self._env
             )
             assert self.process.stdout is not None
             async for line in self.process.stdout:
                 self._hear(line.decode("utf-8", "replace").strip())
             status = await self.process.wait()
             self.listening = {}
+            self._alive_at = None
             if self._stop.is_set():
                 return
             if status == _BAD_USE and not self.ready.is_set():
@@ -109,9 +117,20 @@ class Child:
         elif line.startswith('{"ledger"'):
             self.ledger = json.loads(line)["ledger"]
 
-    def signal(self, number: signal.Signals) -> None:
+    def alive(self, now: float) -> None:
+        """It was heard of."""
+        self._alive_at = now
+
+    def end_if_silent(self, now: float, longest: float) -> None:
+        """Kill a process that was ready and has not been heard of for too long; :meth:`run` then starts it again."""
+        if self._alive_at is not None and now - self._alive_at > longest and not self._stop.is_set():
+            self._alive_at = None
+            _log.error("process %d makes no progress; it is killed", self.number)
+            self.signal(signal.SIGKILL, ending=False)
+
+    def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
         """Pass a signal on."""
-        if number != getattr(signal, "SIGHUP", None):
+        if ending and number != getattr(signal, "SIGHUP", None):
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -194,27 +213,90 @@ class _Faults:
         _log.warning("%s failed: %s", where, type(error).__name__)
 
 
-async def serve(config: Config, count: int, arguments: Sequence[str]) -> dict[str, Any]:
+class _Supervision:
+    """Hears how the processes are, and tells the service manager for all of them.
+
+    Args:
+        notifier: the way to the service manager.
+        count: how many processes there are.
+    """
+
+    def __init__(self, notifier: Notifier, count: int) -> None:
+        self._notifier = notifier
+        self.children: list[Child] = []
+        self._listeners = [Listener(functools.partial(self._hear, number)) for number in range(count)] if notifier.enabled else []
+        self._reloading: set[int] = set()
+
+    def environment(self, number: int) -> dict[str, str] | None:
+        """What a process is to be started with, so that it tells us."""
+        if not self._listeners:
+            return None
+        told = {"NOTIFY_SOCKET": self._listeners[number].address}
+        if self._notifier.watchdog is not None:
+            told["WATCHDOG_USEC"] = str(int(self._notifier.watchdog * 1e6))
+        return {**os.environ, **told}
+
+    def _hear(self, number: int, message: Mapping[str, str]) -> None:
+        child = self.children[number]
+        if "READY" in message or "WATCHDOG" in message:
+            child.alive(time.monotonic())
+        if "READY" in message and number in self._reloading:
+            self._reloading.discard(number)
+            if not self._reloading:
+                self._notifier.ready("reloaded")
+
+    def reload(self) -> None:
+        """All of them read their configuration again."""
+        self._notifier.reloading()
+        self._reloading = {child.number for child in self.children if child.listening} if self._listeners else set()
+        if not self._reloading:
+            self._notifier.ready("reloaded")
+
+    async def watch(self, status: str) -> None:
+        """Say that we are alive; a process that hangs is ended, which :meth:`Child.run` makes good."""
+
+        def stalled() -> str:
+            if self._notifier.watchdog is not None:
+                for child in self.children:
+                    child.end_if_silent(time.monotonic(), self._notifier.watchdog)
+            return ""
+
+        await self._notifier.keep_telling(stalled, lambda: status)
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        for listener in self._listeners:
+            listener.close()
+
+
+async def serve(config: Config, count: int, arguments: Sequence[str], notifier: Notifier | None = None) -> dict[str, Any]:
     """Run ``count`` processes until SIGTERM or SIGINT; their ledgers.
 
     Args:
         config: as for one process; ``serve`` has the first one's addresses.
         count: how many.
         arguments: of the command line, for each of them: configuration and the like.
+        notifier: tells the service manager, for all.
 
     Raises:
         ConfigError: one of them cannot start as it is told. The others are stopped then.
     """
-    children = [Child(number, command_of(config, number, arguments)) for number in range(count)]
+    notifier = notifier or Notifier()
+    supervision = _Supervision(notifier, count)
+    children = [Child(number, command_of(config, number, arguments), supervision.environment(number)) for number in range(count)]
+    supervision.children = children
     tasks = [asyncio.create_task(child.run()) for child in children]
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def pass_on(number: signal.Signals) -> None:
+        if number == signal.SIGHUP:
+            supervision.reload()
+        else:
+            notifier.stopping(config.serve.drain_timeout)
+            stop.set()
         for child in children:
             child.signal(number)
-        if number != signal.SIGHUP:
-            stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, pass_on, number)
@@ -222,6 +304,7 @@ async def serve(config: Config, count: int, arguments: Sequence[str]) -> dict[st
     registry = CollectorRegistry()
     registry.register(merged)
     server = None
+    telling = loop.create_task(notifier.while_starting())
     try:
         started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
         await asyncio.wait([*started, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -236,14 +319,20 @@ async def serve(config: Config, count: int, arguments: Sequence[str]) -> dict[st
             print(f"listening: metrics={server.address}", flush=True)
         if not stop.is_set():
             print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
+            telling.cancel()
+            notifier.ready(f"{count} processes")
+            telling = loop.create_task(supervision.watch(f"{count} processes"))
         await stop.wait()
+        telling.cancel()
         await asyncio.gather(*tasks)
     finally:
+        telling.cancel()
         for child in children:
             child.signal(signal.SIGTERM)
         await asyncio.gather(*tasks, return_exceptions=True)
         if server is not None:
             await server.stop(0.5)
         merged.close()
+        supervision.close()
     ledgers = [child.ledger or {"handed_over": False} for child in children]
     return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}

@@ -75,15 +75,33 @@ class Service:
         self._grpc: GrpcDoor | None = None
         self._servers: dict[str, HttpServer] = {}
         self._tls_context: ssl.SSLContext | None = None
-        self.engine.telemetry.watch(names.SERVE_REQUESTS, self._requests)
-        in_flight = self.intake.in_flight
-        self.engine.telemetry.watch(names.QUEUE_SIZE, lambda: [({"queue": "requests"}, in_flight.used)])
-        self.engine.telemetry.watch(names.QUEUE_CAPACITY, lambda: [({"queue": "requests"}, in_flight.limit)])
-        self.engine.telemetry.watch(names.SERVE_BYTES, lambda: [({}, self.intake.bytes_received)])
-        if self.journal is not None:
-            watch_journal(self.engine.telemetry, self.journal)
-        self.intake.tenants.watch(self.engine.telemetry, self.engine.assembler.open_turns_of)
+        self._reloaded = (True, clock.time_ns())
+        """Whether the configuration was taken when it was last read, and when one was."""
+        self._clock = clock
         self._handed_over = False
+        self._watch()
+
+    def _watch(self) -> None:
+        telemetry = self.engine.telemetry
+        watch = telemetry.watch
+        watch(names.SERVE_REQUESTS, self._requests)
+        watch(names.SERVE_BYTES, lambda: [({}, self.intake.bytes_received)])
+        in_flight = self.intake.in_flight
+        watch(names.QUEUE_SIZE, lambda: [({"queue": "requests"}, in_flight.used)])
+        watch(names.QUEUE_CAPACITY, lambda: [({"queue": "requests"}, in_flight.limit)])
+        watch(names.SERVE_RUNNING, lambda: [({}, self.intake.running)])
+        watch(names.SERVE_CONNECTIONS, lambda: [({"listener": n}, s.connections) for n, s in self._servers.copy().items()])
+        watch(names.SERVE_CONNECTIONS_REFUSED, lambda: [({"listener": n}, s.refused) for n, s in self._servers.copy().items()])
+        journal, most = self.journal, self.options.journal_bytes
+        if journal is not None:
+            watch_journal(telemetry, journal)
+            watch(names.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
+            watch(names.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, most)])
+        self.intake.tenants.watch(telemetry, self.engine.assembler.open_turns_of)
+        watch(names.RELOAD_OK, lambda: [({}, self._reloaded[0])])
+        watch(names.RELOAD_TIME, lambda: [({}, self._reloaded[1] / 1e9)])
+        doors = {"grpc": self.options.grpc, "http": self.options.http}
+        telemetry.expect(names.SERVE_REQUESTS, transport=[name for name, address in doors.items() if address is not None])
 
     def _requests(self) -> list[tuple[dict[str, str], float]]:
         counted = self.intake.outcomes.copy()
@@ -162,6 +180,7 @@ class Service:
         Raises:
             ConfigError: it is not valid. Nothing has changed then.
         """
+        self.reload_failed()  # until it is done
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
         kept = found.model_copy(update={name: getattr(before, name) for name in _AT_START})
@@ -173,7 +192,12 @@ class Service:
         self.intake.set_options(kept)
         if self._grpc is not None:
             self._grpc.reload()
+        self._reloaded = (True, self._clock.time_ns())
         return fixed
+
+    def reload_failed(self) -> None:
+        """The configuration that was read cannot be used, so the one before stays."""
+        self._reloaded = (False, self._reloaded[1])
 
     async def _listen(self, name: str, address: str, handler: Any, context: ssl.SSLContext | None) -> None:
         server = HttpServer(handler, self.options.max_connections, self.options.client_connections)

@@ -8,12 +8,12 @@ import contextlib
 import json
 import logging
 import signal
-import sys
 from typing import Any
 
 from ..config import Config, load_config
 from ..errors import ConfigError
 from ..serve.memory import tune
+from ..serve.notify import Notifier, Progress
 from ..serve.service import Service
 from .patience import Patience
 from .source import Address, Following, KafkaSource
@@ -23,15 +23,12 @@ _log = logging.getLogger("otel_agenteval")
 
 def run(args: argparse.Namespace) -> int:
     """Work until SIGTERM or SIGINT. 0 when everything was handed over, else 1."""
-    if not logging.getLogger().handlers:
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-        logging.getLogger("httpx").setLevel(logging.WARNING)
     if args.spans is None and args.judge is None:
         raise ConfigError("worker: --spans kafka://BROKER:9092/TOPIC, --judge redis://HOST:6379, or both")
     address = None if args.spans is None else Address.read(args.spans)
     config = configured(args)
     tune()
-    ledger = asyncio.run(_work(config, address))
+    ledger = asyncio.run(_work(config, address, Notifier.from_environment()))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
     return 0 if ledger["handed_over"] else 1
 
@@ -64,7 +61,7 @@ def configured(args: argparse.Namespace) -> Config:
     return config
 
 
-async def _work(config: Config, address: Address | None) -> dict[str, Any]:
+async def _work(config: Config, address: Address | None, notifier: Notifier) -> dict[str, Any]:
     patience = None if address is None else Patience()
     service = Service(config, waited=patience)
     engine = service.engine
@@ -87,7 +84,12 @@ async def _work(config: Config, address: Address | None) -> dict[str, Any]:
         judging.start(config.judge.max_concurrency)
     if source is not None:
         source.start()
+    notifier.ready(f"working: {where}")
+    stalled = Progress(engine.progress, "the worker makes no progress")
+    telling = loop.create_task(notifier.keep_telling(stalled, lambda: f"working: {where}"))
     await stop.wait()
+    notifier.stopping(config.serve.drain_timeout)
+    telling.cancel()
     _log.info("stopping: what is done is handed over; open turns and jobs are left to the others")
     if source is not None:
         await loop.run_in_executor(None, source.stop, config.serve.drain_timeout)

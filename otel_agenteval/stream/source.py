@@ -209,6 +209,8 @@ class KafkaSource:
             raise ConfigError(f"worker --spans: {error.args[0].str()}") from None
         self._thread = threading.Thread(target=self._run, name="otel-agenteval-kafka", daemon=True)
         watch = self._engine.telemetry.watch
+        self._engine.telemetry.expect(names.KAFKA_MESSAGES, topic=tuple(address.topics))
+        self._engine.telemetry.expect(names.KAFKA_REBALANCES)
         watch(names.KAFKA_LAG, lambda: [(_labels(key), lag) for key, lag in self._lags.copy().items()])
         watch(names.KAFKA_REPLAY, lambda: [(_labels(key), count) for key, count in self._uncommitted.copy().items()])
         watch(names.KAFKA_MESSAGES, lambda: [({"topic": t, "outcome": o}, n) for (t, o), n in self.messages.copy().items()])

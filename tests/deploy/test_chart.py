@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import ssl
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,14 @@ import yaml
 
 from otel_agenteval.config import load_config
 from otel_agenteval.names import INSTRUMENTS, prometheus_name
+from tests.support.certificates import Authority
 from tests.support.process import ROOT
 from tests.support.servers import Process, answers, free_port, program
 
 CHART = ROOT / "deploy" / "helm" / "otel-agenteval"
 KUBERNETES = "1.31"
 BACKEND = "sidecar.collector.backend=tempo:4317"
+DIGEST = "sha256:" + "0123456789abcdef" * 4
 SETTINGS: dict[str, tuple[str, ...]] = {
     "gateway": (),
     "gateway that scales": (
@@ -32,6 +37,18 @@ SETTINGS: dict[str, tuple[str, ...]] = {
         "gateway.journal.storageClassName=fast",
         "priorityClassName=low",
         "imagePullSecrets[0].name=registry",
+    ),
+    "gateway with TLS": ("tls.secret=serving", f"image.digest={DIGEST}", "secretValues.JUDGE_API_KEY=hush"),
+    "gateway with certificates of clients": (
+        "tls.secret=serving",
+        "tls.clientCa=true",
+        "extraEnv[0].name=HTTPS_PROXY",
+        "extraEnv[0].value=http://proxy:3128",
+        "extraVolumes[0].name=scores",
+        "extraVolumes[0].persistentVolumeClaim.claimName=scores",
+        "extraVolumeMounts[0].name=scores",
+        "extraVolumeMounts[0].mountPath=/scores",
+        "workloadAnnotations.reloader\\.stakater\\.com/auto=yes",
     ),
     "sidecar": ("mode=sidecar", BACKEND),
     "sidecar with a ServiceMonitor": ("mode=sidecar", BACKEND, "serviceMonitor.enabled=true", "nodeSelector.pool=agents"),
@@ -157,9 +174,78 @@ def test_a_journal_has_a_disk_that_outlives_its_pod() -> None:
     assert "volumeClaimTemplates" not in without["StatefulSet"]["spec"]
 
 
+def test_an_image_can_be_named_by_what_is_in_it() -> None:
+    assert ours(rendered(f"image.digest={DIGEST}", "image.tag=moved"))["image"] == f"otel-agenteval@{DIGEST}"
+    assert ours(rendered("image.tag=1.2.3"))["image"] == "otel-agenteval:1.2.3"
+
+
+def annotations(*settings: str) -> dict[str, str]:
+    return dict(pods(rendered(*settings))["metadata"]["annotations"])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("config.inline.budget=7ms",),
+        ("secretValues.KEY=a",),
+        ("secretValues.KEY=b",),
+        ("tls.secret=serving",),
+        ("tokenSecret=senders",),
+    ],
+    ids=str,
+)
+def test_pods_roll_when_the_configuration_or_a_secret_changes_and_only_then(settings: tuple[str, ...]) -> None:
+    before = annotations("secretValues.KEY=c") if "secretValues" in settings[0] else annotations()
+    assert annotations(*settings) != before
+    assert annotations(*settings) == annotations(*settings, "serviceMonitor.enabled=true", "resources.limits.memory=2Gi")
+
+
+def test_more_variables_and_volumes_come_as_they_are_given() -> None:
+    objects = rendered(*SETTINGS["gateway with certificates of clients"])
+    container = ours(objects)
+    assert {"name": "HTTPS_PROXY", "value": "http://proxy:3128"} in container["env"]
+    assert {"name": "scores", "mountPath": "/scores"} in container["volumeMounts"]
+    assert {"name": "scores", "persistentVolumeClaim": {"claimName": "scores"}} in pods(objects)["spec"]["volumes"]
+    assert objects["StatefulSet"]["metadata"]["annotations"] == {"reloader.stakater.com/auto": "yes"}
+
+
+def test_secrets_of_the_chart_stand_in_a_secret_alone() -> None:
+    objects = rendered(*SETTINGS["gateway with TLS"])
+    assert objects["Secret"]["stringData"] == {"JUDGE_API_KEY": "hush"}
+    assert [kind for kind, item in objects.items() if "hush" in str(item)] == ["Secret"]
+    assert {"secretRef": {"name": objects["Secret"]["metadata"]["name"]}} in ours(objects)["envFrom"]
+
+
+@pytest.mark.parametrize("name", ["gateway with TLS", "gateway with certificates of clients"])
+def test_the_sidecar_serves_with_the_certificate_of_the_secret(name: str, tmp_path: Path) -> None:
+    objects = rendered(*SETTINGS[name])
+    container = ours(objects)
+    [volume] = [volume for volume in pods(objects)["spec"]["volumes"] if volume["name"] == "tls"]
+    assert volume["secret"]["secretName"] == "serving"
+    [mount] = [mount for mount in container["volumeMounts"] if mount["name"] == "tls"]
+    authority = Authority(tmp_path)
+    server, client = authority.issue("server"), authority.issue("client")
+    (tmp_path / "tls").mkdir()
+    for file, source in (("tls.crt", server[0]), ("tls.key", server[1]), ("ca.crt", authority.file)):
+        shutil.copy(source, tmp_path / "tls" / file)
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "config.yaml").write_text(objects["ConfigMap"]["data"]["config.yaml"], encoding="utf-8")
+    ports = {port["containerPort"]: free_port() for port in container["ports"]} | {19465: free_port()}
+    env = {name: value.replace(mount["mountPath"], str(tmp_path / "tls")) for name, value in _env(container).items()}
+    env |= {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "otel_agenteval", *(moved(argument, ports, tmp_path) for argument in container["args"])]
+    ready = answers(f"http://127.0.0.1:{ports[19464]}/metrics")
+    with Process(command, log=tmp_path / "log", ready=ready, env=env, cwd=tmp_path):
+        context = ssl.create_default_context(cafile=str(authority.file))
+        if "clientCa" in str(SETTINGS[name]):
+            context.load_cert_chain(*client)
+        with urllib.request.urlopen(f"https://localhost:{ports[14318]}/healthz", timeout=10, context=context) as answer:
+            assert answer.status == 200
+
+
 def test_beside_a_collector_only_that_one_may_send() -> None:
     objects = rendered(*SETTINGS["sidecar"])
-    assert "--grpc=127.0.0.1:14317" in ours(objects)["args"]
+    assert {"--grpc=127.0.0.1:14317", "--http=127.0.0.1:14318"} <= set(ours(objects)["args"])
     collector = next(c for c in pods(objects)["spec"]["containers"] if c["name"] == "collector")
     env = {item["name"]: item["value"] for item in collector["env"]}
     assert (env["AGENTEVAL_ENDPOINT"], env["BACKEND_ENDPOINT"]) == ("127.0.0.1:14317", "tempo:4317")
@@ -177,6 +263,9 @@ def test_beside_a_collector_only_that_one_may_send() -> None:
         (("mode=sidecar",), "sidecar.collector.backend"),
         (("mode=sidecar", BACKEND, "tokenSecret=senders"), "tokenSecret is for mode gateway"),
         (("replicaCount=3",), "replicaCount"),
+        (("mode=sidecar", BACKEND, "tls.secret=serving"), "tls.secret is for mode gateway"),
+        (("image.digest=latest",), "/image/digest"),
+        (("extraEnv[0].value=x",), "extraEnv"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(settings: tuple[str, ...], said: str) -> None:

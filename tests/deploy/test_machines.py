@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -18,6 +20,15 @@ from tests.support.servers import Process, answers, free_port, program, until
 
 DOCKERFILE = ROOT / "deploy" / "docker" / "Dockerfile"
 UNIT = ROOT / "deploy" / "systemd" / "otel-agenteval.service"
+
+
+def module_of(script: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(script.stem, script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -50,13 +61,45 @@ def test_what_the_image_copies_and_installs_is_there() -> None:
     sources = [part for name, rest in instructions() if name == "COPY" and "--from" not in rest for part in rest.split()[:-1]]
     assert len(sources) >= 4
     assert [source for source in sources if not (ROOT / source).exists() or f"!{source}" not in ignored] == []
-    [install] = [rest for name, rest in instructions() if "pip install" in rest]
-    extras = set(re.search(r"\.\[([a-z,]+)\]", install)[1].split(","))  # type: ignore[index]
     tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert extras <= project["optional-dependencies"].keys()
-    assert "serve" in extras
     assert project["readme"] in sources
+
+
+def test_the_image_takes_nothing_from_an_index_whose_hash_is_not_known() -> None:
+    installs = re.findall(
+        r"pip (?:install|wheel|download)[^&]*", " & ".join(rest for name, rest in instructions() if name == "RUN")
+    )
+    assert len(installs) == 4
+    for install in installs:
+        from_an_index = "--require-hashes" in install
+        assert from_an_index or ("--no-deps" in install and ("--no-index" in install or "--no-build-isolation" in install))
+
+
+def pinned(name: str) -> dict[str, tuple[str, int]]:
+    """Distribution → its version, and how many hashes it has."""
+    text = (ROOT / "requirements" / name).read_text(encoding="utf-8").replace(" \\\n", " ")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    found = {}
+    for line in lines:
+        pin, *hashes = line.split()
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), line
+        distribution, _, version = pin.partition("==")
+        found[distribution] = version, len(hashes)
+    return found
+
+
+def test_hashed_requirements_are_those_of_the_tests_and_of_the_package() -> None:
+    pytest.importorskip("tomllib", reason="needs Python 3.11")
+    pin = module_of(ROOT / "requirements" / "pin.py")
+    tested = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8"), re.MULTILINE))
+    image, build = pinned("image.txt"), pinned("build.txt")
+    assert all(hashes >= 1 for _, hashes in (*image.values(), *build.values()))
+    assert {name: version for name, (version, _) in image.items()} == {name: tested[name] for name in image}
+    direct = {pin.normal(re.split(r"[\[<>=;! ]", one)[0]) for one in pin.wanted(pin.IMAGE_EXTRAS)}
+    assert direct - image.keys() == set(), "make pin"
+    assert "serve" in pin.IMAGE_EXTRAS
+    assert {pin.normal(re.split(r"[<>=;! ]", one)[0]) for one in pin.build_tools()} <= build.keys()
 
 
 def test_the_health_check_of_the_image_tells_a_healthy_sidecar_from_none(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import yaml
 
+from otel_agenteval.names import KNOWN_LABELS, SERVE_REQUESTS
 from otel_agenteval.registry import catalog
+from otel_agenteval.serve.intake import FULL
 from tests.support.servers import program
 
 ROOT = Path(__file__).parent.parent.parent
@@ -78,9 +80,37 @@ def test_floors_are_of_metrics_that_there_are_and_below_one() -> None:
         assert 0 < float(rule["expr"].removeprefix("vector(").removesuffix(")")) < 1
 
 
-def test_every_alert_has_its_place_in_the_documentation_and_says_who_is_to_act() -> None:
-    text = (ROOT / "docs" / "dashboards.md").read_text(encoding="utf-8")
+def test_every_alert_says_who_is_to_act_and_leads_to_its_place_in_the_runbook() -> None:
     for rule in rules(PROMETHEUS / "rules" / "agenteval-alerts.yaml"):
-        assert f"`{rule['alert']}`" in text
         assert rule["labels"].keys() == {"severity", "team"}
-        assert rule["annotations"].keys() == {"summary", "description"}
+        assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
+        page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        sections = re.split(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+        said = {title.lower(): text.strip() for title, text in zip(sections[::2], sections[1::2], strict=True)}
+        assert len(said[anchor]) > 50, f"{rule['alert']} has no place in {page}"
+        assert anchor == rule["alert"].lower()
+
+
+def test_no_runbook_entry_is_about_an_alert_that_is_gone() -> None:
+    alerts = {rule["alert"] for rule in rules(PROMETHEUS / "rules" / "agenteval-alerts.yaml")}
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"AgentEval\w+", text)) == alerts
+
+
+def test_the_alert_on_the_worker_s_queue_comes_before_senders_are_refused() -> None:
+    [rule] = [rule for file in RULES for rule in rules(file) if rule.get("alert") == "AgentEvalQueueNearlyFull"]
+    [threshold] = re.findall(r'queue="worker"\} > 0\) > ([\d.]+)', rule["expr"])
+    assert 0 < float(threshold) < FULL
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert f"From {FULL:.0%} of `queue.max_bytes`".replace("%", " %") in text
+    assert f"the alert comes at {float(threshold):.0%}".replace("%", " %") in text
+
+
+def test_every_outcome_of_a_request_that_is_refused_is_watched() -> None:
+    by_name = {rule["alert"]: rule["expr"] for file in RULES for rule in rules(file) if "alert" in rule}
+    [left_out] = re.findall(r'outcome!~"([^"]+)"', by_name["AgentEvalRequestsRefused"])
+    [not_allowed] = re.findall(r'outcome=~"([^"]+)"', by_name["AgentEvalUnauthenticated"])
+    outcomes = {outcome for group in KNOWN_LABELS[SERVE_REQUESTS] for outcome in group["outcome"]}
+    harmless = {"ok", "partial", "not_found", "bad_method", "cancelled"}
+    assert set(left_out.split("|")) == harmless | set(not_allowed.split("|"))
+    assert set(left_out.split("|")) <= outcomes

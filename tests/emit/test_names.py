@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import CollectorRegistry
 
 from otel_agenteval import names
+from otel_agenteval.emit.prometheus import PrometheusOutlet
 from otel_agenteval.names import INSTRUMENTS, Instrument, prometheus_name
+from otel_agenteval.serve.answers import Kind
+from otel_agenteval.telemetry import Telemetry
 
 
 @pytest.mark.parametrize(
@@ -99,3 +104,69 @@ def test_the_module_stands_below_all_others() -> None:
         node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and (node.level or "agenteval" in (node.module or ""))
     ]
     assert imports == []
+
+
+# --- what is 0 before it happens --------------------------------------------------------------------------------------
+
+_COUNTED_AT = {
+    (names.SPANS_DROPPED, "reason"): (
+        r'spans_left_out\["(\w+)"\]',
+        r'found\["(\w+)"\] = (?:self\.assembler|sum\()',
+        r'_count_received\(.+?, "(\w+)"',
+    ),
+    (names.FAULTS, "where"): (r'\b_?failed\("(\w+)", error',),
+    (names.DROPPED, "reason"): (
+        r'\blose\((?:\w+, )?"(\w+)"\)',
+        r'fates\.drop\(.+, "(\w+)"\)',
+        r'_discard\(job, "(\w+)"\)',
+    ),
+    (names.EMIT_ERRORS, "reason"): (r'EMIT_ERRORS,.+ reason="(\w+)"\)', r'self\._failed\("(spool_\w+)"\)'),
+    (names.EMIT_RECORDS, "outcome"): (r'\.settled\("(\w+)",', r'EMIT_RECORDS,.+ outcome="(\w+)"'),
+    (names.JUDGE_REQUESTS, "outcome"): (
+        r'JUDGE_REQUESTS, outcome="(\w+)"',
+        r'\boutcome = "(ok)"',
+        r'fault, outcome = \S+, "(\w+)"',
+    ),
+    (names.SERVE_REQUESTS, "outcome"): (r'\bRefusal\(\s*"(\w+)"', r'\.count\("\w+", \w+, "(\w+)"'),
+}
+"""Counter and label → how the code names a value that it counts."""
+
+
+@pytest.mark.parametrize(("counter", "label"), _COUNTED_AT, ids=str)
+def test_whatever_the_code_counts_is_known_up_front(counter: str, label: str) -> None:
+    package = Path(names.__file__).parent
+    text = "\n".join(file.read_text(encoding="utf-8") for file in package.rglob("*.py"))
+    counted = {value for pattern in _COUNTED_AT[counter, label] for value in re.findall(pattern, text)}
+    known = {value for group in names.KNOWN_LABELS[counter] for value in group[label]}
+    assert len(counted) > 1
+    assert counted - known == set(), "add them to names.KNOWN_LABELS, so that their series begin as 0"
+
+
+def test_every_refusal_is_known_for_its_transport() -> None:
+    known = {value for group in names.KNOWN_LABELS[names.SERVE_REQUESTS] for value in group["outcome"]}
+    assert set(get_args(Kind)) <= known
+
+
+def test_a_counter_is_shown_as_0_by_every_outlet_until_it_is_counted() -> None:
+    registry = CollectorRegistry()
+    telemetry = Telemetry()
+    outlet = PrometheusOutlet(telemetry, registry=registry)
+    telemetry.expect(names.SPANS_DROPPED)
+    telemetry.expect(names.EMIT_ERRORS, outlet=["jsonl"])
+    assert registry.get_sample_value("agenteval_spans_dropped_total", {"reason": "queue_full"}) == 0
+    assert registry.get_sample_value("agenteval_emit_errors_total", {"outlet": "jsonl", "reason": "OSError"}) == 0
+    assert registry.get_sample_value("agenteval_emit_errors_total", {"outlet": "store", "reason": "OSError"}) is None
+    telemetry.add(names.SPANS_DROPPED, 2, reason="queue_full")
+    telemetry.expect(names.SPANS_DROPPED)  # as a reload does
+    assert registry.get_sample_value("agenteval_spans_dropped_total", {"reason": "queue_full"}) == 2
+    telemetry.after_fork_in_child()
+    assert registry.get_sample_value("agenteval_spans_dropped_total", {"reason": "queue_full"}) == 0
+    outlet.close()
+
+
+def test_labels_that_only_configuration_knows_must_be_given() -> None:
+    with pytest.raises(KeyError, match="metric"):
+        Telemetry().expect(names.DROPPED)
+    telemetry = Telemetry()
+    telemetry.expect(names.DROPPED, metric=["code_a"], reason=["queue_full", "shutdown"])
+    assert telemetry.read(names.DROPPED).values == {("code_a", "queue_full"): 0, ("code_a", "shutdown"): 0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,22 @@ class Sidecar(Process):
         config: ours; turns are decided a second after their root unless it says otherwise.
         journal: whether it keeps one, in ``folder/journal``.
         script: Python to run before, in its process: for metrics of a test.
+        options: more of the command line.
+        env: variables of its environment.
+        ready: when it is up; by default, when its health is answered.
     """
 
-    def __init__(self, folder: Path, config: Mapping[str, Any] | None = None, *, journal: bool = False, script: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Mapping[str, Any] | None = None,
+        *,
+        journal: bool = False,
+        script: str = "",
+        options: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        ready: Callable[[], bool] | None = None,
+    ) -> None:
         ports = {name: free_port() for name in ("grpc", "http", "metrics", "web")}
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
         self.grpc, self.metrics = addresses["grpc"], addresses["metrics"]
@@ -40,11 +53,12 @@ class Sidecar(Process):
             command += [f"--{name}", address]
         if journal:
             command += ["--journal", str(folder / "journal")]
+        command += options
         super().__init__(
             command,
             log=folder / f"sidecar-{ports['grpc']}.log",
-            ready=answers(f"{self.http}/healthz"),
-            env={"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state")},
+            ready=ready or answers(f"{self.http}/healthz"),
+            env={"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"), **(env or {})},
             cwd=folder,
         )
 

@@ -25,19 +25,19 @@ capabilities: {drop: [ALL]}
 {{- /* The sidecar's container. Takes a dictionary: root, and listen, the interface that OTLP is taken on. */ -}}
 {{- define "agenteval.container" -}}
 name: agenteval
-image: "{{ .root.Values.image.repository }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}"
+image: "{{ .root.Values.image.repository }}{{ if .root.Values.image.digest }}@{{ .root.Values.image.digest }}{{ else }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ end }}"
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 args:
   - serve
   - --config=/etc/otel-agenteval/config.yaml
   - --grpc={{ .listen }}:14317
-  - --http=0.0.0.0:14318
+  - --http={{ .listen }}:14318
   - --metrics=0.0.0.0:19464
   - --web=127.0.0.1:19465
   {{- if .journal }}
   - --journal=/var/lib/otel-agenteval/journal
   {{- end }}
-  {{- if not .root.Values.tokenSecret }}
+  {{- if not (or .root.Values.tokenSecret (and .root.Values.tls.secret .root.Values.tls.clientCa)) }}
   - --insecure
   {{- end }}
 env:
@@ -47,9 +47,24 @@ env:
   - name: OTEL_AGENTEVAL_SERVE__TOKEN
     valueFrom: {secretKeyRef: {name: {{ .root.Values.tokenSecret }}, key: token}}
   {{- end }}
-{{- if .root.Values.secretEnv }}
+  {{- if .root.Values.tls.secret }}
+  - {name: OTEL_AGENTEVAL_SERVE__TLS__CERT_FILE, value: /etc/otel-agenteval-tls/tls.crt}
+  - {name: OTEL_AGENTEVAL_SERVE__TLS__KEY_FILE, value: /etc/otel-agenteval-tls/tls.key}
+  {{- if .root.Values.tls.clientCa }}
+  - {name: OTEL_AGENTEVAL_SERVE__TLS__CLIENT_CA_FILE, value: /etc/otel-agenteval-tls/ca.crt}
+  {{- end }}
+  {{- end }}
+  {{- with .root.Values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- if or .root.Values.secretEnv .root.Values.secretValues }}
 envFrom:
+  {{- if .root.Values.secretValues }}
+  - secretRef: {name: {{ include "agenteval.name" .root }}}
+  {{- end }}
+  {{- if .root.Values.secretEnv }}
   - secretRef: {name: {{ .root.Values.secretEnv }}}
+  {{- end }}
 {{- end }}
 ports:
   - {name: otlp-grpc, containerPort: 14317}
@@ -73,6 +88,24 @@ volumeMounts:
   - {name: config, mountPath: /etc/otel-agenteval, readOnly: true}
   - {name: state, mountPath: /var/lib/otel-agenteval}
   - {name: tmp, mountPath: /tmp}
+  {{- if .root.Values.tls.secret }}
+  - {name: tls, mountPath: /etc/otel-agenteval-tls, readOnly: true}
+  {{- end }}
+  {{- with .root.Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{- /* Volumes that both modes have. */ -}}
+{{- define "agenteval.volumes" -}}
+- {name: config, configMap: {name: {{ include "agenteval.name" . }}}}
+- {name: tmp, emptyDir: {sizeLimit: 64Mi}}
+{{- if .Values.tls.secret }}
+- {name: tls, secret: {secretName: {{ .Values.tls.secret }}, defaultMode: 0440}}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- /* What the pods of both modes have in common. */ -}}
@@ -103,10 +136,19 @@ securityContext:
   seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
+{{- /* What is in the Secrets that pods use: the chart's own, and existing ones as far as the cluster can be asked (by install and upgrade, not by template). */ -}}
+{{- define "agenteval.secrets" -}}
+{{- toYaml .Values.secretValues }}
+{{- range compact (list .Values.secretEnv .Values.tokenSecret .Values.tls.secret) }}
+{{ . }}: {{ dig "data" dict (lookup "v1" "Secret" $.Release.Namespace .) | toJson }}
+{{- end }}
+{{- end -}}
+
 {{- define "agenteval.podMetadata" -}}
 labels: {{ include "agenteval.labels" . | nindent 2 }}
 annotations:
-  checksum/config: {{ toYaml .Values.config | sha256sum }}
+  checksum/config: {{ include (print $.Template.BasePath "/config.yaml") . | sha256sum }}
+  checksum/secrets: {{ include "agenteval.secrets" . | sha256sum }}
   {{- with .Values.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}

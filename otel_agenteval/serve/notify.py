@@ -1,0 +1,162 @@
+"""Telling the service manager how we are: systemd's notification protocol, ``sd_notify(3)``.
+
+A message is a datagram of ``NAME=value`` lines to the socket that ``NOTIFY_SOCKET`` names. Where there is none, nothing is sent.
+
+The same protocol serves ``--processes``: each process tells its parent, and the parent, who knows them all, tells systemd.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+from pathlib import Path
+
+_log = logging.getLogger("otel_agenteval")
+
+_SEND_WITHIN = 2.0
+_STATUS_EVERY = 10.0
+"""Seconds between two looks at how we are, where no watchdog asks for more."""
+_EXTEND_BY = 30.0
+"""Seconds that a start or stop that goes on gets more, each time."""
+_EXTEND_EVERY = 10.0
+_DATAGRAM = 4096
+
+
+class Notifier:
+    """Sends messages to the service manager.
+
+    Args:
+        address: of its socket: a path, or ``@name`` for an abstract one; None sends nothing.
+        watchdog: seconds after which it takes us for dead when it hears nothing; None = it does not.
+    """
+
+    def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
+        self._address = address
+        self.watchdog = watchdog if address is not None else None
+
+    @classmethod
+    def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
+        """As the service manager started this process. The variables are taken out of ``env``: they are not for our children."""
+        address = env.pop("NOTIFY_SOCKET", None)
+        usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
+        if not address or address[0] not in "/@" or not hasattr(socket, "AF_UNIX"):
+            return cls()
+        for_us = not pid or pid == str(os.getpid())
+        return cls(address, int(usec) / 1e6 if for_us and usec.isdigit() and int(usec) > 0 else None)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anybody is told."""
+        return self._address is not None
+
+    def send(self, **state: str | int) -> None:
+        """Send one message; never raises."""
+        if self._address is None:
+            return
+        message = "\n".join(f"{name}={_line(str(value))}" for name, value in state.items()).encode()
+        where = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0)) as sender:
+                sender.settimeout(_SEND_WITHIN)
+                sender.sendto(message, where)
+        except OSError as error:
+            _log.debug("the service manager cannot be told: %s", error.strerror or type(error).__name__)
+
+    def ready(self, status: str) -> None:
+        """We are up, or done with reloading."""
+        self.send(READY=1, STATUS=status)
+
+    def reloading(self) -> None:
+        """The configuration is being read again, until :meth:`ready`."""
+        self.send(RELOADING=1, MONOTONIC_USEC=time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, STATUS="reloading")
+
+    def stopping(self, within: float) -> None:
+        """We are on our way out, which may take so many seconds."""
+        self.send(STOPPING=1, STATUS="stopping", EXTEND_TIMEOUT_USEC=int((within + _EXTEND_BY) * 1e6))
+
+    async def while_starting(self) -> None:
+        """Ask for more time again and again, until cancelled: a long journal is read before we are ready."""
+        while True:
+            self.send(STATUS="starting", EXTEND_TIMEOUT_USEC=int(_EXTEND_BY * 1e6))
+            await asyncio.sleep(_EXTEND_EVERY)
+
+    async def keep_telling(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
+        """Say that we are alive at half of the watchdog's time, until cancelled; and how we are, whenever that has changed.
+
+        That this coroutine runs shows that the event loop does.
+
+        Args:
+            stalled: what makes no progress; empty when all does. Then nobody is told that we are alive.
+            status: how we are, in a line.
+        """
+        if not self.enabled:
+            return
+        said = ""
+        while True:
+            reason = stalled()
+            now = reason or status()
+            if self.watchdog is not None and not reason:
+                self.send(WATCHDOG=1)
+            if now != said:
+                said = now
+                self.send(STATUS=now)
+            await asyncio.sleep(min(_STATUS_EVERY, self.watchdog / 2) if self.watchdog is not None else _STATUS_EVERY)
+
+
+class Progress:
+    """Whether something that has work to do does some.
+
+    Args:
+        count: a number that changes with each piece of work; None while there is none to do.
+        reason: what to say when it does not change from one look to the next.
+    """
+
+    def __init__(self, count: Callable[[], int | None], reason: str) -> None:
+        self._count = count
+        self._reason = reason
+        self._last: int | None = None
+
+    def __call__(self) -> str:
+        """The reason, if nothing was done since the last look; else nothing."""
+        before, self._last = self._last, self._count()
+        return self._reason if self._last is not None and self._last == before else ""
+
+
+class Listener:
+    """A socket on which processes of ours tell us, as we tell systemd. One each: whose message it is needs no proof then.
+
+    Args:
+        heard: called with the fields of each message.
+    """
+
+    def __init__(self, heard: Callable[[Mapping[str, str]], None]) -> None:
+        self._heard = heard
+        self._folder = tempfile.TemporaryDirectory(prefix="agenteval-")
+        self.address = str(Path(self._folder.name) / "notify")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0))
+        self._socket.setblocking(False)
+        self._socket.bind(self.address)
+        asyncio.get_running_loop().add_reader(self._socket, self._read)
+
+    def _read(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                lines = self._socket.recv(_DATAGRAM).decode("utf-8", "replace").splitlines()
+                self._heard(dict(line.split("=", 1) for line in lines if "=" in line))
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        asyncio.get_running_loop().remove_reader(self._socket)
+        self._socket.close()
+        self._folder.cleanup()
+
+
+def _line(text: str) -> str:
+    """A value must not begin a line of its own."""
+    return text.replace("\n", " ").replace("\r", " ")

@@ -1,0 +1,38 @@
+"""Whether files can be written, as far as can be seen without writing: said at the start, not when the first score is lost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def fault_of_file(path: str | os.PathLike[str]) -> str | None:
+    """Why a file cannot be written; None if nothing speaks against it. It need not exist, its folder must."""
+    file = Path(path).absolute()
+    if file.is_dir():
+        return f"{file} is a folder"
+    if file.exists():
+        return _full(file) if os.access(file, os.W_OK) else f"{file} cannot be written"
+    if not file.parent.is_dir():
+        return f"there is no folder {file.parent}"
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        return f"nothing can be written into {file.parent}"
+    return _full(file.parent)
+
+
+def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
+    """Why nothing can be written into a folder, which is made with those above it if need be; None if nothing speaks against it."""
+    folder = Path(path).absolute()
+    there = next(above for above in (folder, *folder.parents) if above.exists())
+    if not there.is_dir():
+        return f"{there} is no folder"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return f"nothing can be written into {there}"
+    return _full(there)
+
+
+def _full(there: Path) -> str | None:
+    if not (there.is_file() or there.is_dir()):
+        return None  # a device, or a pipe
+    free = os.statvfs(there)
+    return f"the disk of {there} is full" if free.f_blocks and not free.f_bavail else None
