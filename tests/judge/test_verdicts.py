@@ -278,6 +278,32 @@ def test_a_form_says_what_is_asked_for(form: str, keys: tuple[str, ...]) -> None
     assert keys_of(form) == keys
 
 
+@pytest.mark.parametrize(
+    ("words", "verdict", "reads"),
+    [
+        ("Category: C", '{"category": "A"}', False),
+        ("Category: A", '{"category": "A"}', True),
+        ("In the category a reader expects", '{"category": "C"}', True),
+        ("verdict: NOT_RELEVANT", '{"verdict": "RELEVANT"}', False),
+        ("verdict: no", '{"verdict": "yes"}', False),
+        ("equivalent = False", '{"equivalent": true}', False),
+        ("equivalent: true", '{"equivalent": true}', True),
+        ("The label: see below", '{"label": "billing"}', True),
+    ],
+)
+def test_words_that_state_another_verdict_leave_none(words: str, verdict: str, reads: bool) -> None:
+    found = verdict_in(f"{words}\n{verdict}", tuple(json.loads(verdict)))
+    assert (found is not None) is reads
+
+
+def test_what_a_model_says_on_its_way_is_no_verdict(server: Server, judge_of: Any) -> None:
+    def message(text: str, **more: str) -> dict[str, Any]:
+        return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}], **more}
+
+    server.will({"status": "completed", "output": [message(LURE, phase="commentary"), message(BAD, phase="final_answer")]})
+    assert oa.get_metric("llm_relevance").evaluate(TURN, judge=judge_of("responses/m-1")).value == 0.0
+
+
 def test_without_a_form_any_two_objects_disagree() -> None:
     assert verdict_in('{"a": 1}') == {"a": 1}
     assert verdict_in('{"a": 1} {"a": 1}') == {"a": 1}

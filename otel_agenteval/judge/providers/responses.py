@@ -57,7 +57,7 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """The texts of all messages in the output; reasoning is passed over.
+    """The texts of all messages in the output; reasoning and commentary are passed over.
 
     Raises:
         JudgeError: the response has another form, or says that it failed.
@@ -66,7 +66,8 @@ def answer(body: Mapping[str, Any]) -> Answer:
         raise failed("the Responses API")
     if not isinstance(body.get("output"), list):
         raise no_answer("the Responses API")
-    parts = [part for item in mappings(body["output"]) if item.get("type") == "message" for part in mappings(item.get("content"))]
+    messages = [item for item in mappings(body["output"]) if item.get("type") == "message" and item.get("phase") != "commentary"]
+    parts = [part for message in messages for part in mappings(message.get("content"))]
     said = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
     why = mapping(body.get("incomplete_details")).get("reason")
     usage = mapping(body.get("usage"))
