@@ -19,6 +19,7 @@ from otel_agenteval.config import effective_yaml, load_config
 from otel_agenteval.engine import role_of_span
 from otel_agenteval.errors import ConfigError
 from otel_agenteval.serve.journal import Journal
+from otel_agenteval.serve.service import check_exposure
 from otel_agenteval.serve.tenants import TokenBucket
 from otel_agenteval.spans.split import split_spans
 from otel_agenteval.store import StoreReader
@@ -172,6 +173,10 @@ def test_why_asks_with_the_tenant_s_token(tmp_path: Path, capsys: pytest.Capture
         asked = ["why", turn.turn_id, "--url", f"http://{sidecar.addresses['web']}", "--config", str(file)]
         assert main(asked) == 0
         assert "code_latency" in capsys.readouterr().out
+
+
+def test_tenants_are_enough_to_listen_to_other_machines() -> None:
+    check_exposure(load_config({"serve": {"grpc": "0.0.0.0:14317", "tenants": [A]}}).serve)
 
 
 def test_without_tenants_ids_and_answers_are_as_ever() -> None:
