@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import Config, load_config
 from ..errors import ConfigError
-from .memory import tune
+from .memory import allow_files, tune
 from .service import Service
 
 _log = logging.getLogger("otel_agenteval")
@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
             "serve.grpc and serve.http are both off: nothing could be sent here; an address for one of them is wanted"
         )
     tune()
+    allow_files()
     if args.processes > 1:
         from . import processes
 
