@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, what in (
         ("grpc", "OTLP/gRPC (127.0.0.1:14317)"),
         ("http", "OTLP/HTTP, /healthz and /readyz (127.0.0.1:14318)"),
-        ("metrics", "/metrics (127.0.0.1:19464)"),
+        ("metrics", "/metrics, /healthz and /readyz (127.0.0.1:19464)"),
         ("web", "the API (127.0.0.1:19465)"),
     ):
         serve.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off is none")

@@ -912,7 +912,7 @@ class ServeOptions(_Section):
     http: Address | None = "127.0.0.1:14318"
     """Address of OTLP/HTTP, and of ``/healthz`` and ``/readyz``."""
     metrics: Address | None = "127.0.0.1:19464"
-    """Address of ``/metrics``."""
+    """Address of ``/metrics``, and of ``/healthz`` and ``/readyz``, which are answered there whatever the others do."""
     web: Address | None = "127.0.0.1:19465"
     """Address of the API that says what became of a turn."""
     insecure: Switch = False

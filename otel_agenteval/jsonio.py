@@ -11,6 +11,8 @@ import math
 import re
 from typing import Any
 
+from .wellformed import decoded, well_formed
+
 try:
     import orjson
 except ImportError:  # a platform without wheels: slower, same results
@@ -30,26 +32,52 @@ def loads(text: str | bytes) -> Any:
     Raises:
         ValueError: not JSON, or nested deeper than the parser allows.
     """
-    if orjson is not None:
-        try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError:
-            # orjson refuses lone surrogates (and integers are cut to float past 64 bits); the standard library does not
-            if not _worth_second_look(text):
-                raise
+    parse: Any = orjson.loads if orjson is not None else _standard
     try:
-        return json.loads(text, parse_constant=_reject_constant)
+        return parse(text)
+    except ValueError:
+        mended = _mended(text)
+        if mended is None:
+            raise
+    return parse(mended)
+
+
+def _standard(text: str | bytes) -> Any:
+    try:
+        return json.loads(_mended(text) or text, parse_constant=_reject_constant)
     except RecursionError:
         raise ValueError("nested too deep") from None
 
 
-def _worth_second_look(text: str | bytes) -> bool:
-    return (
-        isinstance(text, str)
-        and len(text) < 1_000_000
-        and ("\\ud" in text or "\\uD" in text or not text.isprintable())
-        and text.count("[") + text.count("{") < 5_000
-    )
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def _mended(text: str | bytes) -> bytes | None:
+    """A document without halves of surrogate pairs and bytes that are not UTF-8; None where it has none."""
+    if isinstance(text, str):
+        if "\\ud" not in text and "\\uD" not in text and well_formed(text) is text:  # nearly always: it is plain text, no JSON
+            return None
+        raw = text.encode("utf-8", "surrogatepass")
+    else:
+        raw = bytes(text)
+    mended = _as_utf8(raw)
+    if b"\\ud" in mended or b"\\uD" in mended:
+        mended = _ESCAPE.sub(_whole_pair, mended)
+    return mended if mended != raw else None
+
+
+def _as_utf8(raw: bytes) -> bytes:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return decoded(raw).encode()
+    return raw
+
+
+def _whole_pair(found: re.Match[bytes]) -> bytes:
+    return b"\\ufffd" if found[2] else found[0]
 
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)', re.DOTALL)
@@ -82,11 +110,11 @@ def loads_lenient(text: str | bytes) -> Any:
     try:
         return loads(text)
     except ValueError:
-        raw = text if isinstance(text, bytes) else text.encode(errors="replace")
+        raw = text.encode(errors="replace") if isinstance(text, str) else text
         if b"NaN" not in raw and b"Infinity" not in raw:
             raise
     try:
-        return json.loads(text)
+        return json.loads(_mended(text) or text)
     except RecursionError:
         raise ValueError("nested too deep") from None
 
@@ -97,6 +125,7 @@ def loads_or_text(text: str) -> tuple[Any, bool]:
         return loads(text), False
     except ValueError:
         pass
+    text = well_formed(text)
     if text[:1] in '[{"':
         repaired = loads_cut(text)
         if repaired is not None:
@@ -120,10 +149,11 @@ def dumps(value: Any) -> str:
     if orjson is not None:
         try:
             return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-        except (TypeError, ValueError, RecursionError):  # lone surrogates, integers past 64 bits, circular or too deep
+        except (TypeError, ValueError, RecursionError):  # halves of surrogate pairs, integers past 64 bits, circular or too deep
             pass
     try:
-        return json.dumps(_finite(value, 0), default=str, separators=(",", ":"), ensure_ascii=True)
+        text = json.dumps(_finite(value, 0), default=str, separators=(",", ":"), ensure_ascii=False)
+        return well_formed(text)
     except (ValueError, RecursionError):
         return json.dumps(str(type(value)))
 

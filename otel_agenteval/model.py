@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 
 from . import jsonio
 from .errors import ConfigError, nearest
+from .wellformed import well_formed_value
 
 CloseReason = Literal[
     "root_ended", "delay", "idle", "max_duration", "span_limit", "byte_limit", "evicted", "shutdown", "exit", "recorded_file"
@@ -341,7 +342,7 @@ class Turn:
         if not isinstance(data, Mapping):
             raise ConfigError(f"turn: an object is required, not {type(data).__name__}")
         known: dict[str, Any] = {}
-        for key, value in data.items():
+        for key, value in well_formed_value(data).items():
             if key not in _DEFAULTS:
                 raise _unknown("turn", str(key), _DEFAULTS)
             if value is None:

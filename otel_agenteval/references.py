@@ -8,7 +8,6 @@ A span's word is data of whoever sent it: without ``accept_from`` it decides not
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
@@ -310,7 +309,7 @@ def _rows(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = jsonio.loads(line)
     except ValueError as problem:
         raise ConfigError(f"{where}: not JSON: {problem}") from None
     if not isinstance(row, dict):

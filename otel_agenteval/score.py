@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from .errors import ConfigError, nearest
+from .wellformed import well_formed
 
 Status = Literal["ok", "skipped", "error"]
 Kind = Literal["code", "embed", "llm"]
@@ -154,8 +155,8 @@ class Score:
         score.value = value
         score.passed = passed
         score.status = status
-        score.label = label
-        score.explanation = explanation
+        score.label = None if label is None else well_formed(label)
+        score.explanation = None if explanation is None else well_formed(explanation)
         score._detail = detail
         score._also = also
         score.error_type = error_type

@@ -14,6 +14,7 @@ import yaml
 
 from .errors import ConfigError
 from .keypath import KeyPath, dotted
+from .wellformed import well_formed
 
 """Where a value stands: ``("metrics", 2, "code_latency")``."""
 
@@ -152,8 +153,9 @@ class _Reader:
             self.walk(item, here)
 
     def _substitute(self, node: yaml.ScalarNode, path: KeyPath) -> None:
+        node.value = well_formed(node.value)
         if "$" not in node.value:
             return
-        node.value = expanded(node.value, f"{self.places[path]}: {dotted(path)}", self._env)
+        node.value = well_formed(expanded(node.value, f"{self.places[path]}: {dotted(path)}", self._env))
         if node.style is None:
             node.tag = self._loader.resolve(yaml.ScalarNode, node.value, (True, False))

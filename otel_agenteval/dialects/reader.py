@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ..model import ErrorInfo
-from ..spans.record import ERROR, SpanRecord
+from ..spans.record import ERROR, SpanRecord, make_well_formed
 from . import (
     adk,
     agent_framework,
@@ -160,6 +160,8 @@ _WHO = frozenset(("session.id", "user.id", "enduser.id"))
 
 def read(record: SpanRecord) -> Step:
     """Everything that a span says, in any dialect. A span without a role is an application's own."""
+    if record.context is not None:  # of this process: what is received is cleaned as it comes in
+        make_well_formed(record)
     step = Step(record)
     attributes = record.attributes
     dialects, role = _said(record)

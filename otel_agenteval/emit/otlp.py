@@ -30,6 +30,7 @@ from ..config import OtlpOptions
 from ..errors import ConfigError
 from ..spans.otlp import Signal
 from ..telemetry import Telemetry
+from ..wellformed import well_formed
 from .base import RecordAccount, ScoredTurn
 from .courier import courier_to
 from .delivery import Delivery
@@ -276,12 +277,12 @@ def _scope_of(known: dict[str, Any], resource: Mapping[str, Any], groups: Any, o
 
 def _set_all(target: Any, attributes: Mapping[str, Any]) -> None:
     for key, value in attributes.items():
-        _set(target.add(key=key).value, value, 0)
+        _set(target.add(key=well_formed(key)).value, value, 0)
 
 
 def _set(target: AnyValue, value: Any, depth: int) -> None:
     if isinstance(value, str):
-        target.string_value = value.encode(errors="replace").decode()  # spans can hold half a surrogate pair
+        target.string_value = well_formed(value)
     elif isinstance(value, bool):
         target.bool_value = value
     elif isinstance(value, int):
@@ -296,7 +297,7 @@ def _set(target: AnyValue, value: Any, depth: int) -> None:
     elif isinstance(value, Mapping) and depth < _MAX_NESTING:
         target.kvlist_value.SetInParent()
         for key, inner in value.items():
-            _set(target.kvlist_value.values.add(key=str(key)).value, inner, depth + 1)
+            _set(target.kvlist_value.values.add(key=well_formed(str(key))).value, inner, depth + 1)
     elif isinstance(value, (list, tuple)) and depth < _MAX_NESTING:
         target.array_value.SetInParent()
         for inner in value:

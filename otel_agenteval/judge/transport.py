@@ -23,6 +23,7 @@ from .. import jsonio
 from ..clock import SYSTEM_CLOCK, Clock
 from ..config import http_url
 from ..errors import ConfigError, JudgeError
+from ..wellformed import well_formed
 from .aws import Sign
 from .connections import Connections
 from .limits import Breaker, Limits
@@ -160,7 +161,7 @@ class Transport:
         Raises:
             JudgeError: nobody answered in time, or the answer is a refusal or no JSON object.
         """
-        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        content = well_formed(json.dumps(body, ensure_ascii=False)).encode()
         limited = (path, body.get("model"))
         for attempt in range(1, _ATTEMPTS + 1):
             self._leave_alone(limited, until)

@@ -17,6 +17,7 @@ from ..files import private
 from ..model import Turn
 from ..score import Score
 from ..table import Summary, colours_wanted, columns, render_turn
+from ..wellformed import well_formed
 from .html import render_html
 from .junit import render_junit
 from .markdown import render_markdown
@@ -36,7 +37,8 @@ class _JsonLines:
 
     def add(self, turn: Turn, about: About, scored: Scored) -> None:
         for score, parameters in scored:
-            self._out.write(f"{json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str)}\n")
+            line = json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str)
+            self._out.write(f"{well_formed(line)}\n")
 
     def finish(self, report: Report) -> None:
         """All has been written; a run without a score has an empty file."""

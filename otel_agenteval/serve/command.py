@@ -12,7 +12,7 @@ from typing import Any
 
 from ..config import Config, load_config
 from ..errors import ConfigError
-from .memory import tune
+from .memory import allow_files, tune
 from .notify import Notifier, Progress
 from .service import Service
 
@@ -31,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
             "serve.grpc and serve.http are both off: nothing could be sent here; an address for one of them is wanted"
         )
     tune()
+    allow_files()
     notifier = Notifier.from_environment()
     if args.processes > 1:
         from . import processes

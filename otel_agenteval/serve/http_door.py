@@ -18,6 +18,7 @@ from .guard import Guard
 from .http_server import Exchange, Failure, Head, Response
 from .inflate import too_large
 from .intake import Intake, Request
+from .pages import health
 from .tenants import Tenant
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
@@ -42,8 +43,9 @@ class HttpDoor:
 
     def begin(self, head: Head) -> Exchange | Response:
         """Admit an export, or answer at once."""
-        if head.path in ("/healthz", "/readyz"):
-            return self._health(head)
+        well = health(head, self._unready)
+        if well is not None:
+            return well
         signal = _PATHS.get(head.path)
         content_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
         is_json = content_type == _JSON
@@ -79,12 +81,6 @@ class HttpDoor:
         if refusal.kind == "bad_method":
             response.headers.append(("allow", "POST"))
         return response
-
-    def _health(self, head: Head) -> Response:
-        if head.method not in ("GET", "HEAD"):
-            return Response(405, b"GET only\n", headers=[("allow", "GET, HEAD")])
-        why = self._unready() if head.path == "/readyz" else ""
-        return Response(503, f"{why}\n".encode()) if why else Response(200, b"ok\n")
 
 
 class _Export:

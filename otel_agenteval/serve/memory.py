@@ -4,14 +4,29 @@ each time costs more than reading them.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import sys
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
 _MIB = 1 << 20
+_FILES = 65_536
 _YOUNG = 20_000
 """New objects between two looks for cycles. Spans wait for seconds, and each look would go through them in vain."""
+
+
+def allow_files() -> None:
+    """Let the process open as many files as it may: connections of senders must not leave none for probes, queues and logs."""
+    try:
+        import resource
+    except ImportError:  # not on this platform
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def tune() -> bool:

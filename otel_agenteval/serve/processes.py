@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +32,7 @@ from ..errors import ConfigError
 from .guard import Guard
 from .http_server import HttpServer
 from .notify import Listener, Notifier
-from .pages import Page, metrics_page
+from .pages import Metrics, Page
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -41,6 +42,8 @@ LABEL = "process"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _LIVED_LONG = 60.0
 _SCRAPE = 2.0
+_LOOK_EVERY = 1.0
+"""Seconds between two looks at whether the processes are ready."""
 _BAD_USE = 2
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -75,6 +78,8 @@ class Child:
         self.listening: dict[str, str] = {}
         self.ledger: dict[str, Any] | None = None
         self.restarts = 0
+        self.unready = "starting"
+        """Why it took nothing when it was asked last."""
         self.ready = asyncio.Event()
         self.refused = False
         """Whether it never listened, and said that what it was told cannot be: an address that is taken, as an example."""
@@ -171,6 +176,38 @@ class Merged:
     def close(self) -> None:
         """Scrape no more."""
         self._pool.shutdown(wait=False)
+
+
+def unready(children: Sequence[Child], stopping: bool) -> str:
+    """Why no more should be sent to the processes at the moment; empty when all take it."""
+    if stopping:
+        return "shutting down"
+    return "; ".join(f"process {child.number}: {child.unready}" for child in children if child.unready)
+
+
+async def _look_after(children: Sequence[Child]) -> None:
+    """Keep asking each process whether it is ready: probes of all of them are answered at once with what was heard last."""
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(len(children), "agenteval-ready") as pool:
+        while True:
+            heard = await asyncio.gather(*(loop.run_in_executor(pool, _readiness, child) for child in children))
+            for child, said in zip(children, heard, strict=True):
+                child.unready = said
+            await asyncio.sleep(_LOOK_EVERY)
+
+
+def _readiness(child: Child) -> str:
+    address = child.listening.get("metrics")
+    if address is None:
+        return "starting"
+    try:
+        with urllib.request.urlopen(f"http://{address}/readyz", timeout=_SCRAPE):
+            return ""
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.read(200).decode("utf-8", "replace").strip()
+    except (OSError, ValueError) as error:
+        return f"does not answer: {type(error).__name__}"
 
 
 def _scraped(child: Child) -> list[Metric]:
@@ -303,7 +340,8 @@ async def serve(config: Config, count: int, arguments: Sequence[str], notifier: 
     merged = Merged(children)
     registry = CollectorRegistry()
     registry.register(merged)
-    server = None
+    metrics = Metrics(registry)
+    server, looking = None, None
     telling = loop.create_task(notifier.while_starting())
     try:
         started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
@@ -314,7 +352,9 @@ async def serve(config: Config, count: int, arguments: Sequence[str], notifier: 
         if config.serve.metrics is not None and not stop.is_set():
             options = config.serve
             guard = Guard(options.metrics or "", options.allowed_hosts, options.allowed_origins)
-            server = HttpServer(Page(guard, _Faults, metrics_page(registry)), options.max_connections, options.client_connections)
+            page = Page(guard, _Faults, metrics.get, lambda: unready(children, stop.is_set()))
+            server = HttpServer(page, options.max_connections, options.client_connections)
+            looking = asyncio.create_task(_look_after(children))
             await server.start("serve.metrics", options.metrics or "", None)
             print(f"listening: metrics={server.address}", flush=True)
         if not stop.is_set():
@@ -332,6 +372,9 @@ async def serve(config: Config, count: int, arguments: Sequence[str], notifier: 
         await asyncio.gather(*tasks, return_exceptions=True)
         if server is not None:
             await server.stop(0.5)
+        if looking is not None:
+            looking.cancel()
+        metrics.close()
         merged.close()
         supervision.close()
     ledgers = [child.ledger or {"handed_over": False} for child in children]

@@ -21,13 +21,14 @@ from ..emit.prometheus import PrometheusOutlet
 from ..engine import BEHIND_OTLP, Engine
 from ..errors import ConfigError
 from ..telemetry import Telemetry
+from .aside import Aside
 from .grpc_door import GrpcDoor
 from .guard import Guard, is_loopback
 from .http_door import HttpDoor
 from .http_server import HttpServer
 from .intake import Intake
 from .journal import Journal
-from .pages import Page, api, metrics_page
+from .pages import Metrics, Page, api
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -73,12 +74,15 @@ class Service:
         self._housekeeping: asyncio.Task[None] | None = None
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-intake")
         self._grpc: GrpcDoor | None = None
-        self._servers: dict[str, HttpServer] = {}
+        self._servers: dict[str, HttpServer | Aside] = {}
+        self._metrics = Metrics(self.registry)
         self._tls_context: ssl.SSLContext | None = None
         self._reloaded = (True, clock.time_ns())
         """Whether the configuration was taken when it was last read, and when one was."""
         self._clock = clock
         self._handed_over = False
+        self._is_open = False
+        """Whether everything listens."""
         self._watch()
 
     def _watch(self) -> None:
@@ -142,8 +146,10 @@ class Service:
         self._tls_context = tls_context(options.tls)
         self.intake.replaying = self.journal is not None
         if options.metrics is not None:
-            page = Page(self._guard(options.metrics), lambda: self.engine, metrics_page(self.registry))
-            await self._listen("metrics", options.metrics, page, None)
+            page = Page(self._guard(options.metrics), lambda: self.engine, self._metrics.get, self.unready)
+            aside = Aside(HttpServer(page, options.max_connections, options.client_connections), self._fault)
+            await aside.start("serve.metrics", options.metrics)
+            self._servers["metrics"] = aside
         if options.web is not None:
             page = Page(self._guard(options.web), lambda: self.engine, api(self.intake, self.ledger))
             await self._listen("web", options.web, page, self._tls_context)
@@ -152,8 +158,10 @@ class Service:
             await door.start(options.grpc, options.tls)
             self._grpc = door
         if options.http is not None:  # the last: who is answered there finds everything open
+            self._is_open = True
             handler = HttpDoor(self.intake, self._threads, self._guard(options.http), self.unready)
             await self._listen("http", options.http, handler, self._tls_context)
+        self._is_open = True
         if self.journal is not None:
             await loop.run_in_executor(None, self.journal.replay, self.intake.replay)
             if self.intake.stopping:
@@ -227,6 +235,7 @@ class Service:
         for name, server in self._servers.items():
             if name != "http":  # they say how it goes, to the end
                 await server.stop(0.5)
+        self._metrics.close()
         return self.ledger()
 
     def _end_engine(self, until: float) -> None:
@@ -258,6 +267,8 @@ class Service:
             return "shutting down"
         if self.intake.replaying:
             return "starting: the journal is being read"
+        if not self._is_open:
+            return "starting"
         if self.journal is not None and (trouble := self.journal.trouble):
             return trouble
         if self.intake.overloaded():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..tenancy import turn_id_in
+from ..wellformed import well_formed, well_formed_value
 
 UNSET, ERROR = 0, 2
 
@@ -134,6 +135,27 @@ def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:
 
 def _time(part: LogPart) -> int:
     return part.time_ns
+
+
+def make_well_formed(record: SpanRecord) -> None:
+    """Replace halves of surrogate pairs in all that a span of this process says. The SDK's own objects stay as they are."""
+    record.name = well_formed(record.name)
+    if record.status_message is not None:
+        record.status_message = well_formed(record.status_message)
+    attributes = record.attributes
+    for key, value in attributes.items():
+        if value.__class__ is str and value.isascii() and key.isascii():
+            continue
+        if well_formed_value(value) is not value or well_formed(key) is not key:
+            record.attributes = well_formed_value(attributes)
+            break
+    if record.events:
+        record.events = [event._replace(attributes=well_formed_value(event.attributes)) for event in record.events]
+    if record.logs:
+        record.logs = [
+            part._replace(attributes=well_formed_value(part.attributes), body=well_formed_value(part.body))
+            for part in record.logs
+        ]
 
 
 def cut_long_values(record: SpanRecord) -> int:

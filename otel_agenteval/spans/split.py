@@ -9,7 +9,7 @@ is the same as OTLP's list of pairs, so that no Python object is made for a pair
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from ..dialects.reader import ROLE_KEYS, is_genai_scope
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, _finite, _log_from_proto, _proto_value
 from .record import MAX_VALUE_CHARS, SpanEvent, SpanRecord, cut_long_values
+from .utf8 import Kind, mended
 from .wire import OVERHEAD, LazyAttributes, Origin, Part, WireSpan
 
 LOG_PREFIXES = ("gen_ai.", "claude_code.")
@@ -97,6 +98,21 @@ _parse_scope = _MESSAGES["Scope"].FromString
 _parse_head = _MESSAGES["SpanHead"].FromString
 _parse_span = _MESSAGES["Span"].FromString
 _parse_log_head = _MESSAGES["LogHead"].FromString
+
+
+def _parsed(parse: Callable[[bytes], Any], raw: bytes, kind: Kind) -> Any:
+    """A message, also one whose texts are not UTF-8.
+
+    Raises:
+        DecodeError: it is none.
+    """
+    try:
+        return parse(raw)
+    except DecodeError:
+        found = mended(raw, kind)
+        if found is None:
+            raise
+    return parse(found)
 
 
 # --- spans ---------------------------------------------------------------------------------------------------------
@@ -256,7 +272,7 @@ def _scopes(body: bytes) -> Iterator[tuple[bytes, bytes, Any]]:
 @lru_cache(maxsize=1_024)
 def resource_attributes(raw: bytes) -> dict[str, Any]:
     """The attributes of a resource; the same few come with every request, and nobody writes to them."""
-    return _attributes(_parse_resource(raw).attributes)
+    return _attributes(_parsed(_parse_resource, raw, "resource.v1.Resource").attributes)
 
 
 @lru_cache(maxsize=1_024)
@@ -268,7 +284,7 @@ def scope_name(raw: bytes) -> str:
 def _record_of(span: WireSpan) -> SpanRecord:
     raw, origin = span.raw, span.origin
     try:
-        message = _parse_span(raw)
+        message = _parsed(_parse_span, raw, "trace.v1.Span")
     except DecodeError:
         ids = _ids_of(raw) or (raw[2:18], span.id)
         return SpanRecord(
@@ -336,7 +352,7 @@ def value_of(value: Any) -> Any:
     if kind not in ("array", "pairs", "raw"):
         return getattr(value, kind)
     try:
-        return _proto_value(AnyValue.FromString(value.SerializeToString()), 0)
+        return _proto_value(_parsed(AnyValue.FromString, value.SerializeToString(), "common.v1.AnyValue"), 0)
     except (DecodeError, RecursionError):
         return None
 
@@ -357,13 +373,13 @@ def split_logs(body: bytes) -> tuple[list[tuple[OtlpLog, int]], int]:
         for _, raw_scope, items in _scopes(body):
             genai = is_genai_scope(scope_name(raw_scope))
             for raw in items:
-                head = _parse_log_head(raw)
+                head = _parsed(_parse_log_head, raw, "logs.v1.LogRecord")
                 if len(head.trace_id) != 16 or len(head.span_id) != 8:
                     continue
                 if not genai and not _event_name(head).startswith(LOG_PREFIXES):
                     continue
                 try:
-                    found.append((_log_from_proto(LogRecord.FromString(raw)), len(raw) + OVERHEAD))
+                    found.append((_log_from_proto(_parsed(LogRecord.FromString, raw, "logs.v1.LogRecord")), len(raw) + OVERHEAD))
                 except (DecodeError, RecursionError):
                     invalid += 1
     except DecodeError:

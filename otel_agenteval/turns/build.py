@@ -17,6 +17,7 @@ from ..dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from ..model import AgentRun, CloseReason, Document, ErrorInfo, Retrieval, SpanInfo, Turn
 from ..spans.record import SpanRecord
 from ..tenancy import tenant_of, trace_id_of, turn_id_in
+from ..wellformed import well_formed
 from . import told
 from .steps import END
 from .tools import TOOL_OR_CALLER
@@ -56,7 +57,7 @@ class TurnReader(WordsReader):
             "tenant": tenant_of(record.trace_id),
             "trace_id": f"{trace_id_of(record.trace_id):032x}",
             "conversation_id": self.conversation_id(),
-            "service": service if isinstance(service, str) else None,
+            "service": well_formed(service) if isinstance(service, str) else None,
             "agent": root.agent or self._main_agent(),
             "duration_s": record.duration_s if self.until_ns is None else (self.until_ns - record.start_ns) / 1e9,
             "close_reason": close_reason,

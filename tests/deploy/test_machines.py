@@ -108,11 +108,11 @@ def test_the_health_check_of_the_image_tells_a_healthy_sidecar_from_none(tmp_pat
     assert command == ["otel-agenteval", "serve"]
     port = free_port()
     env = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}
-    off = [f"--{name}=off" for name in ("grpc", "metrics", "web")]
+    others = ["--http=127.0.0.1:0", "--grpc=off", "--web=off"]
     check = json.loads(stage["HEALTHCHECK"][0].partition("CMD ")[2])
-    check = [sys.executable, *(part.replace(":14318", f":{port}") for part in check[1:])]
+    check = [sys.executable, *(part.replace(":19464", f":{port}") for part in check[1:])]
     assert f":{port}" in check[-1]
-    server = [sys.executable, "-m", "otel_agenteval", "serve", f"--http=127.0.0.1:{port}", *off]
+    server = [sys.executable, "-m", "otel_agenteval", "serve", f"--metrics=127.0.0.1:{port}", *others]
     with Process(server, log=tmp_path / "log", ready=answers(f"http://127.0.0.1:{port}/healthz"), env=env):
         assert subprocess.run(check, timeout=30, check=False).returncode == 0
     assert subprocess.run(check, timeout=30, check=False, stderr=subprocess.DEVNULL).returncode != 0

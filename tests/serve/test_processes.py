@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,15 @@ class Fleet:
 
     def metric(self, name: str, **labels: str) -> float:
         return value(f"http://127.0.0.1:{self.metrics}/metrics", name, **labels)
+
+    def health(self, path: str) -> int:
+        """The status of the parent's own answer."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/{path}", timeout=5) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
 
     def endpoints(self) -> str:
         found = re.search(r"AGENTEVAL_ENDPOINTS='(.*)'", self.log.read_text())
@@ -94,10 +104,15 @@ def test_a_collector_shares_the_traces_out_and_one_page_measures_all(fleet: Flee
 
 def test_a_process_that_dies_is_started_again_on_its_port(fleet: Fleet) -> None:
     assert [fleet.metric("agenteval_processes", process=str(i)) for i in range(2)] == [1, 1]
+    assert [fleet.health("healthz"), until(lambda: fleet.health("readyz") == 200 and 200, "both are ready")] == [200, 200]
     first = psutil.Process(fleet.process.pid).children()[0]
+    os.kill(first.pid, signal.SIGSTOP)
+    until(lambda: fleet.health("readyz") == 503, "one does not answer", 20)
+    assert fleet.health("healthz") == 200
     os.kill(first.pid, signal.SIGKILL)
     until(lambda: fleet.metric("agenteval_process_restarts_total") == 1, "it is missed")
     until(lambda: fleet.metric("agenteval_processes") == 2, "both are there again")
+    until(lambda: fleet.health("readyz") == 200, "both are ready again", 20)
     assert fleet.stop()["handed_over"]
 
 

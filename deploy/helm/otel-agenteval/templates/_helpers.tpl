@@ -71,15 +71,15 @@ ports:
   - {name: otlp-http, containerPort: 14318}
   - {name: metrics, containerPort: 19464}
 startupProbe:
-  httpGet: {path: /healthz, port: otlp-http}
+  httpGet: {path: /healthz, port: metrics}
   periodSeconds: 2
   failureThreshold: 60 # a long journal is read before anything else
 livenessProbe:
-  httpGet: {path: /healthz, port: otlp-http}
+  httpGet: {path: /healthz, port: metrics}
   periodSeconds: 20
   timeoutSeconds: 5
 readinessProbe:
-  httpGet: {path: /readyz, port: otlp-http}
+  httpGet: {path: /readyz, port: metrics}
   periodSeconds: 5
   timeoutSeconds: 3
 resources: {{ toYaml .root.Values.resources | nindent 2 }}

@@ -1,0 +1,69 @@
+"""A server that answers whatever else the process does: probes and scrapes must not wait behind the data."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from .http_server import HttpServer
+
+Found = TypeVar("Found")
+
+
+class Aside:
+    """An HTTP server on a thread and an event loop of its own.
+
+    Args:
+        server: the server.
+        fault: told of what goes wrong on its loop.
+    """
+
+    def __init__(self, server: HttpServer, fault: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]) -> None:
+        self._server = server
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(fault)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="agenteval-aside", daemon=True)
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return self._server.address
+
+    @property
+    def connections(self) -> int:
+        """As :attr:`HttpServer.connections`."""
+        return self._server.connections
+
+    @property
+    def refused(self) -> int:
+        """As :attr:`HttpServer.refused`."""
+        return self._server.refused
+
+    async def start(self, option: str, address: str) -> None:
+        """As :meth:`HttpServer.start`, without encryption.
+
+        Raises:
+            ConfigError: the address cannot be used.
+        """
+        try:
+            await self._there(self._server.start(option, address))
+        except BaseException:
+            await self._end()
+            raise
+
+    async def stop(self, grace: float) -> None:
+        """As :meth:`HttpServer.stop`; its thread ends."""
+        if self._thread.is_alive():
+            await self._there(self._server.stop(grace))
+            await self._end()
+
+    async def _there(self, work: Coroutine[Any, Any, Found]) -> Found:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        self._loop.close()

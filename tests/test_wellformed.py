@@ -1,0 +1,187 @@
+"""Half of a surrogate pair, or a byte that is not UTF-8, costs a character: never the batch, line, file or job that it stands in."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+
+import otel_agenteval as oa
+from otel_agenteval import jsonio, yamlio
+from otel_agenteval.emit.prometheus import PrometheusOutlet
+from otel_agenteval.expect import expect
+from otel_agenteval.replay import Reading, load_turns
+from otel_agenteval.wellformed import decoded, well_formed, well_formed_value
+from tests.support.judges import ScriptedModels
+from tests.support.rig import Rig
+from tests.support.service import AGENT, Sidecar, request
+
+HALF, GONE = "\ud83d", "\ufffd"
+ESCAPED = "\\ud83d"
+LLM = {"openinference.span.kind": "LLM"}
+IN_JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        (f"a{HALF}b", f"a{GONE}b"),
+        (f"{HALF}\ude00", "\N{GRINNING FACE}"),
+        ("\ude00\ud83d", GONE * 2),
+        ("é\N{GRINNING FACE}", "é\N{GRINNING FACE}"),
+    ],
+)
+def test_a_half_is_replaced_and_a_whole_stays(text: str, expected: str) -> None:
+    assert well_formed(text) == expected
+    value = {text: [text, (text,), {"k": text}], "n": 1}
+    assert well_formed_value(value) == {expected: [expected, (expected,), {"k": expected}], "n": 1}
+    assert (well_formed_value(value) is value) is (text == expected)
+    assert decoded(text.encode("utf-8", "surrogatepass")) == expected
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (rf'["{ESCAPED}"]', [GONE]),
+        (rf'["{ESCAPED}\\ude00 x {ESCAPED}"]', [rf"{GONE}\ude00 x {GONE}"]),
+        (rf'["{ESCAPED}\ude00 {ESCAPED}\n{ESCAPED}\u0041"]', [f"\N{GRINNING FACE} {GONE}\n{GONE}A"]),
+        (r'["\\ud83d", "\uDE00\uD83D"]', [r"\ud83d", GONE * 2]),
+        (rf'{{"{ESCAPED}": "\uDFFF"}}', {GONE: GONE}),
+    ],
+)
+def test_json_with_halves_is_json(document: str, expected: Any) -> None:
+    for form in (document, document.encode()):
+        assert jsonio.loads(form) == jsonio.loads_lenient(form) == expected
+    assert jsonio.loads_or_text(document) == (expected, False)
+    broken = document[:-1] + ", NaN]" if document.startswith("[") else document
+    assert jsonio.loads_lenient(broken.encode()) is not None
+    for invalid in (document[:-1], document + "x"):
+        with pytest.raises(ValueError):  # noqa: PT011 - the parser's own words
+            jsonio.loads(invalid)
+
+
+def test_raw_halves_and_bytes_are_replaced_too() -> None:
+    assert jsonio.loads(f'["{HALF}"]') == [GONE]
+    assert jsonio.loads(b'["\xed\xa0\xbd"]') == [GONE]
+    assert jsonio.loads(b'["\xff\xc3\xa9"]') == [f"{GONE}é"]
+    assert jsonio.dumps({HALF: [f"{HALF}é", 2**70]}) == f'{{"{GONE}":["{GONE}é",{2**70}]}}'
+    assert jsonio.loads(jsonio.dumps({"a": HALF}).encode()) == {"a": GONE}  # as a job, or a line
+
+
+def turn_as_json(text: str) -> dict[str, Any]:
+    def attributes(**values: str) -> list[dict[str, Any]]:
+        return [{"key": key.replace("__", "."), "value": {"stringValue": value}} for key, value in values.items()]
+
+    chat = {
+        "traceId": f"{1:032x}", "spanId": f"{2:016x}", "parentSpanId": f"{1:016x}", "name": "chat",
+        "attributes": attributes(gen_ai__operation__name="chat", openinference__span__kind="LLM", input__value=text, output__value=f"{text}!"),
+    }  # fmt: skip
+    agent = {
+        "traceId": f"{1:032x}",
+        "spanId": f"{1:016x}",
+        "name": text,
+        "attributes": attributes(gen_ai__operation__name="invoke_agent"),
+    }
+    return {
+        "resourceSpans": [{"resource": {"attributes": attributes(service__name=text)}, "scopeSpans": [{"spans": [chat, agent]}]}]
+    }
+
+
+def test_a_batch_in_json_is_taken_whole() -> None:
+    with Sidecar() as sidecar:
+        for trace, body in ((1, json.dumps(turn_as_json(HALF)).encode()), (2, json.dumps(turn_as_json("\xff")).encode())):
+            sent = body.replace(b"\\u00ff", b"\xff").replace(f"{1:032x}".encode(), f"{trace:032x}".encode())
+            status, _, answer = sidecar.post("/v1/traces", sent, IN_JSON)
+            assert (status, answer) == (200, b"{}")
+        assert [(turn.service, turn.output) for turn in sidecar.turns()] == [(GONE, f"{GONE}!")] * 2
+
+
+def test_a_line_of_a_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_text(json.dumps(turn_as_json(f"x{HALF}")) + "\n")
+    reading = Reading()
+    assert [turn.output for turn in load_turns(file, reading=reading)] == [f"x{GONE}!"]
+    assert (reading.bad, reading.spans) == (0, 2)
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xed\xa0\xbd"])
+def test_protobuf_texts_that_are_not_utf_8_are_read(bad: bytes) -> None:
+    spans = (
+        {"id": 1, "name": "invoke_agent bot", "attributes": AGENT},
+        {"id": 2, "parent": 1, "attributes": {**LLM, "input.value": "in@@", "output.value": "out@@", "k@@": "v"}},
+    )
+    body = request(*spans, service="s@@").replace(b"@@", (bad * 2)[:2] if len(bad) == 1 else bad[:2])
+    if len(bad) == 3:  # the same length, so that protobuf's own counts stay true
+        body = request(*spans, service="s@@@").replace(b"@@@", bad).replace(b"@@", b"\xed\xa0")
+    with Sidecar() as sidecar:
+        assert sidecar.post("/v1/traces", body)[0] == 200
+        [turn] = sidecar.turns()
+        assert (turn.agent, turn.output) == ("bot", f"out{GONE * 2}")
+        assert turn.service == ("s" + GONE * (2 if len(bad) == 1 else 1))
+        message = ExportLogsServiceRequest()
+        record = (
+            message.resource_logs.add()
+            .scope_logs.add()
+            .log_records.add(trace_id=(9).to_bytes(16, "big"), span_id=(1).to_bytes(8, "big"), event_name="gen_ai.user.message")
+        )
+        record.attributes.add(key="k@@").value.string_value = "v@@"
+        record.body.kvlist_value.values.add(key="content").value.string_value = "hello@@"
+        status, _, answer = sidecar.post("/v1/logs", message.SerializeToString().replace(b"@@", b"\xff\xff"))
+        assert (status, answer) == (200, b"")
+        assert len(sidecar.service.intake._early._traces[9][1]) == 1
+
+
+def test_what_an_sdk_holds_leaves_through_every_outlet(models: ScriptedModels, tmp_path: Path) -> None:
+    models.play({"score": 90, "reason": f"It answers {HALF}."})
+    scores, store = tmp_path / "scores.jsonl", tmp_path / "store.db"
+    config = {
+        "metrics": ["llm_relevance"],
+        "judge": {
+            "base_url": models.url,
+            "model": "scripted",
+            "queue": {"backend": "sqlite", "path": str(tmp_path / "queue.db")},
+        },
+        "outlets": {"jsonl": str(scores), "store": {"path": str(store), "content": True}, "log_events": True},
+        "inline": {"metrics": ["code_latency"]},
+        "privacy": {"redact": []},
+    }
+    registry = CollectorRegistry()
+    with Rig(config) as rig:
+        rig.engine.pipeline.outlets.append(PrometheusOutlet(rig.engine.telemetry, registry=registry))
+        with (
+            expect(ground_truth=f"Paris{HALF}"),
+            rig.agent(f"bot{HALF}", attributes={"gen_ai.conversation.id": f"c{HALF}"}) as span,
+        ):
+            span.add_event("exception", {"exception.message": f"x{HALF}"})
+            rig.chat(f"where{HALF}", f"here{HALF}", attributes={f"k{HALF}": (f"v{HALF}",)})
+        assert rig.engine.drain(20, judges=True)
+        assert rig.engine.flush(20)
+        turn = rig.kept[0].turn
+        assert (turn.agent, turn.conversation_id, turn.output) == (f"bot{GONE}", f"c{GONE}", f"here{GONE}")
+        encode_logs(rig._logs.get_finished_logs())  # as the application's own exporter does
+        assert f"bot{GONE}".encode() in generate_latest(registry)
+        assert rig.count("agenteval.judge.requests") == {("ok",): 1}
+        assert not rig.engine.pipeline.emit_errors
+        assert not rig.engine.failures
+    assert {json.loads(line)["agent"] for line in scores.read_text().splitlines()} == {f"bot{GONE}"}
+    with sqlite3.connect(store) as db:
+        assert db.execute("SELECT count(*) FROM scores").fetchone() == (2,)
+    assert f"where{GONE}" in models.asked[0] or f"here{GONE}" in models.asked[0]
+
+
+def test_turns_and_configurations_hold_none(models: ScriptedModels) -> None:
+    turn = oa.Turn.from_dict(
+        {"input": f"q{HALF}", "output": "a", "messages": [{"role": "user", "content": f"q{HALF}"}], "metadata": {HALF: [HALF]}}
+    )
+    assert (turn.input, turn.messages[0].content, turn.metadata) == (f"q{GONE}", f"q{GONE}", {GONE: [GONE]})
+    assert models.score("llm_relevance", oa.Turn(input=f"q{HALF}", output="a"), {"score": 90}).value == 0.9
+    assert f"q{GONE}" in models.asked[0]
+    assert yamlio.load('a: "\\ud83d"\nb: ${env:X}', "f", {"X": "\udcff"})[0] == {"a": GONE, "b": GONE}
