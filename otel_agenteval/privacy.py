@@ -10,18 +10,17 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from . import jsonio
 from .config import Config
-from .metrics._pii import EMAILS, NUMBERS, SCAN_LIMIT, find
-from .metrics._secrets import secret_spans
 from .model import Turn
 from .names import TURN_INPUT, TURN_OUTPUT
+from .redaction.find import Find, finds, is_telling, kind_by_name, may_hold, plainly
+from .redaction.json_text import as_written, still_parses
+from .redaction.numbers import digits_of
 from .score import Score
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
 """What can be taken out."""
-_KIND_OF = {"email": "email", "phone": "phone", "credit_card": "card", "ssn": "ssn"}
-_OVERLAP = 10_000
-"""Characters that two windows over a long text share: no find is longer, so none is cut in half."""
 _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
 _IDS = frozenset(("turn_id", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
@@ -36,8 +35,8 @@ _OUR_FACTS = frozenset(("vacuous", "reason", "by"))
 _HEX_ID = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?(?:-[0-9a-f]{16})?")
 _LEAST_CARD = 10**13
 """No smaller number is a card's."""
-_DIGIT = re.compile(r"\d")
-_BETWEEN_DIGITS = re.compile(r"\D+")
+_MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_([0-9]{1,6})\]")
+_MOST_KEPT_FREE = 10_000
 
 
 def is_id(name: Any, value: Any) -> bool:
@@ -61,14 +60,33 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """A text in which every find is replaced by its kind and number."""
+        if not self._kinds or not may_hold(text):
+            return text
         out: list[str] = []
         at = 0
-        for start, end, kind in sorted(_finds(text, self._kinds)):
-            if start >= at:
-                out += text[at:start], self._marker(kind, text[start:end])
-            at = max(at, end)
+        for start, end, kind in _finds(text, self._kinds):
+            if not at:
+                self._keep_free(text)
+            out += text[at:start], as_written(text, start, end, self._marker(kind, text[start:end]))
+            at = end
+        if not at:
+            return text
         out.append(text[at:])
-        return "".join(out) if at else text
+        left = "".join(out)
+        return left if still_parses(text, left) else self._json(text)
+
+    def _json(self, text: str) -> str:
+        """A text of JSON value by value, where replacing in place would break it."""
+        value = jsonio.loads(text)
+        left = self.value(value)
+        return text if left == value else jsonio.dumps(left)
+
+    def _keep_free(self, text: str) -> None:
+        """Number on from the markers that a text came with."""
+        for kind, number in _MARKER.findall(text):
+            numbers = self._numbers.setdefault(kind.lower(), {})
+            for taken in range(len(numbers) + 1, min(int(number), _MOST_KEPT_FREE) + 1):
+                numbers[f"[{kind}_{taken}]"] = taken
 
     def score(self, score: Score) -> Score:
         """A score whose label, explanation, error type, detail and companions may leave; its numbers and ids stay."""
@@ -100,23 +118,30 @@ class Redactor:
         if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
             return None
         if isinstance(value, Mapping):
-            return {self._key(key): self.value(item, depth + 1) for key, item in value.items()}
+            return {self._key(key): self._field(key, item, depth + 1) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.value(item, depth + 1) for item in value]
         if isinstance(value, int) and value >= _LEAST_CARD:
-            return self._number(value)
+            left = self.text(str(value))
+            return value if left == str(value) else left
         return value
 
-    def _number(self, value: int) -> Any:
-        written = str(value)
-        left = self.text(written)
-        return value if left == written else left
+    def _field(self, name: Any, value: Any, depth: int) -> Any:
+        """A value that has a name, which can tell what it is."""
+        plain = isinstance(value, (str, int)) and not isinstance(value, bool) and isinstance(name, str)
+        if plain and self._kinds and (is_telling(name) or isinstance(value, int)):
+            written = str(value)
+            kind = kind_by_name(name, written, self._kinds)
+            if kind is not None:
+                return self._marker(kind, written)
+        return self.value(value, depth)
 
     def _key(self, key: Any) -> Any:
-        return self.text(key) if isinstance(key, str) and ("@" in key or _DIGIT.search(key)) else key
+        return self.text(key) if isinstance(key, str) else key
 
     def _marker(self, kind: str, found: str) -> str:
-        same = found.casefold() if kind == "email" else found if kind == "secret" else _BETWEEN_DIGITS.sub("", found)
+        plain = plainly(found)
+        same = plain.casefold() if kind == "email" else plain if kind == "secret" else digits_of(plain) or plain
         numbers = self._numbers.setdefault(kind, {})
         return f"[{kind.upper()}_{numbers.setdefault(same, len(numbers) + 1)}]"
 
@@ -197,13 +222,5 @@ def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = Non
     return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in said if text}
 
 
-def _finds(text: str, kinds: Collection[str]) -> Iterator[tuple[int, int, str]]:
-    for offset in range(0, max(len(text) - _OVERLAP, 1), SCAN_LIMIT - _OVERLAP):
-        window = text[offset : offset + SCAN_LIMIT]
-        for detector, start, end in find(window, (EMAILS, NUMBERS)):
-            kind = _KIND_OF.get(detector.kind)
-            if kind in kinds:
-                yield offset + start, offset + end, str(kind)
-        if "secret" in kinds:
-            for _, start, end in secret_spans(window):
-                yield offset + start, offset + end, "secret"
+def _finds(text: str, kinds: Collection[str]) -> Iterator[Find]:
+    return finds(text, kinds)

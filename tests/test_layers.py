@@ -19,7 +19,7 @@ LAYERS: dict[str, int] = {
         "model score",
         "registry evaluation",
         "pricetable",
-        "metrics conditions history sampling selection references privacy estimates",
+        "metrics conditions history sampling selection references privacy redaction estimates",
         "spans dialects turns",
         "judge queues budget store encryption",
         "emit asking judging",

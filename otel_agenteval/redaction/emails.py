@@ -1,0 +1,130 @@
+"""E-mail addresses: found from their ``@``, or from the word that stands for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+Span = tuple[int, int]
+
+_LONGEST_LOCAL = 64
+_LOCAL = re.compile(r"[\w.!#$%'*+/=?^{|}~-]+\Z")
+_ASCII_LOCAL = re.compile(r"[A-Za-z0-9.!#$%'*+/=?^_{|}~-]+\Z")
+_QUOTED_LOCAL = re.compile(r'"(?:[^"\\\r\n@]|\\.){1,64}"\Z')
+_ASCII_DOMAIN = re.compile(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})\.){1,8}(?:[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59})(?![A-Za-z0-9_\u00c0-\u052f]|-[A-Za-z0-9])"
+)
+_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,62})\.){1,8}(?:[^\W\d_]{2,24}|xn--[A-Za-z0-9-]{2,59})(?!\w)")
+_IP_DOMAIN = re.compile(r"\[(?:IPv6:[0-9A-Fa-f:.]{2,45}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})\]")
+_EAST_ASIAN = re.compile(r"[\u2e80-\ud7ff]")
+_FILE_ENDINGS = frozenset(
+    [
+        "png",
+        "jpg",
+        "jpeg",
+        "gif",
+        "svg",
+        "webp",
+        "ico",
+        "bmp",
+        "css",
+        "js",
+        "mjs",
+        "ts",
+        "tsx",
+        "jsx",
+        "json",
+        "py",
+        "md",
+        "html",
+        "htm",
+        "yml",
+        "yaml",
+        "toml",
+        "lock",
+        "txt",
+        "pdf",
+        "zip",
+        "gz",
+        "so",
+    ]
+)
+"""``icon@2x.png`` is nobody's address."""
+_LONGEST_USER_INFO = 300
+_NO_USER_INFO = re.compile(r"[\s/?#\"'<>]")
+_TOP = r"(?:com|org|net|edu|gov|io|dev|ai|app|co|info|biz|me|de|fr|es|it|uk|nl|ch|at|be|se|no|dk|fi|pl|cz|pt|br|in|jp|cn|au|ca|us|ru|eu|example|test)"
+_SPELLED = re.compile(
+    r"(?<![\w.+-])[A-Za-z0-9_.+-]{1,64}\s{0,2}[\[({<]\s?(?:at|@|AT|At)\s?[\])}>]\s{0,2}[A-Za-z0-9-]{1,63}"
+    r"(?:\s{0,2}(?:\.|[\[({<]\s?(?:dot|DOT|Dot|\.)\s?[\])}>])\s{0,2}[A-Za-z0-9-]{1,63}){1,5}"
+)
+_SPOKEN = re.compile(
+    r"(?<![\w.+-])[A-Za-z0-9_+-]{1,64}(?:(?:\.| dot )[A-Za-z0-9_+-]{1,64}){0,3} at [A-Za-z0-9-]{1,63}(?: dot [A-Za-z0-9-]{1,63}){0,3} dot "
+    + _TOP + r"(?![\w-])",
+    re.IGNORECASE,
+)  # fmt: skip
+_SPACED = re.compile(
+    r"(?<![\w.+-])[A-Za-z0-9_.+-]{1,64} {0,2}@ {0,2}[A-Za-z0-9-]{1,63}(?: ?\. ?[A-Za-z0-9-]{1,63}){0,4} ?\. ?"
+    + _TOP
+    + r"(?![\w-])"
+)
+
+
+def emails(text: str) -> Iterator[Span]:
+    """Every address, with its name in quotation marks where it has one."""
+    at = text.find("@")
+    end = 0
+    while at >= 0:
+        start = _local(text, end, at)
+        stop = _domain(text, at + 1) if start < at else None
+        if stop is not None and not _is_no_address(text, start, at, stop):
+            end = stop
+            yield start, stop
+        at = text.find("@", at + 1)
+    lowered = text.lower() if "at" in text or "AT" in text else ""
+    if "at]" in lowered or "at)" in lowered or "at}" in lowered or "at>" in lowered or "at " in lowered:
+        yield from (found.span() for found in _SPELLED.finditer(text))
+        if " dot " in lowered:
+            yield from (found.span() for found in _SPOKEN.finditer(text))
+    if "@ " in text or " @" in text:
+        yield from (found.span() for found in _SPACED.finditer(text))
+
+
+def _local(text: str, end: int, at: int) -> int:
+    """Where the part before the ``@`` begins; ``at`` where there is none."""
+    before = text[max(end, at - _LONGEST_LOCAL - 2) : at]
+    if before.endswith('"'):
+        quoted = _QUOTED_LOCAL.search(before)
+        return at - len(before) + quoted.start() if quoted is not None else at
+    run = _tail(before, _LOCAL)
+    if _EAST_ASIAN.search(run) is not None and not _EAST_ASIAN.match(
+        run[-1:]
+    ):  # a sentence without spaces that ends in an address
+        run = _tail(before, _ASCII_LOCAL)
+    # A path, a value or a template before an address is not its name.
+    run = run[max(run.rfind(sign) for sign in "/=|{}?'") + 1 :].lstrip(".%+-!#$*^~")
+    return at - len(run)
+
+
+def _tail(text: str, pattern: re.Pattern[str]) -> str:
+    kept = len(text)
+    allowed = pattern
+    while kept and allowed.match(text[kept - 1]):
+        kept -= 1
+    return text[kept:]
+
+
+def _domain(text: str, at: int) -> int | None:
+    found = _ASCII_DOMAIN.match(text, at) or _DOMAIN.match(text, at) or _IP_DOMAIN.match(text, at)
+    return found.end() if found is not None else None
+
+
+def _is_no_address(text: str, start: int, at: int, stop: int) -> bool:
+    ending = text[at + 1 : stop].rpartition(".")[2].lower()
+    if ending in _FILE_ENDINGS or (text[start:at] == "git" and text[stop : stop + 1] in (":", "/")):
+        return True
+    before = text[max(0, start - _LONGEST_USER_INFO) : start]
+    scheme = before.rfind("://")
+    if scheme < 0 or _NO_USER_INFO.search(before, scheme + 3) is not None:
+        return False
+    following = _NO_USER_INFO.search(text, stop)  # the last @ of an authority stands behind a password
+    return "@" not in text[stop : following.start() if following is not None else stop + _LONGEST_USER_INFO]

@@ -1,0 +1,79 @@
+"""Texts that are JSON, or hold some, stay JSON: a number that is taken out becomes a text, with its quotation marks written as its neighbours' are."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .. import jsonio
+
+_NUMBER = re.compile(r"-?[0-9]+")
+_LOOK_BACK = 2_000
+_SPACE = r"(?:\s|\\+[nrt])"
+_AFTER_KEY = re.compile(rf'(\\*)"{_SPACE}*:{_SPACE}*\Z')
+_IN_LIST_OF_KEY = re.compile(rf'(\\*)"{_SPACE}*:{_SPACE}*\[(?:[^\[\]{{}}"\\]|\\+[nrt]|\\*"[^"\\]*\\*")*\Z')
+_BEFORE_ITEM = re.compile(rf"[\[,]{_SPACE}*\Z")
+_AFTER_VALUE = re.compile(rf"{_SPACE}*(?:[,}}\]]|\Z)")
+_LAST_QUOTE = re.compile(r'(\\*)"([^"]*)\Z')
+_MAX_DEPTH = 8
+
+
+def as_written(text: str, start: int, end: int, marker: str) -> str:
+    """The marker as it has to be written in place of a part of a text."""
+    if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
+        return marker
+    before = (
+        text[max(0, start - _LOOK_BACK) : start].rstrip("-")
+        if text[start - 1 : start] != "-"
+        else text[max(0, start - _LOOK_BACK) : start - 1]
+    )
+    key = _AFTER_KEY.search(before[-300:]) or (_IN_LIST_OF_KEY.search(before) if _BEFORE_ITEM.search(before[-300:]) else None)
+    if key is not None:
+        return _quoted(marker, len(key.group(1)))
+    if _BEFORE_ITEM.search(before[-300:]) is None or text.lstrip()[:1] not in ("[", "{"):
+        return marker
+    quote = _LAST_QUOTE.search(before)
+    if quote is None:
+        return _quoted(marker, 0)
+    slashes, since = len(quote.group(1)), quote.group(2).strip()
+    opens = since[:1] not in (",", ":", "]", "}")
+    return _quoted(marker, 2 * slashes + 1 if opens else slashes)
+
+
+def _quoted(marker: str, slashes: int) -> str:
+    quote = "\\" * slashes + '"'
+    return f"{quote}{marker}{quote}"
+
+
+def still_parses(before: str, after: str) -> bool:
+    """Whether what was JSON still is, also in the texts inside of it."""
+    if before.lstrip()[:1] not in ("{", "["):
+        return True
+    parsed = _parsed(before)
+    return parsed is None or _alike(parsed, _parsed(after), 0)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        found = jsonio.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, (dict, list)) else None
+
+
+def _alike(before: Any, after: Any, depth: int) -> bool:
+    if depth > 60:
+        return True
+    if isinstance(before, dict):
+        if not isinstance(after, dict) or len(before) != len(after):
+            return False
+        return all(_alike(a, b, depth + 1) for a, b in zip(before.values(), after.values(), strict=True))
+    if isinstance(before, list):
+        return (
+            isinstance(after, list)
+            and len(before) == len(after)
+            and all(_alike(a, b, depth + 1) for a, b in zip(before, after, strict=True))
+        )
+    if isinstance(before, str):
+        return isinstance(after, str) and (before == after or still_parses(before, after))
+    return after is not None or before is None

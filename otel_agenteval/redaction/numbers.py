@@ -1,0 +1,287 @@
+"""Card, telephone and social security numbers, in the spellings of their countries; not every row of digits is one.
+
+A card number has an issuer's beginning, its length and a valid check digit. A telephone number is in international form, or has the grouping of a
+national one, or stands behind a word that says what it is. Rows of digits that are written as dates, decimals, addresses of
+networks, versions and amounts are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import ModuleType
+
+Span = tuple[int, int]
+
+_NOT_DIGITS = re.compile(r"[^0-9]+")
+_HEX_LETTER = re.compile(r"[a-f]", re.IGNORECASE)
+
+
+def digits_of(text: str) -> str:
+    """Only its digits."""
+    return _NOT_DIGITS.sub("", text)
+
+
+# --- cards
+
+_ROW = r"[0-9](?:(?:[ .\-_/\u00b7]{1,3}|[ \t]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
+_CARD_RUN = re.compile(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/\u00b7\n])(?=[2-69]))" + _ROW)
+"""Tried where a group of four begins, and where a row of shorter groups does."""
+_ISSUER = re.compile(
+    r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
+    r"|6(?:011|4[4-9]\d|5\d\d)\d{12,15}|62\d{14,17}|35(?:2[89]|[3-8]\d)\d{12}|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{12,15}|9792\d{12}"
+)
+_GROUPS = frozenset(
+    ("4-4-4-4", "4-6-5", "4-6-4", "4-4-4-4-3", "6-13", "8-8", "8-11", "6-4-4-2", "4-4-4-4-4", "4-8-4", "6-10", "4-12", "12-4")
+)
+
+
+def cards(text: str) -> Iterator[Span]:
+    """Card numbers of 14 to 19 digits in any usual grouping, also glued to words and broken over lines."""
+    at = 0
+    while (found := _CARD_RUN.search(text, at)) is not None:
+        start, end = found.span()
+        span = _card_in(text, start, end)
+        if span is None:
+            gap = _first_gap(text, start, end)
+            at = gap if gap > start else end
+        else:
+            yield span
+            at = span[1]
+
+
+def _first_gap(text: str, start: int, end: int) -> int:
+    for index in range(start, end):
+        if not text[index].isdigit():
+            return index
+    return end
+
+
+def _card_in(text: str, start: int, end: int) -> Span | None:
+    """The card number that begins a row of digits: the whole row, or as many of its groups as make one."""
+    stop = end
+    while stop > start:
+        row = text[start:stop]
+        digits = digits_of(row)
+        if len(digits) < 14:
+            return None
+        if _ISSUER.fullmatch(digits) and luhn_valid(digits) and _is_grouped(row) and not _is_part(text, start, stop):
+            return start, stop
+        shorter = len(row.rstrip("0123456789"))
+        stop = start + len(row[:shorter].rstrip(" .-_/\u00b7\t\r\n>"))
+        if not shorter:
+            return None
+    return None
+
+
+def _is_grouped(row: str) -> bool:
+    whole = re.sub(r"[ \t]*\r?\n[ \t>]*", "", row) if "\n" in row else row
+    for written in (whole, row):
+        sizes = [len(group) for group in re.split(r"[^0-9]+", written)]
+        if len(sizes) == 1 or len(set(sizes)) == 1 or "-".join(map(str, sizes)) in _GROUPS:
+            return True
+    return False
+
+
+def _is_part(text: str, start: int, end: int) -> bool:
+    """Whether a row of digits belongs to a decimal, a hash or an identifier."""
+    before, after = text[max(0, start - 40) : start], text[end : end + 40]
+    if re.search(r"[0-9]\.\Z|[0-9][-:]\Z|1Z\Z", before) or re.match(r"\.[0-9]*[1-9]|[-:][0-9]", after):
+        return True
+    left = re.search(r"[0-9A-Za-z]*\Z", before)
+    right = re.match(r"[0-9A-Za-z]*", after)
+    around = (left.group() if left else "") + (right.group() if right else "")
+    return bool(around) and len(around) + end - start >= 20 and re.fullmatch(r"[0-9a-fA-F]+", around) is not None
+
+
+def luhn_valid(digits: str) -> bool:
+    """Whether the last digit is the check digit of the others."""
+    doubled = sum(map(int, "".join(str(2 * int(digit)) for digit in digits[-2::-2])))
+    return (doubled + sum(map(int, digits[-1::-2]))) % 10 == 0 and digits.strip("0") != ""
+
+
+# --- social security numbers
+
+_SSN = re.compile(r"(?<![\w-])(?<!\d[.,/])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w]|-[0-9])")
+_SAID_SSN = re.compile(
+    r"(?:\bssn|social[ _-]?security(?:[ _-]?(?:number|no\.?|#))?|\bsocial|\btax[ _-]?id|\bitin)[\"'`*\]]{0,3}\s{0,2}(?:is|:|=|#|no\.?)?\s{0,2}[\"'`*]{0,3}\s{0,2}"
+    r"([0-9]{3}([ .-]?)[0-9]{2}\2[0-9]{4})(?![0-9])",
+    re.IGNORECASE,
+)
+
+
+def ssns(text: str) -> Iterator[Span]:
+    """US social security numbers with their dashes, or behind a word for them."""
+    yield from (found.span() for found in _SSN.finditer(text))
+    if re.search(r"ssn|social|tax|itin", text, re.IGNORECASE) is not None:
+        yield from (found.span(1) for found in _SAID_SSN.finditer(text))
+
+
+# --- telephone numbers
+
+_LEFT = r"(?<![\w@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
+_RIGHT = r"(?![\w@%€£$])(?![.,:/][0-9])(?!-\w)"
+_EXTENSION = (
+    r"(?:\s{0,2}(?:[,;]?\s?(?:ext(?:ension)?\.?|x|#|;ext=|Durchwahl|poste|int\.?|ramal)\s?[:=]?\s?)[0-9]{1,6}(?![0-9A-Za-z]))?"
+)
+_INTERNATIONAL = re.compile(
+    r"(?<![\w+.])(?:\+|\(\+|(?<![0-9] )00(?=[1-9]))[ (]?[1-9](?:[ ./\-\u00b7()]{0,3}[0-9]){7,14}(?![0-9])" + _EXTENSION
+)
+_NATIONAL = tuple(
+    re.compile(_LEFT + pattern + _EXTENSION + _RIGHT)
+    for pattern in (
+        r"(?:1[ .-]?)?(?:\([2-9][0-9]{2}\)[ .-]{0,2}|[0-9]{3}-|[2-9][0-9]{2}[ .])[0-9]{3}(?:[.-]| - | )[0-9]{4}",  # North America
+        r"8[ -]?\(?[0-9]{3,4}\)?[ -][0-9]{2,3}[ -][0-9]{2}[ -][0-9]{2}",  # Russia
+        r"\([1-9][0-9]\) ?9?[0-9]{4}[ -]?[0-9]{4}|[1-9][0-9] 9[0-9]{4}-[0-9]{4}",  # Brazil
+        r"[6-9][0-9]{4}[ -][0-9]{5}",  # India
+        r"1[3-9][0-9][ -][0-9]{4}[ -][0-9]{4}",  # China
+        r"1[38]00[ -][0-9]{3}[ -][0-9]{3}",  # Australia
+        r"[6-9][0-9]{2} [0-9]{2} [0-9]{2} [0-9]{2}|[89][0-9] [0-9]{3} [0-9]{2} [0-9]{2}|[6-9][0-9]{2}-[0-9]{3}-[0-9]{3}",  # Spain
+        r"[49][0-9]{2} [0-9]{2} [0-9]{3}",  # Norway
+        r"[1-9][0-9] [0-9]{3} [0-9]{2} [0-9]{2}",  # Poland
+        r"3[0-9]{2} [0-9]{6,7}|3[0-9]{2}[ .-][0-9]{2,3}[ .-][0-9]{2}[ .-][0-9]{2}",  # Italy, mobile
+        r"[5-9][0-9]{2}-[0-9]{3}-[0-9]{3}",  # Poland
+    )
+)
+_TRUNK = re.compile(
+    _LEFT
+    + r"(?<![0-9] )(?:\(0[1-9][0-9]{0,4}\)(?: / | - |[ ./-])?|0[1-9][0-9]{0,4}(?: / | - |[ ./-])|\(0\) ?[1-9][0-9]{1,3}[ ./-])"
+    r"[0-9]{1,8}(?:(?: - |[ ./-])[0-9]{1,8}){0,4}" + _EXTENSION + _RIGHT
+)
+_DATE = re.compile(
+    r"(?:[0-3]?[0-9])([./ -])(?:[01]?[0-9])\1(?:19|20)[0-9]{2}(?![0-9])|(?:[01]?[0-9])([./ -])(?:[0-3]?[0-9])\2(?:19|20)[0-9]{2}(?![0-9])"
+)
+_SURE_WORDS = (
+    r"(?:tele)?phone|(?:cell|mobile|home|work|office|contact|emergency|phone|tel|fax)[ _-]?(?:phone)?[ _-]?(?:number|no|nr|num)|tel|telefon\w{0,6}|t[ée]l(?:[ée]phone)?|tel[ée]fono|telefone|"
+    r"mobil[e]?|m[óo]vil|celular|cell|cellulare|portable|handy|fax|msisdn|whats ?app|signal|sms|rufnummer|numero|número|puhelin|gsm|komórka|"
+    r"电话|電話|手机|手機|携帯(?:電話)?|전화|телефон|тел|\u260e\ufe0f?|\U0001f4de|\U0001f4f1|\u2706|\u2121"
+)
+_SAID = re.compile(
+    r"(?:(?<![A-Za-z])(?:" + _SURE_WORDS + r")|(?<=[a-z])(?-i:Phone|Mobile|Fax|Tel))"
+    r"(?:[ _-]?(?:number|no|nr|num|#))?[.\"'`*\])]{0,3}\s{0,2}(?:is|est|ist|es|è|:|=|\uff1a|at|on|to|me|us|n°|#|-){0,2}\s{0,2}[\"'`*(]{0,3}\s{0,2}"
+    r"((?:\+|00)?\(?[0-9](?:[ ()./-]{0,3}[0-9]){6,14})" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
+    re.IGNORECASE,
+)
+_DIALLED = re.compile(
+    r"(?:tel|sms|smsto|callto|facetime|whatsapp|sip|sips):(?://)?(\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14})(?:;ext=[0-9]{1,6})?(?![0-9])"
+    r"|wa\.me/(\+?[0-9]{8,15})(?![0-9])|[?&]phone=(\+?[0-9]{8,15})(?![0-9])",
+    re.IGNORECASE,
+)
+_CALLED = re.compile(
+    r"(?<![A-Za-z])(?:call|ring|dial|text|phone|reach|contact)(?:ing|ed)?\s{1,2}(?:(?:me|us|him|her|them|back|you|now|please|support|home|the office)\s{1,2}){0,3}"
+    r"(?:(?:at|on|under)\s{1,2})?:?\s{0,2}((?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4}|0[1-9](?:[ -]?[0-9]){8,9}|[6-9][0-9]{9}"
+    r"|[2-9][0-9]{2}[.-][0-9]{4})" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
+    re.IGNORECASE,
+)
+_THOUSANDS = re.compile(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")
+
+
+_DIALLABLE = re.compile(r"[0-9](?:[ ()./\-\u00b7]{0,4}[0-9]){6,40}")
+_WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
+
+
+def phones(text: str) -> Iterator[Span]:
+    """Telephone numbers, with their extensions."""
+    searched = 0
+    for row in _DIALLABLE.finditer(text):
+        start, stop = max(searched, row.start() - _WINDOW_BEFORE), row.end() + _WINDOW_AFTER
+        for span in _phones_between(text, start, min(stop, len(text))):
+            if span[0] < row.end():
+                yield span
+        searched = max(searched, row.start())
+    validate = _validator()
+    if validate is not None:
+        yield from _validated(text, validate)
+
+
+def _phones_between(text: str, start: int, stop: int) -> Iterator[Span]:
+    for found in _INTERNATIONAL.finditer(text, start, stop):
+        number = _before_extension(found.group())
+        if 8 <= len(digits_of(number).removeprefix("00" if number.startswith("00") else "")) <= 16 and _may_be_international(
+            number
+        ):
+            yield found.span()
+    for pattern in _NATIONAL:
+        for found in pattern.finditer(text, start, stop):
+            if _DATE.match(found.group()) is None:
+                yield found.span()
+    for found in _TRUNK.finditer(text, start, stop):
+        if _is_trunk(found.group()):
+            yield found.span()
+    for pattern in (_SAID, _CALLED):
+        for found in pattern.finditer(text, start, stop):
+            if _DATE.match(found.group(1)) is None:
+                yield found.start(1), found.end()
+    for found in _DIALLED.finditer(text, start, stop):
+        group = found.lastindex or 1
+        yield found.start(group), found.end()
+
+
+def _before_extension(number: str) -> str:
+    return re.split(r"[,;]?\s?(?:ext|x|#|Durch|poste|int|ramal)", number, maxsplit=1)[0]
+
+
+def _may_be_international(number: str) -> bool:
+    if number.startswith("00"):
+        return any(sign in number for sign in " -/.(") or len(digits_of(number)) >= 12
+    return len(digits_of(number)) >= 10 or _THOUSANDS.fullmatch(number) is None
+
+
+def _is_trunk(found: str) -> bool:
+    """Whether what begins with a zero is a number to dial: of its length, grouped, and no date."""
+    number = _before_extension(found)
+    digits = digits_of(number)
+    groups = re.findall(r"[0-9]+", number)
+    if not 9 <= len(digits) <= 12 or len(groups) < 2 or _DATE.match(number) is not None:
+        return False
+    signs = set(re.findall(r"[./-]", number))
+    if signs == {"."} and len(groups) in (2, 4):  # a decimal, an address of a network
+        return False
+    return len(groups[0]) >= 2 or number.startswith("(0)")
+
+
+# --- with libphonenumber's port
+
+_CANDIDATE = re.compile(_LEFT + r"\(?[1-9][0-9]{0,4}\)?([ .-])[0-9]{2,5}(?:\1[0-9]{2,5}){0,3}" + _RIGHT)
+_REGIONS = ("ES", "PL", "NO", "DK", "PT", "CZ", "GR", "SG", "HK", "MX", "IT", "IN", "CL", "CO")
+_AT_MOST = 200
+"""Candidates of a text that are validated: each takes about 50 µs."""
+
+
+@cache
+def _validator() -> Callable[[str], bool] | None:
+    """Whether a national number is one that a country has given out; None without the extra ``privacy``."""
+    try:
+        import phonenumbers  # the extra `privacy`
+    except ImportError:
+        return None
+
+    return lambda written: _is_given_out(phonenumbers, written)
+
+
+def _is_given_out(phonenumbers: ModuleType, written: str) -> bool:
+    for region in _REGIONS:
+        try:
+            number = phonenumbers.parse(written, region)
+        except phonenumbers.NumberParseException:
+            continue
+        if phonenumbers.is_valid_number_for_region(number, region):
+            usual = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
+            if re.findall(r"[0-9]+", usual) == re.findall(r"[0-9]+", written):
+                return True
+    return False
+
+
+def _validated(text: str, validate: Callable[[str], bool]) -> Iterator[Span]:
+    for count, found in enumerate(_CANDIDATE.finditer(text)):
+        if count == _AT_MOST:
+            return
+        written = found.group()
+        if (
+            8 <= len(digits_of(written)) <= 11
+            and not _THOUSANDS.fullmatch(written)
+            and _DATE.match(written) is None
+            and validate(written)
+        ):
+            yield found.span()

@@ -1,0 +1,262 @@
+"""Formats of access tokens, as data: what their issuers document, and what scanners such as gitleaks, detect-secrets and trufflehog look for.
+
+A token is a prefix that nothing else begins with and a body of so many characters. Patterns are our own words for these public facts.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+ALNUM, WORD, URL, HEX, BASE64 = "A-Za-z0-9", r"A-Za-z0-9_", r"A-Za-z0-9_\-", "a-f0-9", r"A-Za-z0-9+/=_\-"
+
+
+class Prefixed(NamedTuple):
+    """One kind of token."""
+
+    prefix: str
+    """A pattern; where it is distinctive, no letter before it means that it is a part of something else."""
+    body: str
+    """The characters of a class."""
+    least: int
+    most: int
+    glued: bool = True
+    """Whether it is a token also right behind a letter or digit."""
+    cut: bool = True
+    """Whether its beginning alone, at the end of a text, is one too."""
+
+
+TOKENS: tuple[Prefixed, ...] = (
+    # code hosts and registries
+    Prefixed("gh[posur]_", ALNUM, 36, 255),
+    Prefixed("github_pat_", WORD, 36, 255),
+    Prefixed("gl(?:pat|dt|rt|rtr|ptt|cbt|soat|ft|imt|agent|oas|ffct)-", URL + ".", 20, 300),
+    Prefixed("GR1348941", URL, 20, 50),
+    Prefixed("ATBB", ALNUM, 24, 60, glued=False, cut=False),
+    Prefixed("ATATT3", BASE64, 60, 300, glued=False),
+    Prefixed("npm_", ALNUM, 36, 36, glued=False, cut=False),
+    Prefixed("pypi-AgE", URL, 16, 500),
+    Prefixed("rubygems_", HEX, 48, 48),
+    Prefixed("dckr_(?:pat|oat)_", URL, 20, 60),
+    Prefixed("oy2", "a-z0-9", 43, 43, glued=False, cut=False),
+    Prefixed("CLOJARS_", "a-z0-9", 60, 60),
+    # clouds
+    Prefixed("(?:AKIA|ASIA|ABIA|ACCA)", "A-Z0-9", 16, 16, cut=False),
+    Prefixed("AIza", URL, 35, 35),
+    Prefixed("GOCSPX-", URL, 20, 40),
+    Prefixed(r"ya29\.", URL + ".", 20, 2000),
+    Prefixed("1//0", URL, 30, 200, glued=False, cut=False),
+    Prefixed("do[opr]_v1_", HEX, 64, 64),
+    Prefixed("dapi", HEX, 32, 36, glued=False, cut=False),
+    Prefixed("hv[sbr]\\.", URL, 20, 300, glued=False),
+    Prefixed("LTAI", ALNUM, 16, 26, glued=False, cut=False),
+    Prefixed("AKID", ALNUM, 32, 32, glued=False, cut=False),
+    Prefixed("pscale_(?:tkn|pw|oauth)_", URL, 20, 70),
+    Prefixed("sbp_", HEX, 40, 40),
+    Prefixed("dp\\.(?:pt|st|ct|sa)\\.", URL + ".", 30, 80, glued=False),
+    Prefixed("tskey-", URL, 16, 100),
+    Prefixed("fo1_", URL, 40, 50, glued=False, cut=False),
+    Prefixed("FlyV1 fm[12]", BASE64, 40, 2000),
+    Prefixed("nfp_", ALNUM, 36, 60, glued=False),
+    Prefixed("rnd_", ALNUM, 28, 40, glued=False),
+    # models and their tools
+    Prefixed("sk-(?:proj|svcacct|admin|ant|or|lf|live|None)-", URL, 20, 400, cut=True),
+    Prefixed("sk-", ALNUM, 20, 64, glued=False, cut=False),
+    Prefixed("hf_", ALNUM, 30, 40, glued=False),
+    Prefixed("api_org_", ALNUM, 34, 34),
+    Prefixed("gsk_", ALNUM, 40, 60, glued=False),
+    Prefixed("r8_", ALNUM, 37, 40, glued=False),
+    Prefixed("xai-", ALNUM, 60, 100, glued=False),
+    Prefixed("pplx-", ALNUM, 40, 60, glued=False),
+    Prefixed("nvapi-", URL, 50, 80),
+    Prefixed("lsv2_(?:pt|sk)_", WORD, 30, 60),
+    Prefixed("ph[cx]_", ALNUM, 32, 60, glued=False),
+    Prefixed("tvly-", URL, 20, 60, glued=False),
+    Prefixed("jina_", URL, 40, 80, glued=False),
+    Prefixed("e2b_", HEX, 40, 40, glued=False),
+    Prefixed("fw_", ALNUM, 22, 26, glued=False, cut=False),
+    Prefixed("csk-", ALNUM, 40, 60, glued=False),
+    Prefixed("pcsk_", WORD, 40, 90),
+    # payment, messages, everything else
+    Prefixed("[rs]k_(?:live|test|prod)_", ALNUM, 10, 250),
+    Prefixed("sk_", HEX, 48, 48, glued=False, cut=False),
+    Prefixed("whsec_", BASE64, 24, 80),
+    Prefixed("xox[abeoprs]-", ALNUM + r"\-", 10, 260),
+    Prefixed("xoxe\\.xox[bp]-", ALNUM + r"\-", 10, 300),
+    Prefixed("xapp-[0-9]-", ALNUM + r"\-", 20, 160),
+    Prefixed("SG\\.", URL + ".", 32, 90, glued=False),
+    Prefixed("xkeysib-", HEX + r"A-Za-z\-", 40, 100),
+    Prefixed("key-", HEX, 32, 32, glued=False, cut=False),
+    Prefixed("SK", HEX, 32, 32, glued=False, cut=False),
+    Prefixed("shp(?:at|ca|pa|ss)_", "A-Fa-f0-9", 32, 32),
+    Prefixed("sq0(?:atp|csp|idp)-", URL, 22, 43),
+    Prefixed("EAAA[A-Za-z0-9]", URL, 55, 70, glued=False, cut=False),
+    Prefixed("EAA[A-Z]", ALNUM, 80, 300, glued=False, cut=False),
+    Prefixed("EZ[AT]K", ALNUM, 54, 54, glued=False, cut=False),
+    Prefixed("lin_(?:api|oauth)_", ALNUM, 32, 70),
+    Prefixed("ntn_", ALNUM, 40, 50, glued=False),
+    Prefixed("secret_", ALNUM, 43, 43, glued=False, cut=False),
+    Prefixed("PMAK-", HEX + r"\-", 40, 70),
+    Prefixed("glsa_", WORD, 32, 60),
+    Prefixed("glc_ey", BASE64, 30, 400),
+    Prefixed("NRAK-", "A-Z0-9", 27, 27),
+    Prefixed("NRII-", URL, 32, 32),
+    Prefixed("sntry[su]_", BASE64, 40, 300),
+    Prefixed("figd_", URL, 38, 60),
+    Prefixed("CFPAT-", URL, 40, 50),
+    Prefixed("pat[A-Za-z0-9]{14}\\.", HEX, 64, 64, glued=False, cut=False),
+    Prefixed("dop_", ALNUM, 40, 80),
+    Prefixed("shippo_(?:live|test)_", HEX, 40, 40),
+    Prefixed("AGE-SECRET-KEY-1", "0-9A-Z", 50, 60),
+    Prefixed("ops_eyJ", BASE64, 60, 3000),
+    Prefixed("AAAAAAAAAAAAAAAAAAAA", URL + "%", 40, 120, glued=False, cut=False),
+)
+
+SHAPED: tuple[re.Pattern[str], ...] = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])",  # Telegram
+        r"(?<![A-Za-z0-9_.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",  # Discord
+        r"(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,120}",
+        r"(?<=/api/webhooks/)[0-9]{17,20}/[A-Za-z0-9_-]{40,90}",
+        r"(?<=webhook\.office\.com/)webhookb2/[A-Za-z0-9@/_-]{40,250}",
+        r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,80}",
+        r"(?<![A-Za-z0-9])[a-f0-9]{32}-us[0-9]{1,2}(?![0-9])",  # Mailchimp
+        r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}",  # Entra ID
+    )
+)
+"""Tokens that are known by their shape."""
+SHAPE_MARKS = (":AA", "hooks.slack.com", "/api/webhooks/", "webhook.office.com", ".atlasv1.", "-us", "Q~")
+
+_OPENS = r"(?:api|app|secret|private|access|auth|encryption|encrypt|signing|sign|master|account|shared[_ -]?access|service|webhook|consumer|client|storage|subscription|license|deploy|ssh|session|admin|root|jwt|hmac|aes)"
+_SHARED_BY = r"(?:client|app|application|api|shared|webhook|consumer|jwt|session|signing|hmac|oauth|auth|totp|otp|mfa|2fa|django|flask|nextauth|cookie)"
+_ISSUED_FOR = r"(?:access|auth|refresh|id|api|bearer|session|secret|security|bot|csrf|xsrf|device|verification|verify|reset|personal[_ -]?access|oauth2?|jwt|deploy|push|registration|invite|login|user|service|github|gitlab|slack|npm|vault|auth0|hf|discord|telegram)"
+PASSWORDS = (
+    r"pass(?:word|wd|phrase|code)|passwort|kennwort|contrase(?:ñ|n)a|senha|mot[_ ]de[_ ]passe|wachtwoord|l(?:ö|o)senord|has(?:ł|l)o|пароль|密码|密碼|口令|パスワード|비밀번호|pwd|(?<=[_.-])pass"
+    rf"|(?:{_SHARED_BY}[_ -]?)secret"
+)
+"""What stands behind these is a secret, unless it is a word of everyday language or of a program."""
+STRONG_NAMES = rf"{_OPENS}[_ -]?key(?:[_ -]?base)?|secret[_ -]?(?:access[_ -]?key|string|value|text)|{_ISSUED_FOR}[_ -]?token|_auth|_authToken|credential"
+"""What stands behind these is one if letters and digits are mixed in it."""
+WEAK_NAMES = r"token|secret|secrets|credentials?|passkey|pass|pw|auth|code_verifier|connection[_ -]?string|dsn"
+"""What stands behind these is one if it looks random."""
+NO_VALUES = frozenset(
+    [
+        "none",
+        "null",
+        "nil",
+        "undefined",
+        "true",
+        "false",
+        "yes",
+        "no",
+        "str",
+        "string",
+        "text",
+        "bytes",
+        "int",
+        "integer",
+        "bool",
+        "boolean",
+        "number",
+        "object",
+        "array",
+        "any",
+        "optional",
+        "required",
+        "missing",
+        "invalid",
+        "incorrect",
+        "wrong",
+        "expired",
+        "changed",
+        "reset",
+        "updated",
+        "unknown",
+        "hidden",
+        "masked",
+        "redacted",
+        "removed",
+        "secret",
+        "password",
+        "token",
+        "passwd",
+        "pwd",
+        "change",
+        "changeit",
+        "empty",
+        "blank",
+        "default",
+        "field",
+        "label",
+        "input",
+        "placeholder",
+        "protected",
+        "encrypted",
+        "hashed",
+        "must",
+        "should",
+        "cannot",
+        "can",
+        "may",
+        "will",
+        "and",
+        "or",
+        "is",
+        "are",
+        "was",
+        "for",
+        "the",
+        "this",
+        "that",
+        "your",
+        "you",
+        "here",
+        "not",
+        "set",
+        "unset",
+        "forgotten",
+        "forgot",
+        "accepted",
+        "rejected",
+        "sent",
+        "strength",
+        "policy",
+        "hint",
+        "manager",
+        "length",
+        "minimum",
+        "weak",
+        "strong",
+        "medium",
+        "correct",
+        "verified",
+        "failed",
+        "auth",
+        "basic",
+        "bearer",
+        "oauth",
+        "oauth2",
+        "new",
+        "old",
+        "current",
+        "self",
+        "env",
+        "environ",
+        "process",
+        "config",
+        "settings",
+        "vault",
+        "keychain",
+        "request",
+        "form",
+        "data",
+        "value",
+        "values",
+        "type",
+        "name",
+        "var",
+        "variable",
+    ]
+)
+"""Words that are no secret."""

@@ -1,0 +1,155 @@
+"""A text as its reader will see it, with the way back to the text as it is.
+
+The first view has the same length as the text: digits of every script are ASCII, so are full-width and mathematical letters, dashes and spaces.
+Each further view undoes one layer of writing: JSON's and Python's escapes, percent-encoding, HTML entities, quoted-printable, invisible
+characters. What is found in a view is replaced in the text, whole escapes at a time, so that the text stays as well-formed as it was.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from bisect import bisect_right
+from functools import cache
+
+MAX_LAYERS = 4
+"""Views after the first one: JSON in JSON in JSON has three."""
+
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\U000e0000-\U000e0fff"
+)
+_ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|commat|period|lowbar|hyphen|dash|num|colon|sol|equals|plus|nbsp|amp|quot|apos|lt|gt|shy|zwnj|zwj);"
+_WRITTEN = re.compile(
+    r"\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}"  # one character beyond the first 65,536
+    r"|\\(?:u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[nrtbfv]|[^\w\s]|_)"
+    r"|(?:%[89A-Fa-f][0-9A-Fa-f]){2,4}|%[0-7][0-9A-Fa-f]"
+    rf"|{_ENTITY}"
+    r"|=40(?=[\w-]{1,63}\.[A-Za-z])"  # quoted-printable
+    rf"|[{_INVISIBLE}]+"
+)
+_MARKS = re.compile(rf"[\\%&{_INVISIBLE}]|=40")
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v"}
+
+
+class View:
+    """One view of a text.
+
+    Attributes:
+        text: what it shows.
+    """
+
+    __slots__ = ("_begins", "_places", "_under", "text")
+
+    def __init__(self, text: str, under: View | None = None, places: list[tuple[int, int, int, bool]] | None = None) -> None:
+        self.text = text
+        self._under = under
+        self._places = places or []
+        """Segments: where each begins here, where it begins and ends in the view below, and whether it was decoded."""
+        self._begins = [place[0] for place in self._places]
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """Where in the text itself a part of this view is written."""
+        view: View | None = self
+        while view is not None and view._places:
+            start, end = view._below(start)[0], view._below(end - 1)[1]
+            view = view._under
+        return start, end
+
+    def _below(self, at: int) -> tuple[int, int]:
+        begin, start, end, decoded = self._places[bisect_right(self._begins, at) - 1]
+        return (start, end) if decoded else (start + at - begin, start + at - begin + 1)
+
+
+def first_view(text: str) -> View:
+    """The text with the same length, and every digit, dash and space as ASCII has it."""
+    return View(folded(text))
+
+
+def next_view(view: View) -> View | None:
+    """The view with one layer of writing undone; None where there is none."""
+    text = view.text
+    if _MARKS.search(text) is None:
+        return None
+    parts: list[str] = []
+    places: list[tuple[int, int, int, bool]] = []
+    at = out = 0
+    for found in _WRITTEN.finditer(text):
+        start, end = found.span()
+        means = _meaning(found.group())
+        if start > at:
+            places.append((out, at, start, False))
+            parts.append(text[at:start])
+            out += start - at
+        if means:
+            places.append((out, start, end, True))
+            parts.append(means)
+            out += len(means)
+        at = end
+    if not at:
+        return None
+    if at < len(text):
+        places.append((out, at, len(text), False))
+        parts.append(text[at:])
+    return View(folded("".join(parts)), view, places) if places else None
+
+
+def _meaning(written: str) -> str:
+    first = written[0]
+    if first == "\\":
+        kind = written[1]
+        if kind in "ux" and len(written) > 2:
+            code = written[2:].strip("{}") if kind == "x" or len(written) < 12 else ""
+            if code:
+                return _character(int(code, 16))
+            return (bytes.fromhex(written[2:6] + written[8:12])).decode("utf-16-be", "replace")
+        return _CONTROL.get(kind, kind)
+    if first == "%":
+        return bytes.fromhex(written.replace("%", "")).decode("utf-8", "replace")
+    if first == "&":
+        return html.unescape(written)
+    return "@" if first == "=" else ""
+
+
+def _character(code: int) -> str:
+    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
+
+
+# --- characters that look like others
+
+
+def folded(text: str) -> str:
+    """The text with ASCII in place of what looks like it: as many characters as it has."""
+    if text.isascii():
+        return text
+    table, foldable = _folding()
+    return text.translate(table) if foldable.search(text) is not None else text
+
+
+@cache
+def _folding() -> tuple[dict[int, str], re.Pattern[str]]:
+    table: dict[int, str] = {}
+    for first, last in ((0x80, 0x3100), (0xA620, 0xAC00), (0xFE10, 0xFFF0), (0x10400, 0x1FC00)):
+        for code in range(first, last):
+            means = _looks_like(chr(code))
+            if means is not None:
+                table[code] = means
+    return table, re.compile("[" + "".join(map(chr, table)) + "]")
+
+
+def _looks_like(character: str) -> str | None:
+    kind = unicodedata.category(character)
+    if kind == "Nd":
+        return str(unicodedata.decimal(character))
+    if kind == "Pd" or character == "\u2212":
+        return "-"
+    if kind == "Zs":
+        return " "
+    if kind in ("Zl", "Zp") or character == "\x85":
+        return "\n"
+    if ord(character) >= 0x2000:
+        plain = unicodedata.normalize("NFKC", character)
+        if len(plain) == 1 and plain.isascii():
+            return plain
+    return None
