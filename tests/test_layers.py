@@ -14,12 +14,12 @@ PACKAGE = Path(__file__).parent.parent / "otel_agenteval"
 LAYERS: dict[str, int] = {
     name: layer
     for layer, names in enumerate((
-        "names errors clock files jsonio keypath yamlio sqlitefile shedding admission",
+        "names errors clock files redaction jsonio keypath yamlio sqlitefile shedding admission",
         "config telemetry",
         "model score",
         "registry evaluation",
         "pricetable",
-        "metrics conditions history sampling selection references privacy redaction estimates",
+        "metrics conditions history sampling selection references privacy estimates",
         "spans dialects turns",
         "judge queues budget store encryption",
         "emit asking judging",

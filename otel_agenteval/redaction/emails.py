@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .patterns import lazy
+
 Span = tuple[int, int]
 
 _LONGEST_LOCAL = 64
-_LOCAL = re.compile(r"[\w.!#$%'*+/=?^{|}~-]+\Z")
-_ASCII_LOCAL = re.compile(r"[A-Za-z0-9.!#$%'*+/=?^_{|}~-]+\Z")
-_QUOTED_LOCAL = re.compile(r'"(?:[^"\\\r\n@]|\\.){1,64}"\Z')
-_ASCII_DOMAIN = re.compile(
+_LOCAL = lazy(r"[\w.!#$%'*+/=?^{|}~-]+\Z")
+_ASCII_LOCAL = lazy(r"[A-Za-z0-9.!#$%'*+/=?^_{|}~-]+\Z")
+_QUOTED_LOCAL = lazy(r'"(?:[^"\\\r\n@]|\\.){1,64}"\Z')
+_ASCII_DOMAIN = lazy(
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})\.){1,8}(?:[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59})(?![A-Za-z0-9_\u00c0-\u052f]|-[A-Za-z0-9])"
 )
-_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,62})\.){1,8}(?:[^\W\d_]{2,24}|xn--[A-Za-z0-9-]{2,59})(?!\w)")
-_IP_DOMAIN = re.compile(r"\[(?:IPv6:[0-9A-Fa-f:.]{2,45}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})\]")
-_EAST_ASIAN = re.compile(r"[\u2e80-\ud7ff]")
+_DOMAIN = lazy(r"(?:[^\W_](?:[\w-]{0,62})\.){1,8}(?:[^\W\d_]{2,24}|xn--[A-Za-z0-9-]{2,59})(?!\w)")
+_IP_DOMAIN = lazy(r"\[(?:IPv6:[0-9A-Fa-f:.]{2,45}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})\]")
+_EAST_ASIAN = lazy(r"[\u2e80-\ud7ff]")
 _FILE_ENDINGS = frozenset(
     [
         "png",
@@ -51,18 +53,18 @@ _FILE_ENDINGS = frozenset(
 )
 """``icon@2x.png`` is nobody's address."""
 _LONGEST_USER_INFO = 300
-_NO_USER_INFO = re.compile(r"[\s/?#\"'<>]")
+_NO_USER_INFO = lazy(r"[\s/?#\"'<>]")
 _TOP = r"(?:com|org|net|edu|gov|io|dev|ai|app|co|info|biz|me|de|fr|es|it|uk|nl|ch|at|be|se|no|dk|fi|pl|cz|pt|br|in|jp|cn|au|ca|us|ru|eu|example|test)"
-_SPELLED = re.compile(
+_SPELLED = lazy(
     r"(?<![\w.+-])[A-Za-z0-9_.+-]{1,64}\s{0,2}[\[({<]\s?(?:at|@|AT|At)\s?[\])}>]\s{0,2}[A-Za-z0-9-]{1,63}"
     r"(?:\s{0,2}(?:\.|[\[({<]\s?(?:dot|DOT|Dot|\.)\s?[\])}>])\s{0,2}[A-Za-z0-9-]{1,63}){1,5}"
 )
-_SPOKEN = re.compile(
+_SPOKEN = lazy(
     r"(?<![\w.+-])[A-Za-z0-9_+-]{1,64}(?:(?:\.| dot )[A-Za-z0-9_+-]{1,64}){0,3} at [A-Za-z0-9-]{1,63}(?: dot [A-Za-z0-9-]{1,63}){0,3} dot "
     + _TOP + r"(?![\w-])",
     re.IGNORECASE,
 )  # fmt: skip
-_SPACED = re.compile(
+_SPACED = lazy(
     r"(?<![\w.+-])[A-Za-z0-9_.+-]{1,64} {0,2}@ {0,2}[A-Za-z0-9-]{1,63}(?: ?\. ?[A-Za-z0-9-]{1,63}){0,4} ?\. ?"
     + _TOP
     + r"(?![\w-])"

@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Iterator
 
 from .emails import emails
 from .numbers import cards, digits_of, phones, ssns
+from .patterns import lazy
 from .secrets import is_named_secret, secrets
 from .views import MAX_LAYERS, View, first_view, folded, next_view
 
 Find = tuple[int, int, str]
 """Where it begins and ends, and its kind."""
 
-_MARKER = re.compile(r"\[(?:EMAIL|PHONE|CARD|SSN|SECRET)_[0-9]{1,6}\]")
+_MARKER = lazy(r"\[(?:EMAIL|PHONE|CARD|SSN|SECRET)_[0-9]{1,6}\]")
 _WORDS = (
     "pass",
     "pwd",
@@ -38,7 +39,7 @@ _WORDS = (
     "{at}",
     "_at_",
 )
-_LONG = re.compile(r"[A-Za-z0-9+/_.=-]{10}")
+_LONG = lazy(r"[A-Za-z0-9+/_.=-]{10}")
 _NO_DIGITS = bytes(code for code in range(256) if not 48 <= code < 58)
 _LEAST_DIGITS = 7
 
@@ -128,16 +129,16 @@ def _merged(found: list[Find], markers: list[tuple[int, int]]) -> Iterator[Find]
 
 # --- what a name tells
 
-_TELLING_NAME = re.compile(
+_TELLING_NAME = lazy(
     r"pass|pwd|secret|key|token|auth|cred|cookie|phone|mobil|tel|fax|cell|msisdn|whatsapp|ssn|social|tax|contrase|senha|kennwort",
     re.IGNORECASE,
 )
-_PHONE_NAME = re.compile(
+_PHONE_NAME = lazy(
     r"(?:phone|mobile|cell|fax|tel|telephone|telefon|telefono|msisdn|whatsapp)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
     re.IGNORECASE,
 )
-_SSN_NAME = re.compile(r"(?:ssn|social[_ -]?security(?:[_ -]?(?:number|no))?)\Z", re.IGNORECASE)
-_PHONE_VALUE = re.compile(r"\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14}")
+_SSN_NAME = lazy(r"(?:ssn|social[_ -]?security(?:[_ -]?(?:number|no))?)\Z", re.IGNORECASE)
+_PHONE_VALUE = lazy(r"\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14}")
 
 
 def is_telling(name: str) -> bool:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from types import ModuleType
 
+from .patterns import lazy
+
 Span = tuple[int, int]
 
-_NOT_DIGITS = re.compile(r"[^0-9]+")
-_HEX_LETTER = re.compile(r"[a-f]", re.IGNORECASE)
+_NOT_DIGITS = lazy(r"[^0-9]+")
+_HEX_LETTER = lazy(r"[a-f]", re.IGNORECASE)
 
 
 def digits_of(text: str) -> str:
@@ -26,9 +28,9 @@ def digits_of(text: str) -> str:
 # --- cards
 
 _ROW = r"[0-9](?:(?:[ .\-_/\u00b7]{1,3}|[ \t]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
-_CARD_RUN = re.compile(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/\u00b7\n])(?=[2-69]))" + _ROW)
+_CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/\u00b7\n])(?=[2-69]))" + _ROW)
 """Tried where a group of four begins, and where a row of shorter groups does."""
-_ISSUER = re.compile(
+_ISSUER = lazy(
     r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
     r"|6(?:011|4[4-9]\d|5\d\d)\d{12,15}|62\d{14,17}|35(?:2[89]|[3-8]\d)\d{12}|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{12,15}|9792\d{12}"
 )
@@ -103,8 +105,8 @@ def luhn_valid(digits: str) -> bool:
 
 # --- social security numbers
 
-_SSN = re.compile(r"(?<![\w-])(?<!\d[.,/])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w]|-[0-9])")
-_SAID_SSN = re.compile(
+_SSN = lazy(r"(?<![\w-])(?<!\d[.,/])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w]|-[0-9])")
+_SAID_SSN = lazy(
     r"(?:\bssn|social[ _-]?security(?:[ _-]?(?:number|no\.?|#))?|\bsocial|\btax[ _-]?id|\bitin)[\"'`*\]]{0,3}\s{0,2}(?:is|:|=|#|no\.?)?\s{0,2}[\"'`*]{0,3}\s{0,2}"
     r"([0-9]{3}([ .-]?)[0-9]{2}\2[0-9]{4})(?![0-9])",
     re.IGNORECASE,
@@ -125,11 +127,11 @@ _RIGHT = r"(?![\w@%€£$])(?![.,:/][0-9])(?!-\w)"
 _EXTENSION = (
     r"(?:\s{0,2}(?:[,;]?\s?(?:ext(?:ension)?\.?|x|#|;ext=|Durchwahl|poste|int\.?|ramal)\s?[:=]?\s?)[0-9]{1,6}(?![0-9A-Za-z]))?"
 )
-_INTERNATIONAL = re.compile(
+_INTERNATIONAL = lazy(
     r"(?<![\w+.])(?:\+|\(\+|(?<![0-9] )00(?=[1-9]))[ (]?[1-9](?:[ ./\-\u00b7()]{0,3}[0-9]){7,14}(?![0-9])" + _EXTENSION
 )
 _NATIONAL = tuple(
-    re.compile(_LEFT + pattern + _EXTENSION + _RIGHT)
+    lazy(_LEFT + pattern + _EXTENSION + _RIGHT)
     for pattern in (
         r"(?:1[ .-]?)?(?:\([2-9][0-9]{2}\)[ .-]{0,2}|[0-9]{3}-|[2-9][0-9]{2}[ .])[0-9]{3}(?:[.-]| - | )[0-9]{4}",  # North America
         r"8[ -]?\(?[0-9]{3,4}\)?[ -][0-9]{2,3}[ -][0-9]{2}[ -][0-9]{2}",  # Russia
@@ -144,12 +146,12 @@ _NATIONAL = tuple(
         r"[5-9][0-9]{2}-[0-9]{3}-[0-9]{3}",  # Poland
     )
 )
-_TRUNK = re.compile(
+_TRUNK = lazy(
     _LEFT
     + r"(?<![0-9] )(?:\(0[1-9][0-9]{0,4}\)(?: / | - |[ ./-])?|0[1-9][0-9]{0,4}(?: / | - |[ ./-])|\(0\) ?[1-9][0-9]{1,3}[ ./-])"
     r"[0-9]{1,8}(?:(?: - |[ ./-])[0-9]{1,8}){0,4}" + _EXTENSION + _RIGHT
 )
-_DATE = re.compile(
+_DATE = lazy(
     r"(?:[0-3]?[0-9])([./ -])(?:[01]?[0-9])\1(?:19|20)[0-9]{2}(?![0-9])|(?:[01]?[0-9])([./ -])(?:[0-3]?[0-9])\2(?:19|20)[0-9]{2}(?![0-9])"
 )
 _SURE_WORDS = (
@@ -157,27 +159,27 @@ _SURE_WORDS = (
     r"mobil[e]?|m[óo]vil|celular|cell|cellulare|portable|handy|fax|msisdn|whats ?app|signal|sms|rufnummer|numero|número|puhelin|gsm|komórka|"
     r"电话|電話|手机|手機|携帯(?:電話)?|전화|телефон|тел|\u260e\ufe0f?|\U0001f4de|\U0001f4f1|\u2706|\u2121"
 )
-_SAID = re.compile(
+_SAID = lazy(
     r"(?:(?<![A-Za-z])(?:" + _SURE_WORDS + r")|(?<=[a-z])(?-i:Phone|Mobile|Fax|Tel))"
     r"(?:[ _-]?(?:number|no|nr|num|#))?[.\"'`*\])]{0,3}\s{0,2}(?:is|est|ist|es|è|:|=|\uff1a|at|on|to|me|us|n°|#|-){0,2}\s{0,2}[\"'`*(]{0,3}\s{0,2}"
     r"((?:\+|00)?\(?[0-9](?:[ ()./-]{0,3}[0-9]){6,14})" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
     re.IGNORECASE,
 )
-_DIALLED = re.compile(
+_DIALLED = lazy(
     r"(?:tel|sms|smsto|callto|facetime|whatsapp|sip|sips):(?://)?(\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14})(?:;ext=[0-9]{1,6})?(?![0-9])"
     r"|wa\.me/(\+?[0-9]{8,15})(?![0-9])|[?&]phone=(\+?[0-9]{8,15})(?![0-9])",
     re.IGNORECASE,
 )
-_CALLED = re.compile(
+_CALLED = lazy(
     r"(?<![A-Za-z])(?:call|ring|dial|text|phone|reach|contact)(?:ing|ed)?\s{1,2}(?:(?:me|us|him|her|them|back|you|now|please|support|home|the office)\s{1,2}){0,3}"
     r"(?:(?:at|on|under)\s{1,2})?:?\s{0,2}((?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4}|0[1-9](?:[ -]?[0-9]){8,9}|[6-9][0-9]{9}"
     r"|[2-9][0-9]{2}[.-][0-9]{4})" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
     re.IGNORECASE,
 )
-_THOUSANDS = re.compile(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")
+_THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")
 
 
-_DIALLABLE = re.compile(r"[0-9](?:[ ()./\-\u00b7]{0,4}[0-9]){6,40}")
+_DIALLABLE = lazy(r"[0-9](?:[ ()./\-\u00b7]{0,4}[0-9]){6,40}")
 _WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
 
 
@@ -243,7 +245,7 @@ def _is_trunk(found: str) -> bool:
 
 # --- with libphonenumber's port
 
-_CANDIDATE = re.compile(_LEFT + r"\(?[1-9][0-9]{0,4}\)?([ .-])[0-9]{2,5}(?:\1[0-9]{2,5}){0,3}" + _RIGHT)
+_CANDIDATE = lazy(_LEFT + r"\(?[1-9][0-9]{0,4}\)?([ .-])[0-9]{2,5}(?:\1[0-9]{2,5}){0,3}" + _RIGHT)
 _REGIONS = ("ES", "PL", "NO", "DK", "PT", "CZ", "GR", "SG", "HK", "MX", "IT", "IN", "CL", "CO")
 _AT_MOST = 200
 """Candidates of a text that are validated: each takes about 50 µs."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .patterns import lazy
+
 ALNUM, WORD, URL, HEX, BASE64 = "A-Za-z0-9", r"A-Za-z0-9_", r"A-Za-z0-9_\-", "a-f0-9", r"A-Za-z0-9+/=_\-"
 
 
@@ -113,7 +115,7 @@ TOKENS: tuple[Prefixed, ...] = (
 )
 
 SHAPED: tuple[re.Pattern[str], ...] = tuple(
-    re.compile(pattern)
+    lazy(pattern)
     for pattern in (
         r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])",  # Telegram
         r"(?<![A-Za-z0-9_.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",  # Discord

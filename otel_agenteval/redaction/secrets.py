@@ -13,15 +13,16 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from .patterns import lazy
 from .rules import NO_VALUES, PASSWORDS, SHAPE_MARKS, SHAPED, STRONG_NAMES, TOKENS, WEAK_NAMES, Prefixed
 
 Span = tuple[int, int]
 
 _LEAST_CUT = 6
 """Characters of a token's body from which its beginning at the end of a text is one."""
-_PLACEHOLDER = re.compile(r"placeholder|redacted|changeme|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+_[0-9]+\]", re.IGNORECASE)
-_WRAP = re.compile(r"[ \t]{0,8}\\?\r?\n[ \t>|#*]{0,40}")
-_CUT = re.compile(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
+_PLACEHOLDER = lazy(r"placeholder|redacted|changeme|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+_[0-9]+\]", re.IGNORECASE)
+_WRAP = lazy(r"[ \t]{0,8}\\?\r?\n[ \t>|#*]{0,40}")
+_CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
 
 
 def secrets(text: str) -> Iterator[Span]:
@@ -40,18 +41,18 @@ def secrets(text: str) -> Iterator[Span]:
 
 # --- private keys
 
-_BEGIN = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?")
-_END = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{0,5})")
+_BEGIN = lazy(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?")
+_END = lazy(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{0,5})")
 _LONGEST_KEY = 20_000
 _BREAK = r"(?:[ \t>|#*]|\r|\n|\\+[nrt]|\\+(?=\r?\n))"
-_BODY = re.compile(
+_BODY = lazy(
     rf"(?:{_BREAK}{{0,80}}(?:(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash): ?[^\n\\\"]{{0,120}}|[A-Za-z0-9+/]{{16,20000}}={{0,2}}))*"
     rf"(?:{_BREAK}{{1,80}}[A-Za-z0-9+/]{{1,76}}={{0,2}}(?![A-Za-z0-9]))?"
 )
-_KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{4,200}")
-_RUN = re.compile(r"[A-Za-z0-9+/=]{8,}")
-_PUTTY = re.compile(r"Private-Lines: ?[0-9]{1,3}(?:\s{1,8}[A-Za-z0-9+/=]{4,76}){1,200}(?:\s{1,8}Private-MAC: ?[0-9a-f]{32,64})?")
-_ENCODED_KEY = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{30,20000}={0,2}")
+_KEY_LINE = lazy(r"[A-Za-z0-9+/=]{4,200}")
+_RUN = lazy(r"[A-Za-z0-9+/=]{8,}")
+_PUTTY = lazy(r"Private-Lines: ?[0-9]{1,3}(?:\s{1,8}[A-Za-z0-9+/=]{4,76}){1,200}(?:\s{1,8}Private-MAC: ?[0-9a-f]{32,64})?")
+_ENCODED_KEY = lazy(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{30,20000}={0,2}")
 
 
 def _keys(text: str) -> Iterator[Span]:
@@ -120,8 +121,8 @@ def _decoded(text: str) -> bytes | None:
 
 _PREFIXES = tuple(
     (
-        re.compile(("" if token.glued else r"(?<![A-Za-z0-9])") + f"(?:{token.prefix})"),
-        re.compile(f"[{token.body}]{{1,{token.most}}}"),
+        lazy(("" if token.glued else r"(?<![A-Za-z0-9])") + f"(?:{token.prefix})"),
+        lazy(f"[{token.body}]{{1,{token.most}}}"),
         token,
     )
     for token in TOKENS
@@ -189,7 +190,8 @@ def _looks_random(word: str, least: int = 8) -> bool:
     return (digits > 0 and letters > 0) or turns >= 2
 
 
-_JWT = re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,20000}(?:\.[A-Za-z0-9_-]{0,20000}){0,4}")
+_JWT = lazy(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,20000}(?:\.[A-Za-z0-9_-]{0,20000}){0,4}")
+_JWT_LINE = lazy(r"[A-Za-z0-9_.-]{1,4000}")
 _CLAIMS = re.compile(rb'"(?:alg|typ|enc|kid|cty|jku|x5t|zip)"')
 
 
@@ -203,7 +205,7 @@ def _jwts(text: str) -> Iterator[Span]:
             continue
         end = found.end()
         while (wrap := _WRAP.match(text, end)) is not None:  # wrapped over lines
-            more = re.compile(r"[A-Za-z0-9_.-]{1,4000}").match(text, wrap.end())
+            more = _JWT_LINE.match(text, wrap.end())
             if more is None or not _looks_random(more.group(), least=6):
                 break
             end = more.end()
@@ -212,23 +214,23 @@ def _jwts(text: str) -> Iterator[Span]:
 
 # --- headers
 
-_AUTHORIZATION = re.compile(
+_AUTHORIZATION = lazy(
     r"(?:authorization|x-auth(?:-token)?|x-api-key)[\"'\]`*]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}\[?[\"'`]{0,2}\s{0,4}"
     r"(?:(?:basic|bearer|token|digest|apikey|negotiate|ntlm|hawk|sso-key|splunk|key)\s{1,4})?[\"'`]?([A-Za-z0-9._~+/=:-]{6,8000})",
     re.IGNORECASE,
 )
-_DIGEST = re.compile(
+_DIGEST = lazy(
     r"(?:response|credential|signature|oauth_token|oauth_signature|oauth_consumer_key)=[\"']?([A-Za-z0-9%+/=_.-]{8,500})",
     re.IGNORECASE,
 )
-_BASIC = re.compile(r"(?<![A-Za-z])basic\s{1,4}([A-Za-z0-9+/_-]{6,2000}={0,2})(?![A-Za-z0-9])", re.IGNORECASE)
-_BEARER = re.compile(r"(?<![A-Za-z])bearer[:\s]{1,4}[\"'`]?([A-Za-z0-9._~+/-]{8,8000}={0,2})", re.IGNORECASE)
-_COOKIES = re.compile(r"(?:set-)?cookie[\"'\]]{0,3}\s{0,3}(?:=>|[:=,])\s{0,3}\[?[\"'`]{0,2}([^\r\n\"`\\]{3,8000})", re.IGNORECASE)
-_COOKIE = re.compile(r"([A-Za-z0-9_.$-]{1,80})=([^;,\s\"']{6,4096})")
-_TELLING_COOKIE = re.compile(
+_BASIC = lazy(r"(?<![A-Za-z])basic\s{1,4}([A-Za-z0-9+/_-]{6,2000}={0,2})(?![A-Za-z0-9])", re.IGNORECASE)
+_BEARER = lazy(r"(?<![A-Za-z])bearer[:\s]{1,4}[\"'`]?([A-Za-z0-9._~+/-]{8,8000}={0,2})", re.IGNORECASE)
+_COOKIES = lazy(r"(?:set-)?cookie[\"'\]]{0,3}\s{0,3}(?:=>|[:=,])\s{0,3}\[?[\"'`]{0,2}([^\r\n\"`\\]{3,8000})", re.IGNORECASE)
+_COOKIE = lazy(r"([A-Za-z0-9_.$-]{1,80})=([^;,\s\"']{6,4096})")
+_TELLING_COOKIE = lazy(
     r"sess|sid|token|auth|jwt|csrf|xsrf|remember|login|secret|__secure|__host|connect|ticket|identity|credential", re.IGNORECASE
 )
-_CURL_USER = re.compile(r"(?<!\S)(?:-u|--user|--proxy-user|-U)[ =]{1,3}[\"']?[^\s:\"'\\]{1,100}:([^\s\"'\\]{2,200})")
+_CURL_USER = lazy(r"(?<!\S)(?:-u|--user|--proxy-user|-U)[ =]{1,3}[\"']?[^\s:\"'\\]{1,100}:([^\s\"'\\]{2,200})")
 
 
 def _headers(text: str, lowered: str) -> Iterator[Span]:
@@ -266,20 +268,20 @@ def _headers(text: str, lowered: str) -> Iterator[Span]:
 
 # --- addresses
 
-_USER_INFO = re.compile(
+_USER_INFO = lazy(
     r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,19}://([^\s/@\"'<>`]{0,256}(?:@[^\s/@\"'<>`]{0,64})?)@(?=[A-Za-z0-9\[%_.-])"
 )
-_QUERY = re.compile(
+_QUERY = lazy(
     r"[?&;#](?:amp;)?((?:[A-Za-z0-9_.-]{0,30}[_.-])?(?:token|access_token|auth|apikey|api_key|api-key|key|sig|signature|code|secret|password|passwd|pwd|pass|"
     r"sid|session|session_id|sessionid|jwt|credential|otp|ticket|hash|hmac|invite|nonce|state|subscription-key))=([^\s&#;\"'<>`\\)\]}]{4,4096})",
     re.IGNORECASE,
 )
-_SURE_IN_QUERY = re.compile(
+_SURE_IN_QUERY = lazy(
     r"token|secret|passw|pwd|pass|jwt|apikey|api[_-]key|subscription-key|sig(?:nature)?\Z|credential|otp|session|sid|auth",
     re.IGNORECASE,
 )
-_PAGES = re.compile(r"page|next|cursor|continuation|sync|offset", re.IGNORECASE)
-_LINK = re.compile(
+_PAGES = lazy(r"page|next|cursor|continuation|sync|offset", re.IGNORECASE)
+_LINK = lazy(
     r"/(?:reset|reset[_-]password|password[_-]reset|verify|verify[_-]email|invite|magic|magic[_-]link|confirm|activate|unsubscribe|login|share)/([A-Za-z0-9_-]{20,512})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
@@ -311,33 +313,33 @@ def _in_urls(text: str, lowered: str) -> Iterator[Span]:
 
 _IS = r"[\"'`*\])]{0,4}\\{0,3}[\"']?\s{0,4}(?:=>|:=|==?|:|\uff1a)[*_]{0,2}\s{0,4}"
 _VALUE = r"(?:\\{0,3}\"((?:[^\"\\\r\n]|\\[^\"]){1,2000})\\{0,3}(?:\"|(?=[\r\n]|\Z))|'([^'\r\n]{1,2000})'|`([^`\r\n]{1,2000})`|([^\s\"'`,;&<>(){}\[\]\\|](?:[^\s\"'`,;&<>(){}\[\]\\|]|[,;&](?![\w.-]{1,30}\s?[=:]|[\s\"'`<>(){}\[\]\\|]|\Z)){1,2000}))"
-_STRONG = re.compile(
+_STRONG = lazy(
     rf"(?:({PASSWORDS})|{STRONG_NAMES})(?:[_-]?(?:[0-9]{{1,2}}|prod|dev|test|live|staging|old|new))?(?![A-Za-z0-9_-]){_IS}{_VALUE}",
     re.IGNORECASE,
 )
-_WEAK = re.compile(rf"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?:{WEAK_NAMES})(?![A-Za-z0-9_-]){_IS}{_VALUE}", re.IGNORECASE)
-_SPOKEN = re.compile(
+_WEAK = lazy(rf"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?:{WEAK_NAMES})(?![A-Za-z0-9_-]){_IS}{_VALUE}", re.IGNORECASE)
+_SPOKEN = lazy(
     r"(?<![A-Za-z])(?:pass(?:word|wd|phrase|code)|passwort|pwd|contraseña|senha|mot de passe|token|api key|secret(?: key)?|secret access key)\s{1,2}"
     r"(?:is|was|to|ist|lautet|es|est|é|:|=|-|will be)\s{0,2}:?\s{0,2}[\"'`*]{0,3}([^\s\"'`,;<>(){}\[\]]{4,500})",
     re.IGNORECASE,
 )
-_ELEMENT = re.compile(
+_ELEMENT = lazy(
     rf"<[\w:.-]{{0,40}}?(?:({PASSWORDS})|{STRONG_NAMES}|token|secret)>\s{{0,8}}([^<\s]{{3,2000}})\s{{0,8}}</", re.IGNORECASE
 )
-_FLAG = re.compile(
+_FLAG = lazy(
     r"(?<!\S)--?(?:[a-z0-9]{1,20}-)?(?:password|passwd|pass|token|secret|api-?key|access-key|secret-key|client-secret)(?:[ =]{1,2})[\"']?([^\s\"'`-][^\s\"'`]{3,500})",
     re.IGNORECASE,
 )
-_NETRC = re.compile(r"\blogin\s{1,4}\S{1,100}\s{1,4}password\s{1,4}(\S{2,200})", re.IGNORECASE)
+_NETRC = lazy(r"\blogin\s{1,4}\S{1,100}\s{1,4}password\s{1,4}(\S{2,200})", re.IGNORECASE)
 _TELLING = ("pass", "pwd", "secret", "key", "token", "auth", "credential", "kennwort", "contrase", "senha", "wachtwoord", "sid", "sess", "pin", "pw", "sig", "dsn", "nonce",
             "verifier", "otp", "connection", "cookie", "lösenord", "losenord", "hasło", "haslo", "парол", "密", "口令", "パスワード", "비밀번호")  # fmt: skip
-_PLAIN = re.compile(r"[A-Z]?[a-zà-ÿ]+[.!?:]?|[A-Z]+[.!?:]?")
-_CODE = re.compile(
+_PLAIN = lazy(r"[A-Z]?[a-zà-ÿ]+[.!?:]?|[A-Z]+[.!?:]?")
+_CODE = lazy(
     r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$][\w$]*)+[.;]?|\$[A-Z_][A-Z0-9_]*|%[sdr]|%\([a-z_]+\)s|@[a-z_.]+|:[a-z_]+|![A-Za-z]+"
 )
 _IN_ONE_LINE = str.maketrans({'"': "'", "\\": "/", "\n": " ", "\r": " "})
-_PATH = re.compile(r"[a-z_-]+(?:/[\w.-]+)+")
-_TEMPLATE = re.compile(r"[{<\[]|\$[{(]|\*{3,}|\u2022{2,}|x{4,}\Z|\.{3,}", re.IGNORECASE)
+_PATH = lazy(r"[a-z_-]+(?:/[\w.-]+)+")
+_TEMPLATE = lazy(r"[{<\[]|\$[{(]|\*{3,}|\u2022{2,}|x{4,}\Z|\.{3,}", re.IGNORECASE)
 
 
 def _named(text: str, lowered: str) -> Iterator[Span]:

@@ -1,0 +1,26 @@
+"""Patterns that are compiled when they are first needed: most processes never meet most of them."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, cast
+
+
+class _Lazy:
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._pattern, self._flags = pattern, flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self._pattern, self._flags)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._compiled, name)
+        setattr(self, name, found)
+        return found
+
+
+def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """As ``re.compile``, later."""
+    return cast("re.Pattern[str]", _Lazy(pattern, flags))
