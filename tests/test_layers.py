@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "otel_agenteval"
 LAYERS: dict[str, int] = {
     name: layer
     for layer, names in enumerate((
-        "names errors clock files redaction jsonio keypath yamlio sqlitefile shedding admission",
+        "names errors clock files redaction masking jsonio keypath yamlio sqlitefile shedding admission",
         "config telemetry",
         "model score",
         "registry evaluation",
