@@ -26,6 +26,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from .errors import ConfigError, nearest
 from .keypath import KeyPath, dotted
+from .masking import masked
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
@@ -1217,47 +1218,18 @@ def _where(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
 
 
 def _shown(value: Any, key: Any = "") -> str:
-    text = repr(_masked(value, key))
+    text = repr(masked(value, key))
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
 
-_SECRET_KEY = re.compile(r"(?:^|[_-])(?:api_?key|key|token|password|passwd|secret|authorization)$", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):[^/@\s]+|[^/@\s:]+)@")
-_URL_SECRET = re.compile(r"([?&](?:api_?key|key|token|password|secret|sig)=)[^&#\s]+", re.IGNORECASE)
-
 
 def effective_yaml(config: Config) -> str:
-    """The configuration as YAML with all defaults; secrets, and passwords in URLs, are shown as ``****``."""
+    """The configuration as YAML with all defaults; secrets are shown as ``****``, wherever they stand."""
     from . import yamlio  # only who has a file or asks for one pays for it
 
-    return yamlio.dump(_masked(config.to_dict()))
-
-
-def _masked(value: Any, key: Any = "") -> Any:
-    if isinstance(value, dict) and key == "headers":
-        return dict.fromkeys(value, "****")
-    if isinstance(value, dict):
-        return {name: _masked(inner, name) for name, inner in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_masked(inner, key) for inner in value]
-    if _is_secret(key, value):
-        return "****"
-    return _masked_urls(value) if isinstance(value, str) else value
-
-
-def _is_secret(key: Any, value: Any) -> bool:
-    return isinstance(value, str) and value != "" and _SECRET_KEY.search(str(key)) is not None
-
-
-def _masked_urls(text: str) -> str:
-    return _URL_SECRET.sub(r"\1****", _URL_PASSWORD.sub(_without_password, text))
-
-
-def _without_password(found: re.Match[str]) -> str:
-    """``user:****@``; a name alone may be a token."""
-    return "****@" if found[1] is None else f"{found[1]}:****@"
+    return yamlio.dump(masked(config.to_dict()))
 
 
 def _written(section: _Section) -> Any:

@@ -6,6 +6,7 @@ import argparse
 import csv
 import datetime
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,9 @@ from .why import store_path
 FORMATS = ("jsonl", "csv", "parquet")
 _TIMES = ("start", "scored_at")
 _BATCH = 10_000
+_FORMULA_SIGNS = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
+"""A cell that begins with one of them is a formula to a spreadsheet, unless a quotation mark stands before it (OWASP, CSV injection)."""
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def run_export(args: argparse.Namespace) -> int:
@@ -118,7 +122,17 @@ def _write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> in
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return jsonio.dumps(value) if isinstance(value, (dict, list)) else value
+    if isinstance(value, (dict, list)):
+        value = jsonio.dumps(value)
+    if not isinstance(value, str):
+        return value
+    plain = value.replace("\r\n", "\n").replace("\r", "\n")  # a lone carriage return would end the row
+    return f"'{plain}" if _is_formula(value) else plain
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a spreadsheet would calculate a cell instead of showing it; a plain number is shown as what it is."""
+    return text.lstrip(" \ufeff\u200b\n")[:1] in _FORMULA_SIGNS and _NUMBER.fullmatch(text) is None
 
 
 def _iso(value: float) -> str:

@@ -132,3 +132,28 @@ def test_why_says_what_became_of_each_metric(store: str, capsys: Capture, monkey
     assert {tuple(line.split(None, 1)) for line in capsys.readouterr().out.splitlines()} >= {("code_latency", "scored")}
     assert main(["why", "no-such-turn"]) == 1
     assert capsys.readouterr().out == "no turn no-such-turn is known\n"
+
+
+@pytest.mark.parametrize(
+    ("agent", "cell"),
+    [
+        ('=HYPERLINK("http://evil.test","x")', '\'=HYPERLINK("http://evil.test","x")'), ("+SUM(A1)", "'+SUM(A1)"), ("-2+3", "'-2+3"), ("@cmd", "'@cmd"),
+        ("\tx", "'\tx"), ("\rx", "'\nx"), (" =1+1", "' =1+1"), ("\uff1d1+1", "'\uff1d1+1"),
+        ("-5", "-5"), ("+1.5e-7", "+1.5e-7"), ("travel", "travel"), ("a=b", "a=b"), ("", ""),
+    ],
+)  # fmt: skip
+def test_a_cell_of_a_table_is_no_formula(store: str, tmp_path: Path, agent: str, cell: str) -> None:
+    with contextlib.closing(sqlite3.connect(store)) as db, db:
+        db.execute("UPDATE turns SET agent = ?", (agent,))
+        db.execute("UPDATE scores SET value = -0.5, threshold = -1, label = ?, explanation = ?", (agent, agent))
+    assert main(["export", "--store", store, "--out", str(tmp_path / "scores.csv")]) == 0
+    with (tmp_path / "scores.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["agent"], row["label"], row["explanation"]) for row in rows} == {(cell, cell, cell)}
+    assert {(row["value"], row["threshold"]) for row in rows} == {("-0.5", "-1.0")}
+
+
+def test_an_export_is_its_owners_alone(store: str, tmp_path: Path) -> None:
+    for name in ("scores.csv", "scores.jsonl", "scores.parquet"):
+        assert main(["export", "--store", store, "--out", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,63 @@
+"""What ``check-config`` and errors show of a configuration gives access to nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval.cli import main
+from otel_agenteval.masking import masked
+
+TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("sasl.password", "hunter22"), ("ssl.key.password", "hunter22"), ("sasl.jaas.config", 'x required username="a" password="hunter22";'),
+        ("basic.auth.user.info", "ada:hunter22"), ("schema.registry.basic.auth.user.info", "ada:hunter22"), ("apiKey", "hunter22"), ("clientSecret", "hunter22"),
+        ("password", 12345678), ("tokens", ["hunter22"]), ("api_keys", {"acme": "hunter22"}), ("headers", {"x-custom": "hunter22"}), ("extra_headers", {"x": "hunter22"}),
+        ("webhook_url", "https://chat.test/hunter22"), ("value", TOKEN), ("value", [f"use {TOKEN}"]), ("note", {TOKEN: "x"}), ("note", "Bearer hunter22hunter22hunter22"),
+        ("url", "redis://:hunter22@h:6379"), ("url", "redis://u:p@hunter22@h:6379"), ("url", "redis://:hunter/22@h:6379"), ("url", "amqp://u:hunter%2F22@h/v"),
+        ("url", "https://hunter22@h/x"), ("urls", ["http://a:hunter22@h", "http://b"]), ("url", "https://h/x?sig=hunter22&y=1"), ("url", "https://h/cb#access_token=hunter22"),
+        ("url", "https://hooks.slack.com/services/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"), ("dsn", "hunter22"), ("value", "password=hunter22"),
+        ("path", "/x/${env:A}-kept/s3cr3t-of-env"), ("brokers", "h:9092,sasl=s3cr3t-of-env"), ("url", "http://h/s3cr3t%2Fof%2Fenv"),
+    ],
+)  # fmt: skip
+def test_a_secret_is_not_shown_wherever_it_stands(key: str, value: Any) -> None:
+    env = {"KAFKA_PASSWORD": "s3cr3t-of-env", "OTHER_TOKEN": "s3cr3t/of/env", "HOME": "/home/ada", "LANG": "visible"}
+    shown = str(masked({key: value}, env=env))
+    assert "****" in shown
+    for leak in ("hunter22", "hunter/22", "hunter%2F22", TOKEN, "s3cr3t", "12345678"):
+        assert leak not in shown
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"max_tokens": 512, "tokens_per_hour": 1000, "key_file": "/etc/tls/key.pem", "keyword": "visible", "token": 5, "token_type": "input", "ok": True},
+        {"base_url": "http://127.0.0.1:11434/v1", "path": "/var/lib/agenteval/queue.db", "endpoint": "https://otlp.example:4317", "model": "anthropic/claude-sonnet-4"},
+        {"accept_from": {"app.ground_truth": "ground_truth"}, "always_if": "error or score.code_tool_success < 1", "image": "nginx@sha256:0011223344556677"},
+        {"brokers": "kafka-1:9092,kafka-2:9092", "sasl.mechanism": "PLAIN", "security.protocol": "SASL_SSL", "email": "ops@example.org"},
+    ],
+)  # fmt: skip
+def test_what_is_no_secret_is_shown(value: dict[str, Any]) -> None:
+    assert masked(value, env={}) == value
+
+
+def test_check_config_shows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("THEIR_TOKEN", "s3cr3t-of-env")
+    file = tmp_path / "agenteval.yaml"
+    file.write_text(
+        "judge: {base_url: 'http://127.0.0.1:9/v1', model: m, api_key: hunter22,\n"
+        "  servers: {other: {base_url: 'http://127.0.0.1:9/v1', api_key: '${env:THEIR_TOKEN}'}}}\n"
+        "outlets: {jsonl: '${env:THEIR_TOKEN}.jsonl', otlp: {endpoint: 'http://127.0.0.1:4318', headers: {authorization: Bearer hunter22}}}\n"
+        f"metrics: [{{code_contains: {{value: {TOKEN}}}}}, {{code_equals: {{value: 'see https://h/x?token=hunter22'}}}}]\n"
+    )  # fmt: skip
+    status = main(["check-config", str(file)])
+    shown = "".join(capsys.readouterr())
+    assert status == 0, shown
+    for leak in ("hunter22", "s3cr3t", TOKEN):
+        assert leak not in shown
