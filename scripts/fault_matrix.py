@@ -36,6 +36,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 import grpc  # noqa: E402
+from typing_extensions import Self  # noqa: E402
 
 from tests.support.certificates import Authority  # noqa: E402 - of this checkout
 from tests.support.proxy import Proxy  # noqa: E402
@@ -49,6 +50,7 @@ IN_NAMESPACE = "AGENTEVAL_FAULT_MATRIX_MOUNTS"
 TOGETHER = 20
 """Turns in a request."""
 SETTLED_WITHIN = 40.0
+_FELT_WITHIN = 30.0
 SPACE = 6 << 20
 """Bytes of a small disk."""
 SAID = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "What is the weather in Oslo? " * 30}]}])
@@ -216,6 +218,18 @@ class Bench:
                 self.peak = max(self.peak, int(status.partition("VmHWM:")[2].split()[0]) // 1024)
             time.sleep(0.05)
 
+    def feel(self, message: str) -> None:
+        """Wait until the sidecar has logged what a fault does to it.
+
+        Raises:
+            RuntimeError: it did not, so that the row would show nothing.
+        """
+        until = time.monotonic() + _FELT_WITHIN
+        while message not in self.sidecar.text():
+            if time.monotonic() > until:
+                raise RuntimeError(f"the fault was not felt: no {message!r} in the log")
+            time.sleep(0.05)
+
     def in_lines(self) -> set[str]:
         """Turns in the JSON lines."""
         if not self.lines.exists():
@@ -308,11 +322,11 @@ def json_lines_disk_full(bench: Bench) -> Outcome:
     """No score can be written until there is room again."""
     with small_disk(bench.folder / "small") as disk:
         bench.config["outlets"] = {"jsonl": str(disk / "scores.jsonl")}
-        sidecar = bench.start()
+        bench.start()
         ballast = fill(disk, 16 << 10)
         sender = bench.send()
         sender.until(0.5)
-        wait(lambda: "outlet jsonl failed" in sidecar.text())
+        bench.feel("outlet jsonl failed")
         ballast.unlink()
         return bench.finish(sender)
 
@@ -321,11 +335,11 @@ def store_disk_full(bench: Bench) -> Outcome:
     """The same, for the store."""
     with small_disk(bench.folder / "small") as disk:
         bench.config["outlets"] = {"store": str(disk / "scores.db")}
-        sidecar = bench.start()
+        bench.start()
         ballast = fill(disk, 64 << 10)
         sender = bench.send()
         sender.until(0.5)
-        wait(lambda: "outlet store failed" in sidecar.text())
+        bench.feel("outlet store failed")
         ballast.unlink()
         return bench.finish(sender, bench.in_store, bench.in_lines)
 
@@ -371,6 +385,7 @@ def receiver_down(bench: Bench) -> Outcome:
     proxy.cut()
     sender = bench.send()
     sender.until(0.7)
+    bench.feel("outlet otlp")
     proxy.heal()
     found = bench.finish(sender, _arrived([receiver]))
     proxy.close()
@@ -388,7 +403,7 @@ def receiver_slow(bench: Bench) -> Outcome:
     sender.until(0.3)
     proxy.silence()
     sender.until(0.9)
-    time.sleep(2)  # longer than a request may take
+    bench.feel("outlet otlp")  # longer than a request may take
     proxy.heal()
     found = bench.finish(sender, _arrived([receiver]))
     proxy.close()
@@ -408,6 +423,7 @@ def receiver_certificate_expired(bench: Bench) -> Outcome:
     bench.start()
     sender = bench.send()
     sender.until(0.7)
+    bench.feel("outlet otlp")
     first.close()
     second = GrpcReceiver(port, credentials=_credentials(authority.issue("renewed")))
     found = bench.finish(sender, _arrived([first, second]))
@@ -443,6 +459,7 @@ def redis_killed(bench: Bench) -> Outcome:
     sender.until(0.5)
     server.kill()
     sender.until(0.9, 10)
+    bench.feel("judge")
     server.start()
     found = bench.finish(sender, lambda: bench.in_store("metric = 'llm_relevance' AND status = 'ok'"))
     server.stop()
@@ -515,7 +532,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=False)
+        subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=False)  # noqa: S607 - as mount above
 
 
 def fill(disk: Path, left: int) -> Path:
@@ -550,19 +567,12 @@ class Shim:
         """What goes on from now on."""
         self._map[:] = struct.pack("qq", offset, hang)
 
-    def __enter__(self) -> Shim:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.set()
         self._map.close()
-
-
-def wait(condition: Callable[[], bool], timeout: float = 20.0) -> None:
-    """Until it holds, or the time is up."""
-    until = time.monotonic() + timeout
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.05)
 
 
 # --- the table -----------------------------------------------------------------------------------------------------------
