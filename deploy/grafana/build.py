@@ -575,6 +575,18 @@ def itself() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
+            "Journal: oldest request", "How long ago it came. A turn that is open, or an outlet that does not take its scores, holds it.", units.Seconds,
+            (f"max by (instance) ({gauge(names.JOURNAL_AGE)})", "{{instance}}"),
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Journal: writes that failed", "Their requests were not acknowledged.", units.CountsPerSecond,
+            (rates(names.JOURNAL_FAILURES, "instance"), "{{instance}}"),
+        )
+    )  # fmt: skip
+    found.with_panel(
+        lines(
             "Instances, by version", "Of this package, and of Python.", units.Short,
             (f"count by (version, python) ({gauge(names.BUILD_INFO)})", "{{version}} on {{python}}"), stacked=True,
         )

@@ -23,10 +23,10 @@ class Authority:
         self.file = folder / f"{name}.pem"
         self.file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str) -> tuple[Path, Path]:
-        """Files of a certificate and its key."""
+    def issue(self, name: str, valid: tuple[datetime.timedelta, datetime.timedelta] | None = None) -> tuple[Path, Path]:
+        """Files of a certificate and its key; ``valid`` from and until, seen from now."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._sign(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, ca=False)
+        certificate = self._sign(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, ca=False, valid=valid)
         files = self._folder / f"{name}.crt", self._folder / f"{name}.key"
         files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         files[1].write_bytes(
@@ -34,8 +34,16 @@ class Authority:
         )
         return files
 
-    def _sign(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool) -> x509.Certificate:
+    def _sign(
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        *,
+        ca: bool,
+        valid: tuple[datetime.timedelta, datetime.timedelta] | None = None,
+    ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.timezone.utc)
+        begin, end = valid or (datetime.timedelta(days=-1), datetime.timedelta(days=1))
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         return (
             x509.CertificateBuilder()
@@ -43,8 +51,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
+            .not_valid_before(now + begin)
+            .not_valid_after(now + end)
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .sign(self._key, hashes.SHA256())

@@ -82,7 +82,8 @@ class _Outpost:
     def __init__(self, name: str, config: dict[str, Any]) -> None:
         self.folder = tempfile.TemporaryDirectory()
         store = str(Path(self.folder.name) / "scores.db")
-        self.sidecar = Sidecar({**config, "turn": {"decision_delay": "500ms"}, "outlets": {"log_events": False, "store": store}})
+        outlets, journal = {"log_events": False, "store": store}, str(Path(self.folder.name) / "journal")
+        self.sidecar = Sidecar({**config, "turn": {"decision_delay": "500ms"}, "outlets": outlets, "serve": {"journal": journal}})
         self.provider = TracerProvider(resource=Resource({"service.name": name}), shutdown_on_exit=False)
         self._spans = BatchSpanProcessor(self.sidecar.exporter("http"), schedule_delay_millis=3_600_000)
         self.provider.add_span_processor(self._spans)

@@ -1,0 +1,640 @@
+"""What becomes of turns under faults: ``otel-agenteval serve`` in a process of its own, real servers around it, and one fault at a time.
+
+    python scripts/fault_matrix.py                 # every row, as a table; some minutes
+    python scripts/fault_matrix.py --quick --only "SIGKILL during a burst"
+    python scripts/fault_matrix.py --write         # the table in docs/operations.md
+
+Each row sends whole turns, asks again for what is refused, brings the fault about, ends it, and counts turns where they should
+arrive. Small disks are tmpfs in a mount namespace of this script; a disk that hangs and a clock that jumps come from
+``fault_shim.c``; networks are cut by a proxy. The exit status is 1 when a row lost what the documentation promises to keep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import http.client
+import json
+import mmap
+import os
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+import grpc  # noqa: E402
+from typing_extensions import Self  # noqa: E402
+
+from tests.support.certificates import Authority  # noqa: E402 - of this checkout
+from tests.support.proxy import Proxy  # noqa: E402
+from tests.support.receiver import GrpcReceiver, plain  # noqa: E402
+from tests.support.service import AGENT, request  # noqa: E402
+from tests.support.sidecar import Sidecar  # noqa: E402
+
+PAGE = ROOT / "docs" / "operations.md"
+BEGIN, END = "<!-- fault matrix: begin -->\n", "<!-- fault matrix: end -->\n"
+IN_NAMESPACE = "AGENTEVAL_FAULT_MATRIX_MOUNTS"
+TOGETHER = 20
+"""Turns in a request."""
+SETTLED_WITHIN = 40.0
+_FELT_WITHIN = 30.0
+SPACE = 6 << 20
+"""Bytes of a small disk."""
+SAID = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "What is the weather in Oslo? " * 30}]}])
+ANSWERED = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "It is cold. " * 60}]}])
+
+
+class CannotBeHad(Exception):
+    """This machine lacks what a row needs."""
+
+
+@dataclass
+class Outcome:
+    """One row of the table. All but ``refused`` and ``memory`` count turns."""
+
+    sent: int
+    accepted: int
+    refused: int
+    """Requests that were not taken at once: answered "come again", or met nobody."""
+    scored: int
+    delivered: int
+    lost: int
+    """Acknowledged, and not delivered."""
+    memory: int
+    """Peak of the resident memory of any process, in MB."""
+
+
+def turn_id(number: int) -> str:
+    """Of a turn that we send."""
+    return f"{number:032x}-{1:016x}"
+
+
+def body(numbers: Sequence[int]) -> bytes:
+    """A request with whole turns."""
+    chat = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1",
+        "gen_ai.input.messages": SAID, "gen_ai.output.messages": ANSWERED,
+    }  # fmt: skip
+    spans = [
+        span
+        for number in numbers
+        for span in (
+            {"trace": number, "id": 1, "name": "invoke_agent bot", "attributes": AGENT},
+            {"trace": number, "id": 2, "parent": 1, "attributes": chat},
+        )
+    ]
+    return request(*spans)
+
+
+class Sender:
+    """Sends turns over HTTP from a few threads, and each request again until it is taken.
+
+    Args:
+        port: where to; a proxy or a Collector may stand there.
+        turns: how many.
+        threads: how many requests are under way at once.
+    """
+
+    def __init__(self, port: int, turns: int, threads: int = 3) -> None:
+        self._port = port
+        self._requests = iter([range(first, min(first + TOGETHER, turns + 1)) for first in range(1, turns + 1, TOGETHER)])
+        self._lock = threading.Condition()
+        self.turns = turns
+        self.accepted: set[int] = set()
+        self.refused = 0
+        self.stopped = False
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self) -> None:
+        connection: http.client.HTTPConnection | None = None
+        while not self.stopped:
+            with self._lock:
+                numbers = next(self._requests, None)
+            if numbers is None:
+                return
+            data = body(numbers)
+            while not self.stopped:
+                connection = connection or http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+                try:
+                    connection.request("POST", "/v1/traces", data, {"Content-Type": "application/x-protobuf"})
+                    answer = connection.getresponse()
+                    answer.read()
+                    taken = answer.status == 200
+                except (OSError, http.client.HTTPException):
+                    taken = False
+                    connection.close()
+                    connection = None
+                with self._lock:
+                    if taken:
+                        self.accepted.update(numbers)
+                    else:
+                        self.refused += 1
+                    self._lock.notify_all()
+                if taken:
+                    break
+                time.sleep(0.1)
+
+    def until(self, share: float, timeout: float = 60.0) -> None:
+        """Until that share of the turns is accepted, or the time is up."""
+        with self._lock:
+            self._lock.wait_for(lambda: len(self.accepted) >= self.turns * share, timeout)
+
+    def until_refused(self, times: int = 3, timeout: float = 30.0) -> None:
+        """Until so many more requests were refused, or the time is up."""
+        with self._lock:
+            wanted = self.refused + times
+            self._lock.wait_for(lambda: self.refused >= wanted or len(self.accepted) >= self.turns, timeout)
+
+    def end(self, timeout: float = 60.0) -> None:
+        """Until all is accepted or the time is up; then nothing more is sent."""
+        self.until(1.0, timeout)
+        self.stopped = True
+        for thread in self._threads:
+            thread.join(12)
+
+
+@dataclass
+class Bench:
+    """What a row works with: a folder, and a sidecar that keeps a journal, a store and JSON lines.
+
+    Args:
+        folder: of the row.
+        turns: to be sent.
+    """
+
+    folder: Path
+    turns: int
+    config: dict[str, Any] = field(default_factory=dict)
+    journal: Path | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    peak: int = 0
+    sidecar: Sidecar = field(init=False)
+
+    @property
+    def lines(self) -> Path:
+        """The file of JSON lines."""
+        return Path(self.config.get("outlets", {}).get("jsonl", self.folder / "scores.jsonl"))
+
+    @property
+    def store(self) -> Path:
+        """The store's file."""
+        return Path(self.config.get("outlets", {}).get("store", self.folder / "scores.db"))
+
+    def start(self) -> Sidecar:
+        """The sidecar, watched for its memory."""
+        outlets = {"jsonl": str(self.lines), "store": str(self.store), **self.config.get("outlets", {})}
+        config = {
+            "turn": {"decision_delay": "300ms"}, "inline": {"metrics": ["code_latency", "code_empty_answer"]},
+            "judge": {"queue": {"backend": "memory"}}, **self.config, "outlets": outlets,
+        }  # fmt: skip
+        options = ["--journal", str(self.journal or self.folder / "journal")]
+        self.sidecar = Sidecar(self.folder, config, options=options, env=self.env)
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self.sidecar
+
+    def send(self, **options: Any) -> Sender:
+        """Begin to send."""
+        return Sender(int(self.sidecar.http.rpartition(":")[2]), self.turns, **options)
+
+    def _watch(self) -> None:
+        while True:
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                status = Path(f"/proc/{self.sidecar.pid}/status").read_text()
+                self.peak = max(self.peak, int(status.partition("VmHWM:")[2].split()[0]) // 1024)
+            time.sleep(0.05)
+
+    def feel(self, message: str) -> None:
+        """Wait until the sidecar has logged what a fault does to it.
+
+        Raises:
+            RuntimeError: it did not, so that the row would show nothing.
+        """
+        until = time.monotonic() + _FELT_WITHIN
+        while message not in self.sidecar.text():
+            if time.monotonic() > until:
+                raise RuntimeError(f"the fault was not felt: no {message!r} in the log")
+            time.sleep(0.05)
+
+    def in_lines(self) -> set[str]:
+        """Turns in the JSON lines."""
+        if not self.lines.exists():
+            return set()
+        found = set()
+        for line in self.lines.read_text(errors="replace").splitlines():
+            with contextlib.suppress(ValueError):
+                found.add(json.loads(line)["turn_id"])
+        return found
+
+    def in_store(self, where: str = "1") -> set[str]:
+        """Turns in the store."""
+        with (
+            contextlib.suppress(sqlite3.Error),
+            contextlib.closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as db,
+        ):
+            return {row[0] for row in db.execute(f"SELECT DISTINCT turn_id FROM scores WHERE {where}")}  # noqa: S608 - ours
+        return set()
+
+    def finish(
+        self, sender: Sender, delivered: Callable[[], set[str]] | None = None, scored: Callable[[], set[str]] | None = None
+    ) -> Outcome:
+        """Send the rest, wait until everything has arrived or nothing more comes, stop, and count."""
+        sender.end()
+        delivered, scored = delivered or self.in_lines, scored or self.in_store
+        wanted = {turn_id(number) for number in sender.accepted}
+        until = time.monotonic() + SETTLED_WITHIN
+        while not wanted <= delivered() and time.monotonic() < until:
+            time.sleep(0.3)
+        if self.sidecar.running:
+            with contextlib.suppress(AssertionError):
+                self.sidecar.stop(timeout=40)
+        arrived = delivered() & wanted
+        return Outcome(
+            self.turns, len(wanted), sender.refused, len(scored() & wanted), len(arrived), len(wanted) - len(arrived), self.peak
+        )  # fmt: skip
+
+
+# --- the rows -----------------------------------------------------------------------------------------------------------
+
+
+def sigterm_during_a_burst(bench: Bench) -> Outcome:
+    """Stopped in order while senders go on, and started again."""
+    sidecar = bench.start()
+    sender = bench.send()
+    sender.until(0.5)
+    sidecar.stop(timeout=40)
+    sidecar.start()
+    return bench.finish(sender)
+
+
+def sigkill_during_a_burst(bench: Bench) -> Outcome:
+    """Killed while senders go on, and started again."""
+    sidecar = bench.start()
+    sender = bench.send()
+    sender.until(0.5)
+    sidecar.kill()
+    sidecar.start()
+    return bench.finish(sender)
+
+
+def stop_during_a_replay(bench: Bench) -> Outcome:
+    """Killed with open turns, started, stopped while its journal is read, and started again."""
+    bench.config["turn"] = {"decision_delay": "5s"}
+    sidecar = bench.start()
+    sender = bench.send()
+    sender.until(1.0)
+    sidecar.kill()
+    sidecar.start()  # /healthz answers while the journal is read
+    os.kill(sidecar.pid, signal.SIGTERM)
+    with contextlib.suppress(AssertionError):
+        sidecar.stop(timeout=40)
+    sidecar.start()
+    return bench.finish(sender)
+
+
+def journal_disk_full(bench: Bench) -> Outcome:
+    """The journal's disk takes a few requests, then none until there is room again."""
+    with small_disk(bench.folder / "small") as disk:
+        bench.journal = disk / "journal"
+        bench.start()
+        ballast = fill(disk, 256 << 10)
+        sender = bench.send()
+        sender.until_refused()
+        ballast.unlink()
+        return bench.finish(sender)
+
+
+def json_lines_disk_full(bench: Bench) -> Outcome:
+    """No score can be written until there is room again."""
+    with small_disk(bench.folder / "small") as disk:
+        bench.config["outlets"] = {"jsonl": str(disk / "scores.jsonl")}
+        bench.start()
+        ballast = fill(disk, 16 << 10)
+        sender = bench.send()
+        sender.until(0.5)
+        bench.feel("outlet jsonl failed")
+        ballast.unlink()
+        return bench.finish(sender)
+
+
+def store_disk_full(bench: Bench) -> Outcome:
+    """The same, for the store."""
+    with small_disk(bench.folder / "small") as disk:
+        bench.config["outlets"] = {"store": str(disk / "scores.db")}
+        bench.start()
+        ballast = fill(disk, 64 << 10)
+        sender = bench.send()
+        sender.until(0.5)
+        bench.feel("outlet store failed")
+        ballast.unlink()
+        return bench.finish(sender, bench.in_store, bench.in_lines)
+
+
+def disk_hangs(bench: Bench) -> Outcome:
+    """No sync comes back for a while, as on a disk of a network."""
+    with Shim(bench) as shim:
+        bench.start()
+        sender = bench.send(threads=12)
+        sender.until(0.3)
+        shim.set(hang=1)
+        sender.until_refused(3)
+        shim.set()
+        return bench.finish(sender)
+
+
+def clock_jumps(bench: Bench, seconds: int) -> Outcome:
+    """The wall clock is off by so many seconds from one moment to the next."""
+    with Shim(bench) as shim:
+        bench.start()
+        sender = bench.send()
+        sender.until(0.3)
+        shim.set(offset=seconds)
+        return bench.finish(sender)
+
+
+def _over_otlp(bench: Bench, port: int, **more: Any) -> None:
+    bench.config["outlets"] = {"otlp": {"endpoint": f"http://127.0.0.1:{port}", "protocol": "grpc", "timeout": "1s", **more}}
+
+
+def _arrived(receivers: Sequence[GrpcReceiver]) -> Callable[[], set[str]]:
+    return lambda: {
+        str(plain(record.attributes)["agenteval.turn.id"]) for receiver in receivers for record in receiver.scores()
+    }  # fmt: skip
+
+
+def receiver_down(bench: Bench) -> Outcome:
+    """Connections to the receiver of scores break, and new ones are refused."""
+    receiver = GrpcReceiver()
+    proxy = Proxy(receiver.port)
+    _over_otlp(bench, proxy.port)
+    bench.start()
+    proxy.cut()
+    sender = bench.send()
+    sender.until(0.7)
+    bench.feel("outlet otlp")
+    proxy.heal()
+    found = bench.finish(sender, _arrived([receiver]))
+    proxy.close()
+    receiver.close()
+    return found
+
+
+def receiver_slow(bench: Bench) -> Outcome:
+    """Connections to it stay, and nothing comes through."""
+    receiver = GrpcReceiver()
+    proxy = Proxy(receiver.port)
+    _over_otlp(bench, proxy.port)
+    bench.start()
+    sender = bench.send()
+    sender.until(0.3)
+    proxy.silence()
+    sender.until(0.9)
+    bench.feel("outlet otlp")  # longer than a request may take
+    proxy.heal()
+    found = bench.finish(sender, _arrived([receiver]))
+    proxy.close()
+    receiver.close()
+    return found
+
+
+def receiver_certificate_expired(bench: Bench) -> Outcome:
+    """Its certificate is not good until it is renewed."""
+    authority = Authority(bench.folder)
+    past = datetime.timedelta(days=-2), datetime.timedelta(days=-1)
+    first = GrpcReceiver(credentials=_credentials(authority.issue("expired", valid=past)))
+    port = first.port
+    _over_otlp(bench, port)
+    otlp = bench.config["outlets"]["otlp"]
+    otlp |= {"endpoint": f"https://localhost:{port}", "ca_file": str(authority.file)}
+    bench.start()
+    sender = bench.send()
+    sender.until(0.7)
+    bench.feel("outlet otlp")
+    first.close()
+    second = GrpcReceiver(port, credentials=_credentials(authority.issue("renewed")))
+    found = bench.finish(sender, _arrived([first, second]))
+    second.close()
+    return found
+
+
+def _credentials(issued: tuple[Path, Path]) -> Any:
+    return grpc.ssl_server_credentials([(issued[1].read_bytes(), issued[0].read_bytes())])
+
+
+def redis_killed(bench: Bench) -> Outcome:
+    """The server of the judge's queue is killed, and started again from its file."""
+    from tests.support.judges import ScriptedModels
+    from tests.support.redis_server import RedisServer
+
+    class Judge(ScriptedModels):
+        def answer(self, path: str, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+            message = {"role": "assistant", "content": json.dumps({"score": 90, "reason": "It answers."})}
+            return 200, {
+                "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+            }
+
+    server, judge = RedisServer(bench.folder / "redis"), Judge()
+    bench.config |= {
+        "judge": {"base_url": judge.url, "model": "m", "queue": {"backend": "redis", "url": server.url}, "max_concurrency": 8},
+        "metrics": [{"llm_relevance": {}, "sample": {"rate": 1.0}}],
+    }
+    bench.turns = min(bench.turns, 400)
+    bench.start()
+    sender = bench.send()
+    sender.until(0.5)
+    server.kill()
+    sender.until(0.9, 10)
+    bench.feel("judge")
+    server.start()
+    found = bench.finish(sender, lambda: bench.in_store("metric = 'llm_relevance' AND status = 'ok'"))
+    server.stop()
+    return found
+
+
+def collector_restarted(bench: Bench) -> Outcome:
+    """Agents send to a Collector, which is stopped and started again."""
+    from tests.support.collector import Collector
+
+    backend = GrpcReceiver()
+    sidecar = bench.start()
+    collector = Collector(
+        "sidecar", bench.folder / "collector", AGENTEVAL_ENDPOINT=sidecar.grpc, BACKEND_ENDPOINT=backend.address
+    )
+    sender = Sender(int(collector.http.rpartition(":")[2]), bench.turns)
+    sender.until(0.5)
+    collector.stop()
+    collector.start()
+    found = bench.finish(sender)
+    collector.stop()
+    backend.close()
+    return found
+
+
+def overload(bench: Bench) -> Outcome:
+    """Many senders, small bounds, and more metrics than there is time for."""
+    bench.config |= {"queue": {"max_bytes": "2MiB"}, "inline": {"metrics": "default"}}
+    bench.config["turn"] = {"decision_delay": "300ms", "total_bytes": "16MiB"}
+    bench.turns *= 3
+    bench.start()
+    return bench.finish(bench.send(threads=12))
+
+
+ROWS: Mapping[str, tuple[Callable[[Bench], Outcome], bool]] = {
+    "SIGTERM during a burst": (sigterm_during_a_burst, True),
+    "SIGKILL during a burst": (sigkill_during_a_burst, True),
+    "stop during a replay": (stop_during_a_replay, True),
+    "journal: disk full for a while": (journal_disk_full, True),
+    "JSON lines: disk full for a while": (json_lines_disk_full, True),
+    "store: disk full for a while": (store_disk_full, True),
+    "syncs of the disk hang for a while": (disk_hangs, True),
+    "OTLP receiver down for a while": (receiver_down, True),
+    "OTLP receiver silent for a while": (receiver_slow, True),
+    "OTLP receiver's certificate expired, then renewed": (receiver_certificate_expired, True),
+    "Redis killed and started again, judged scores": (redis_killed, True),
+    "clock jumps forward an hour": (lambda bench: clock_jumps(bench, 3600), True),
+    "clock jumps back an hour": (lambda bench: clock_jumps(bench, -3600), True),
+    "Collector in front restarted": (collector_restarted, True),
+    "more than it can evaluate": (overload, True),
+}
+"""Row → how it is made, and whether nothing may be lost."""
+NEED_MOUNTS = {"journal: disk full for a while", "JSON lines: disk full for a while", "store: disk full for a while"}
+
+
+# --- faults --------------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A tmpfs of a few megabytes.
+
+    Raises:
+        CannotBeHad: this process may not mount.
+    """
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SPACE}", "tmpfs", str(folder)]
+    if IN_NAMESPACE not in os.environ or subprocess.run(command, capture_output=True, check=False).returncode:
+        raise CannotBeHad("no mount namespace of its own (unshare --map-root-user --mount)")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=False)  # noqa: S607 - as mount above
+
+
+def fill(disk: Path, left: int) -> Path:
+    """A file that leaves so many bytes of a disk."""
+    space = os.statvfs(disk)
+    ballast = disk / "ballast"
+    ballast.write_bytes(bytes(max(0, space.f_bavail * space.f_frsize - left)))
+    return ballast
+
+
+class Shim:
+    """``fault_shim.c`` in the sidecar of a bench, and the switch for what it does.
+
+    Raises:
+        CannotBeHad: there is no C compiler.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        library = bench.folder / "fault_shim.so"
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if compiler is None:
+            raise CannotBeHad("no C compiler")
+        source = Path(__file__).with_name("fault_shim.c")
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
+        switch = bench.folder / "faults"
+        switch.write_bytes(bytes(16))
+        with switch.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 16)
+        bench.env |= {"LD_PRELOAD": str(library), "FAULT_SHIM": str(switch)}
+
+    def set(self, *, offset: int = 0, hang: int = 0) -> None:
+        """What goes on from now on."""
+        self._map[:] = struct.pack("qq", offset, hang)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.set()
+        self._map.close()
+
+
+# --- the table -----------------------------------------------------------------------------------------------------------
+
+HEAD = (
+    "| fault | sent | accepted | refused at first | scored | delivered | lost | memory peak |\n"
+    "|---|---:|---:|---:|---:|---:|---:|---:|\n"
+)
+
+
+def play(name: str, turns: int) -> tuple[str, bool]:
+    """One row: its line of the table, and whether it kept what it must."""
+    make, keeps = ROWS[name]
+    with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
+        bench = Bench(Path(folder), turns)
+        try:
+            found = make(bench)
+        except CannotBeHad as reason:
+            return f"| {name} | not run: {reason} | | | | | | |\n", True
+        finally:
+            if hasattr(bench, "sidecar") and bench.sidecar.running:
+                bench.sidecar.kill()
+    numbers = (found.sent, found.accepted, found.refused, found.scored, found.delivered, found.lost)
+    well = not (keeps and found.lost) and found.accepted > 0
+    return f"| {name} | {' | '.join(f'{number:,}' for number in numbers)} | {found.memory} MB |\n", well
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play rows; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=ROWS, metavar="ROW", help=f"one of: {'; '.join(ROWS)}; repeatable")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the turns")
+    parser.add_argument("--write", action="store_true", help="renew the table in docs/operations.md")
+    args = parser.parse_args(arguments)
+    wanted = args.only or list(ROWS)
+    if args.write and args.only:
+        parser.error("--write is for the whole table")
+    if NEED_MOUNTS & set(wanted) and IN_NAMESPACE not in os.environ and may_mount():
+        command = ["unshare", "--map-root-user", "--mount", sys.executable, str(Path(__file__).resolve())]
+        return subprocess.run(
+            [*command, *(arguments or sys.argv[1:])], env={**os.environ, IN_NAMESPACE: "1"}, check=False
+        ).returncode
+    table, status = HEAD, 0
+    for name in wanted:
+        began = time.monotonic()
+        line, well = play(name, 200 if args.quick else 2000)
+        print(line, end="", flush=True)
+        print(f"{name}: {time.monotonic() - began:.0f} s{'' if well else ' - NOT WELL'}", file=sys.stderr, flush=True)
+        table += line
+        status = status or int(not well)
+    if args.write:
+        text = PAGE.read_text(encoding="utf-8")
+        before, _, rest = text.partition(BEGIN)
+        PAGE.write_text(before + BEGIN + table + END + rest.partition(END)[2], encoding="utf-8")
+    return status
+
+
+def may_mount() -> bool:
+    """Whether this machine lets us have mounts of our own."""
+    command = ["unshare", "--map-root-user", "--mount", "true"]
+    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""The script behind the table of faults in the documentation: it runs, it counts, and the table is whole."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts import fault_matrix
+from tests.support.process import ROOT, environment
+
+
+@pytest.mark.parametrize("row", ["SIGKILL during a burst", "journal: disk full for a while"])
+def test_a_row_brings_its_fault_about_and_nothing_that_was_acknowledged_is_lost(row: str) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "fault_matrix.py"), "--quick", "--only", row]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [line] = done.stdout.splitlines()
+    if "not run" in line:
+        pytest.skip(line)
+    name, sent, accepted, refused, scored, delivered, lost, memory = (cell.strip() for cell in line.strip("|").split("|"))
+    assert name == row
+    assert (sent, accepted, scored, delivered, lost) == ("200", "200", "200", "200", "0")
+    assert int(refused) > 0, "the fault was not felt"
+    assert int(memory.removesuffix(" MB")) > 30
+
+
+def test_the_table_in_the_documentation_has_every_row_and_says_that_nothing_is_lost() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    table = text.partition(fault_matrix.BEGIN)[2].partition(fault_matrix.END)[0]
+    assert table.startswith(fault_matrix.HEAD)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.removeprefix(fault_matrix.HEAD).splitlines()]
+    assert [line[0] for line in lines] == list(fault_matrix.ROWS)
+    promised = {name for name, (_, keeps) in fault_matrix.ROWS.items() if keeps}
+    assert {line[0] for line in lines if line[6] == "0"} >= promised
+    assert all(re.fullmatch(r"\d+ MB", line[7]) for line in lines)
+
+
+def test_a_row_that_loses_what_it_must_keep_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = fault_matrix.Outcome(10, 10, 0, 10, 9, 1, 50)
+    monkeypatch.setitem(fault_matrix.ROWS, "clock jumps back an hour", (lambda bench: found, True))  # type: ignore[arg-type]
+    assert fault_matrix.main(["--only", "clock jumps back an hour"]) == 1
