@@ -83,7 +83,8 @@ def _text(text: Any, known: Collection[str]) -> Any:
 
     if not may_hold(text) or "${" in text:
         return text
-    out, at = [], 0
+    out: list[str] = []
+    at = 0
     for start, end, _ in finds(text, ("secret",)):
         out += text[at:start], MASK
         at = end
