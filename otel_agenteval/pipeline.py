@@ -828,7 +828,7 @@ def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) 
             join_logs(record, parts)
 
 
-def _why(error: Exception | None) -> str:
+def _why(error: BaseException | None) -> str:
     """What may be said of a fault beside its name: nothing that could hold content."""
     if isinstance(error, OSError) and error.filename:
         return f": {error.filename}: {error.strerror}"

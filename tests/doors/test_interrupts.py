@@ -222,16 +222,16 @@ def test_where_no_thread_can_be_started_a_flush_ends_between_two_items() -> None
 
 def test_a_flush_by_the_worker_itself_does_not_wait() -> None:
     said: list[bool] = []
-    rig: Rig | None = None
+    rigs: list[Rig] = []
 
     @oa.metric()
     def code_flushes(turn: oa.Turn) -> float | None:
         """Flushes."""
-        assert rig is not None
-        said.append(rig.engine.flush(30))
+        said.append(rigs[0].engine.flush(30))
         return 1.0
 
     with rig_of("code_flushes") as rig:
+        rigs.append(rig)
         rig.run()
         assert rig.turn()
         assert said == [False]

@@ -301,10 +301,10 @@ def test_a_job_is_settled_when_its_score_was_kept(server: RedisServer, models: S
         assert judging is not None
         settle = judging.queue.ack_many
 
-        def ack_many(done: Sequence[str]) -> None:
+        def ack_many(done: Sequence[Job | str]) -> list[str]:
             with closing(sqlite3.connect(store)) as reader:
                 kept_when_settled.append(reader.execute("SELECT count(*) FROM scores").fetchone()[0])
-            settle(done)
+            return settle(done)
 
         judging.queue.ack_many = ack_many  # type: ignore[method-assign]
         rig.run("two")
