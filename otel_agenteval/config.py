@@ -720,7 +720,7 @@ class JobQueueOptions(_Section):
     max_bytes: Size = 64 * 2**20
     """Bytes that may wait; what does not fit is dropped and counted, the least important first."""
     lease: Duration = 600.0
-    """Seconds that one metric may take on one turn; after that it is tried again."""
+    """Seconds after which another process does what one has begun that died. While a metric asks, this is extended."""
     max_age: Duration = 86_400.0
     """Seconds after which a job that is still waiting is dropped and counted: nobody wants to know any more."""
 

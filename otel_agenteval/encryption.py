@@ -119,26 +119,30 @@ class SealedQueue:
             except SealError:
                 shut.append(job)
         for job in shut:
-            self._queue.retry_at(job.id, self._clock.time_ns() / 1e9 + self._pause, counted=False)
+            self._queue.retry_at(job, self._clock.time_ns() / 1e9 + self._pause, counted=False)
         if shut and not found:
             raise SealError("jobs in the queue wait: judge.encryption_key is not the key that sealed them")
         return found
 
-    def ack(self, job_id: str) -> None:
-        """It is done."""
-        self._queue.ack(job_id)
+    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
+        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        return self._queue.extend(jobs, lease)
 
-    def ack_many(self, job_ids: Sequence[str]) -> None:
-        """They are done."""
-        self._queue.ack_many(job_ids)
+    def ack(self, job: Job | str) -> bool:
+        """It is done; False when it was not ours any more."""
+        return self._queue.ack(job)
 
-    def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
-        """Give a claimed job back, due at a time."""
-        self._queue.retry_at(job_id, at, counted=counted)
+    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
+        """They are done; returns the ids of those that were not ours any more."""
+        return self._queue.ack_many(jobs)
 
-    def dead(self, job_id: str, reason: str) -> None:
-        """It cannot be done."""
-        self._queue.dead(job_id, reason)
+    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
+        """Give a claimed job back, due at a time; False when it was not ours any more."""
+        return self._queue.retry_at(job, at, counted=counted)
+
+    def dead(self, job: Job | str, reason: str) -> bool:
+        """It cannot be done; False when it was not ours any more."""
+        return self._queue.dead(job, reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last jobs that could not be done."""

@@ -163,7 +163,9 @@ class Engine:
                 (outlet.note for outlet in self.pipeline.outlets if isinstance(outlet, TakesFates)), None
             )
         self.pipeline.warm_up()
-        self.worker = Worker(self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes, self.pipeline.can_emit)
+        self.worker = Worker(
+            self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes, self.pipeline.can_emit, self.failed
+        )
         self._keeps_all = False
         self.delivered = False
         """After :meth:`shutdown`: whether what was evaluated left through every outlet."""

@@ -35,6 +35,7 @@ from .spans.sdk import from_sdk, start_of
 from .spans.wire import LazyAttributes, WireSpan
 from .telemetry import Telemetry
 from .tenancy import trace_id_of, turn_id_in
+from .threads import is_meant_for_host
 from .turns.boundaries import Stitcher, may_go_on, reader_of, separate
 from .turns.conversations import SIGNALS, Conversations, Ended, conversation_of
 from .turns.past import Earlier, PastTurns, stands_alone
@@ -60,6 +61,7 @@ _PAST_SECONDS = 120.0
 """How much and how long closed turns are kept for what comes late."""
 _PATIENCE = 5.0
 """Seconds that a reader of events waits for another thread that is evaluating."""
+_OUR_METRICS = f"{__package__}."
 _WARM_UP = {
     "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111.",
     "system": "You are an assistant that answers in one sentence and never more than that.",
@@ -82,7 +84,19 @@ class _Work:
 class PendingTurn:
     """What the end of a root closed, not evaluated yet: by the worker, or by who reads the root's events before it."""
 
-    __slots__ = ("_closed", "_done", "_evaluating_in", "_events", "_lock", "_lost", "_pipeline", "_scored", "_span", "size")
+    __slots__ = (
+        "_closed",
+        "_done",
+        "_evaluating_in",
+        "_events",
+        "_groups",
+        "_lock",
+        "_lost",
+        "_pipeline",
+        "_scored",
+        "_span",
+        "size",
+    )
 
     def __init__(self, pipeline: Pipeline, closed: Closed, span: Any) -> None:
         self._pipeline = pipeline
@@ -90,6 +104,8 @@ class PendingTurn:
         self._lost: Closed | None = closed
         """What is counted when no scores come of it."""
         self._span = span
+        self._groups: deque[Group] = deque()
+        """Those of its turns that are not evaluated yet."""
         self._events: Sequence[Any] = ()
         self._scored: list[ScoredTurn] = []
         self._done = False
@@ -98,7 +114,7 @@ class PendingTurn:
         self.size = closed.size
 
     def events(self) -> Sequence[Any] | None:
-        """The events of the root, or None while they cannot be had. Never raises into the exporter that asks."""
+        """The events of the root, or None while they cannot be had. Raises nothing into the exporter that asks, but what ends its thread."""
         if self._evaluating_in != threading.get_ident():  # else the evaluation itself reads the span's own events
             self._evaluate()
         return self._events if self._done else None
@@ -121,20 +137,33 @@ class PendingTurn:
         # A forked child can inherit a lock that nobody will release: it goes on without these scores.
         if self._done or not self._lock.acquire(timeout=_PATIENCE):
             return
+        interrupted = False
         try:
-            if self._closed is not None:
-                self._evaluating_in = threading.get_ident()
-                closed, self._closed = self._closed, None
-                self._scored, self._events = self._pipeline.score_deferred(closed, self._span)
-                if self._lost is None:  # counted meanwhile
-                    self._scored = []
-                self._lost = None
-        except Exception as error:
+            if self._done:  # by who had the lock
+                return
+            self._evaluating_in = threading.get_ident()
+            closed, self._closed = self._closed, None
+            if closed is not None:
+                self._groups.extend(self._pipeline.groups(closed))
+            while self._groups:
+                scored, events = self._pipeline.score_deferred(self._groups[0], self._span)
+                self._groups.popleft()
+                self._scored.append(scored)
+                self._events = events or self._events
+            if self._lost is None:  # counted meanwhile
+                self._scored = []
+            self._lost = None
+        except BaseException as error:
+            interrupted = is_meant_for_host(error)
+            if interrupted:  # the worker has this in its queue, and goes on with it
+                raise
             self._pipeline.count_emit_error("span_events", type(error).__name__)
+            self._scored = []
             self.lose("fault")
         finally:
-            self._span = self._evaluating_in = None
-            self._done = True
+            self._evaluating_in = None
+            if not interrupted:
+                self._span, self._done = None, True
             self._lock.release()
 
 
@@ -249,10 +278,14 @@ class Pipeline:
         self.warm_up()
 
     def warm_up(self) -> None:
-        """Evaluate a made-up turn, so that the first real one does not pay for imports and first compilations."""
+        """Evaluate a made-up turn, so that the first real one does not pay for imports and first compilations.
+
+        Only by metrics of ours: what others do with a turn that never was, and how long it takes them, nobody knows.
+        """
         turn = Turn.from_dict(_WARM_UP)
         for metric in (*self.metrics, *self.heavy):
-            metric.evaluate(turn)
+            if metric.metric.fn.__module__.startswith(_OUR_METRICS):
+                metric.evaluate(turn)
 
     # --- on the agent's thread, while the root is ending
 
@@ -261,40 +294,45 @@ class Pipeline:
         pending = PendingTurn(self, closed, span)
         return pending if self.span_events.defer(span, pending.events) else None
 
-    def score_deferred(self, closed: Closed, span: Any) -> tuple[list[ScoredTurn], Sequence[Any]]:
-        """Keep the promise of :meth:`defer`: the scored turns, and the events of the root."""
-        done: list[ScoredTurn] = []
-        events: Sequence[Any] = ()
-        for group in self.groups(closed):
-            scored, _ = self._score(group, None)
-            if group.root.span_id != span.context.span_id:
-                self.span_events.root_already_ended(scored.scores)
-            elif self.span_events.mode != "off":
-                events = self.span_events.events_of(span, scored.scores, group.root.end_ns)
-            done.append(scored)
-        return done, events
+    def score_deferred(self, group: Group, span: Any) -> tuple[ScoredTurn, Sequence[Any]]:
+        """Keep the promise of :meth:`defer` for one of the turns: its scores, and the events if the span is its root."""
+        scored, _ = self._score(group, None)
+        if group.root.span_id != span.context.span_id:
+            self.span_events.root_already_ended(scored.scores)
+        elif self.span_events.mode != "off":
+            return scored, self.span_events.events_of(span, scored.scores, group.root.end_ns)
+        return scored, ()
 
-    def score_inline(self, closed: Closed, span: Any, still_ending: bool) -> list[_Work]:
-        """Evaluate what the end of this root closed, and write the span events.
+    def score_inline(self, closed: Closed, span: Any, still_ending: bool, hand_over: Callable[[Any, int], None]) -> None:
+        """Evaluate what the end of this root closed, write the span events, and hand each turn over for the worker.
 
-        ``still_ending`` says that the SDK is inside ``_on_ending``; without it the span has just ended.
+        ``still_ending`` says that the SDK is inside ``_on_ending``; without it the span has just ended. If the host's thread is
+        interrupted meanwhile, the worker evaluates what is left.
         """
-        works = []
-        for group in self.groups(closed):
-            scored, pending = self._score(group, self._budget)
-            if group.root.context is None or group.root.context.span_id != span.context.span_id:
-                self.span_events.root_already_ended(scored.scores)
-            elif still_ending:
-                self.span_events.while_ending(span, scored.scores, group.root.end_ns)
-            else:
-                self.span_events.after_end(span, scored.scores, group.root.end_ns)
-            if not (
-                pending or self.heavy or self.kept is not None or self._conversations or self._judging or self._keeps_content
-            ):  # else what waits for the worker would hold the content of every turn
-                scored.turn = scored.turn.without_content()
-                scored.size = _SIZE_WITHOUT_CONTENT
-            works.append(_Work(scored, pending))
-        return works
+        waiting = deque(self.groups(closed))
+        try:
+            while waiting:
+                work = self._scored_inline(waiting[0], span, still_ending)
+                waiting.popleft()
+                hand_over(work, work.scored.size)
+        finally:
+            for group in waiting:
+                hand_over(group, group.size)
+
+    def _scored_inline(self, group: Group, span: Any, still_ending: bool) -> _Work:
+        scored, pending = self._score(group, self._budget)
+        if group.root.context is None or group.root.context.span_id != span.context.span_id:
+            self.span_events.root_already_ended(scored.scores)
+        elif still_ending:
+            self.span_events.while_ending(span, scored.scores, group.root.end_ns)
+        else:
+            self.span_events.after_end(span, scored.scores, group.root.end_ns)
+        if not (
+            pending or self.heavy or self.kept is not None or self._conversations or self._judging or self._keeps_content
+        ):  # else what waits for the worker would hold the content of every turn
+            scored.turn = scored.turn.without_content()
+            scored.size = _SIZE_WITHOUT_CONTENT
+        return _Work(scored, pending)
 
     # --- parts of turns that wait for the rest
 
@@ -333,23 +371,36 @@ class Pipeline:
     # --- on the worker
 
     def handle(self, batch: list[Any]) -> Sequence[Any]:
-        """Evaluate what was closed elsewhere, finish what the budget cut, and render everything. What was not begun."""
+        """Evaluate what was closed elsewhere, finish what the budget cut, and render everything; returns what was not begun at our end.
+
+        Takes out of the batch what it has begun with.
+        """
         done: list[ScoredTurn] = []
         verdicts: list[Verdict] = []
         self.shedding.look(self._fill())
         rest: list[Any] = []
-        for item in batch:
+        interrupt: BaseException | None = None
+        while batch:
+            item = batch.pop(0)
             if self.ending:
                 rest.append(item)
                 continue
             try:
-                if item.__class__ is not Verdict:
+                if item.__class__ is Closed:
+                    batch[:0] = self.groups(item)
+                elif item.__class__ is not Verdict:
                     done.extend(self._scored(item))
-                elif item.begin():
+                else:
                     verdicts.append(item)
-            except Exception as error:  # one turn is lost, the others are not
+            except BaseException as error:  # one turn is lost, the others are not
+                if is_meant_for_host(error):  # whose thread this is: what it did so far leaves, the rest waits for the next
+                    batch.insert(0, item)
+                    interrupt = error
+                    break
                 self.count_emit_error("pipeline", type(error).__name__)
                 self.lose(item, "fault")
+        if verdicts and self._judging is not None:
+            verdicts = self._judging.begin(verdicts)
         for scored in done if self.heavy else ():
             more, _, seconds = self._evaluate(scored.turn, self.heavy, None, scored.sources, self.shedding.leaves_out("heavy"))
             scored.scores = [*scored.scores, *more]
@@ -364,6 +415,8 @@ class Pipeline:
         if self._conversations is not None:
             for scored in done:
                 self.end_conversations(self._conversations.store.add(scored.turn, scored.size, scored.root))
+        if interrupt is not None:
+            raise interrupt
         return rest
 
     def _scored(self, item: Any) -> list[ScoredTurn]:
@@ -380,17 +433,9 @@ class Pipeline:
         if item.__class__ is Ended:
             self.end_conversations([item])
             return []
-        found = []
-        for group in [item] if item.__class__ is Group else self.groups(item):
-            try:
-                scored, _ = self._score(group, None)
-            except Exception as error:  # the other turns of these spans have scores all the same
-                self.count_emit_error("pipeline", type(error).__name__)
-                self.lose(group, "fault")
-                continue
-            self.span_events.root_already_ended(scored.scores)
-            found.append(scored)
-        return found
+        scored, _ = self._score(item, None)
+        self.span_events.root_already_ended(scored.scores)
+        return [scored]
 
     def lose(self, item: Any, reason: str) -> None:
         """Account for what will not be evaluated: every metric of its turns is dropped. Safe from any thread, never raises."""
@@ -508,7 +553,9 @@ class Pipeline:
             try:
                 outlet.emit(done)
                 self._behind.pop(outlet.name, None)
-            except Exception as error:  # an outlet's fault is a counter
+            except BaseException as error:  # an outlet's fault is a counter
+                if is_meant_for_host(error):
+                    raise
                 self._behind.setdefault(outlet.name, False)
                 self.count_emit_error(outlet.name, type(error).__name__, error)
         if self.kept is not None:
@@ -562,7 +609,7 @@ class Pipeline:
         """What became of the records of each outlet that keeps count."""
         return {outlet.name: outlet.records for outlet in self._retaining}
 
-    def count_emit_error(self, outlet: str, reason: str, error: Exception | None = None) -> None:
+    def count_emit_error(self, outlet: str, reason: str, error: BaseException | None = None) -> None:
         """Count a failure of an outlet, and log it the first time: of a file that fails also which, and why."""
         key = (outlet, reason)
         self.emit_errors[key] += 1
@@ -578,7 +625,9 @@ class Pipeline:
     def _flush_one(self, outlet: Outlet, timeout: float) -> bool:
         try:
             return outlet.flush(timeout)
-        except Exception as error:
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
             self.count_emit_error(outlet.name, type(error).__name__, error)
             return False
 
@@ -779,7 +828,7 @@ def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) 
             join_logs(record, parts)
 
 
-def _why(error: Exception | None) -> str:
+def _why(error: BaseException | None) -> str:
     """What may be said of a fault beside its name: nothing that could hold content."""
     if isinstance(error, OSError) and error.filename:
         return f": {error.filename}: {error.strerror}"

@@ -165,16 +165,21 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("on_end", error)
 
     def _after(self, closed: Sequence[Closed], span: Any) -> None:
-        for item in closed:
-            if self._is_root(span, item) and item.complete and item.size <= INLINE_MAX_BYTES and self._pipeline.metrics:
+        waiting = list(closed)
+        try:
+            while waiting:
+                item = waiting.pop(0)
+                if not (self._is_root(span, item) and item.complete and item.size <= INLINE_MAX_BYTES and self._pipeline.metrics):
+                    self.engine.take([item])
+                    continue
                 pending = self._pipeline.defer(item, span) if self._ending_is_called else None
                 if pending is not None:
                     self._hand_over(pending, pending.size)
-                    continue
-                for work in self._pipeline.score_inline(item, span, still_ending=self._ending_is_called):
-                    self._hand_over(work, work.scored.size)
-            else:
-                self.engine.take([item])
+                else:
+                    self._pipeline.score_inline(item, span, self._ending_is_called, self._hand_over)
+        finally:
+            if waiting:  # the host's thread was interrupted
+                self.engine.take(waiting)
 
     def _is_root(self, span: Any, item: Closed) -> bool:
         if self._ending_is_called:

@@ -35,6 +35,7 @@ from .errors import ConfigError, JudgeError, MissingExtra, nearest
 from .evaluation import evaluating
 from .model import Turn
 from .score import Direction, Facts, Kind, Policy, Score, ScoreType
+from .threads import is_meant_for_host
 
 EPSILON = 1e-9
 """Slack of every threshold comparison, so that 0.1 + 0.2 meets 0.3."""
@@ -400,7 +401,7 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 
 
 class BoundMetric:
-    """A metric with its parameters: ``evaluate(turn)`` gives a Score and never raises."""
+    """A metric with its parameters: ``evaluate(turn)`` gives a Score, whatever the metric raises."""
 
     __slots__ = (
         "_call",
@@ -469,6 +470,9 @@ class BoundMetric:
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Score one turn. A metric that fails is a score with ``status="error"``, one that does not apply ``skipped``.
 
+        Nothing that the metric raises gets out, also no ``SystemExit``. What interrupts the caller's thread does: ``KeyboardInterrupt``,
+        the cancellation of a task or a greenlet, a signal handler that exits.
+
         ``judge`` may also be somebody who decides who judges, with a method ``evaluated(metric, turn)``.
         """
         try:
@@ -488,7 +492,9 @@ class BoundMetric:
             return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)
         except NotAsked as absent:
             return self._skipped({"reason": absent.reason})
-        except Exception as error:  # a metric's fault must never reach the agent
+        except BaseException as error:  # a metric's fault must never reach the agent
+            if is_meant_for_host(error):
+                raise
             return self._failed(error)
 
     def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Score:
@@ -531,7 +537,9 @@ class BoundMetric:
             if self._missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
             return self._from(self.metric.fn(scores, **self._call))
-        except Exception as error:
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
             return self._failed(error)
 
     def _from(self, found: Any) -> Score:
@@ -571,7 +579,7 @@ class BoundMetric:
     def _skipped(self, detail: dict[str, Any]) -> Score:
         return Score.of(self._facts, None, None, "skipped", None, None, detail, None, None)
 
-    def _failed(self, error: Exception) -> Score:
+    def _failed(self, error: BaseException) -> Score:
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # The message of a foreign exception can quote content: only our own texts go into the explanation.
         explanation = (

@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from .threads import OwnThread, is_meant_for_host
+
 _log = logging.getLogger("otel_agenteval")
 
 Found = TypeVar("Found")
@@ -35,12 +37,13 @@ class Worker:
     """A queue and the thread that empties it.
 
     Args:
-        handle: does the work of a batch of items, and returns those that it did not begin because we end; its exceptions are
-            logged without content.
+        handle: does the work of a batch of items, and returns those that it did not begin because we end. When it raises, what is
+            left in the list is handled later.
         tick: called at every look, for deadlines; returns whether there is anything that may become due.
         flush: hands over what handling left in buffers, within the given seconds; False when that was not all.
         max_bytes: bound of the queue; an item that does not fit is refused, unless it must be taken.
         can_emit: whether there is room for the scores of one more batch; asked before each. Until then items wait in the queue.
+        failed: told of what went wrong with a batch, or ended the thread; exceptions are named without content.
     """
 
     def __init__(
@@ -50,11 +53,13 @@ class Worker:
         flush: Callable[[float], bool],
         max_bytes: int,
         can_emit: Callable[[], bool] = lambda: True,
+        failed: Callable[[str, BaseException], None] = lambda where, error: None,
     ) -> None:
         self._handle = handle
         self._tick = tick
         self._flush = flush
         self._can_emit = can_emit
+        self._failed = failed
         self.max_bytes = max_bytes
         self.may_start = True
         """False at interpreter exit, when no thread can be started any more."""
@@ -118,10 +123,10 @@ class Worker:
 
     def wake(self) -> None:
         """Make the thread look now; start it if there is none."""
-        if self._thread is None and self.may_start and not self._stopping:
+        if not self._runs() and self.may_start and not self._stopping:
             with self._lock:
-                if self._thread is None:
-                    thread = threading.Thread(target=self._run, name="otel-agenteval", daemon=True)
+                if not self._runs():
+                    thread = OwnThread(self._run, "otel-agenteval")
                     try:
                         thread.start()
                     except RuntimeError:  # the interpreter is going down: flush and exit do the work
@@ -130,6 +135,11 @@ class Worker:
                     self._thread = thread
         self.idle = False
         self._wake.set()
+
+    def _runs(self) -> bool:
+        """Whether there is a thread: the one that was started may have been ended from outside."""
+        thread = self._thread
+        return thread is not None and thread.is_alive()
 
     def flush(self, timeout: float) -> bool:
         """Handle everything that is queued now and flush the outlets; False unless all was handed over in time."""
@@ -161,24 +171,34 @@ class Worker:
     def flush_outlets(self, timeout: float) -> bool:
         """Hand over what handling left in buffers, however much waits in the queue; False unless that was done in time."""
         deadline = time.monotonic() + timeout
-        thread = self._thread
-        if thread is None or not thread.is_alive() or thread is threading.current_thread():
+        if not self._runs() or self._thread is threading.current_thread():
             return self._is_done(0, deadline, outlets=True)
         request = _Flush(deadline, True, 0)
         self._soon.append(request)
-        self.wake()
-        return request.done.wait(timeout) and request.ok
+        return self._wait_for(request)
 
     def _ask(self, timeout: float, outlets: bool) -> bool:
         deadline = time.monotonic() + timeout
-        thread = self._thread
-        if thread is None or not thread.is_alive() or thread is threading.current_thread():
+        if self._thread is threading.current_thread():
+            return False  # it cannot wait for itself
+        if self._queue and not self._runs():
+            self.wake()
+        if not self._runs():
             return self._work_here(deadline, outlets)
         request = _Flush(deadline, outlets, self._accepted)
         self._requests.append(request)
+        return self._wait_for(request)
+
+    def _wait_for(self, request: _Flush) -> bool:
+        """Whether the thread, or one that takes its place, did what was asked for, in time."""
         self.wake()
-        if not request.done.wait(timeout):
-            return False
+        while not request.done.wait(min(POLL, max(0.0, request.deadline - time.monotonic()))):
+            if time.monotonic() >= request.deadline:
+                return False
+            if not self._runs():
+                if not self.may_start:
+                    return self._work_here(request.deadline, request.outlets)
+                self.wake()
         return request.ok
 
     def stop(self, timeout: float, *, outlets: bool = True) -> bool:
@@ -214,6 +234,17 @@ class Worker:
         self._reset()
 
     def _run(self) -> None:
+        try:
+            self._loop()
+        except BaseException as error:  # from outside, as a watchdog sends it
+            self._failed("worker", error)
+        finally:
+            self.idle = True  # whoever comes next starts another thread
+            if self._queue and not self._stopping and self._thread is threading.current_thread():
+                self._thread = None
+                self.wake()
+
+    def _loop(self) -> None:
         quiet = 0
         while not self._stopping:
             found = bool(self._queue or self._requests or self._soon)
@@ -256,7 +287,7 @@ class Worker:
         if not self._working.acquire(timeout=max(0.0, deadline - time.monotonic())):
             return False
         try:
-            self._work(hurry=True, upto=upto, deadline=deadline)
+            self._work(hurry=True, upto=upto, deadline=deadline, most=1)
         finally:
             self._working.release()
         return self._is_done(upto, deadline, outlets=outlets)
@@ -265,19 +296,24 @@ class Worker:
         """Whether everything up to an item was handled, and if wanted handed over."""
         try:
             return (not outlets or self._flush(max(0.0, deadline - time.monotonic()))) and self._handled >= upto
-        except Exception as error:
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
             _log.warning("flushing scores failed: %s", type(error).__name__)
             return False
 
-    def _work(self, hurry: bool = False, upto: int | None = None, deadline: float | None = None) -> bool:
+    def _work(self, hurry: bool = False, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
         """Do what is due and empty the queue, or handle it up to an item; in a ``hurry`` when somebody waits for it.
 
-        While nothing can be emitted, that is tried until the ``deadline``; without one, at the next look.
+        Past the ``deadline`` nothing more is begun. While nothing can be emitted, that is tried until then; without a deadline, at the
+        next look. ``most`` items are handled at once: one at a time where somebody waits who could not go on before the last of them.
         """
         try:
             with self._ticking:
                 due = self._tick()
-        except Exception as error:
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
             _log.warning("closing turns failed: %s", type(error).__name__)
             due = True
         upto = None if upto is None else self._accepted  # with what was closed just now
@@ -291,22 +327,40 @@ class Worker:
             with self._handling:
                 if self._given_up:
                     break
-                batch, size = self._batch(256 if hurry else _COURTEOUS_BATCH)
-                self._in_hand = batch
-                rest: Sequence[Any] = ()
-                try:
-                    rest = self._handle([item for item in batch if item is not None])
-                except Exception as error:  # one batch is lost, the next is not
-                    _log.warning("rendering scores failed: %s", type(error).__name__)
-                self._in_hand = rest
-            with self._lock:
-                self._bytes -= size
-                self._handled += len(batch)
+                self._handle_some(min(most, 256 if hurry else _COURTEOUS_BATCH))
             if self._soon and threading.current_thread() is self._thread:
                 self._flush_soon()
+            if deadline is not None and time.monotonic() >= deadline:
+                break
             if not hurry and self._queue:
                 time.sleep(_BREATH)
         return due
+
+    def _handle_some(self, most: int) -> None:
+        """Handle the next items. When that goes wrong, what was not begun goes back to the head of the queue."""
+        batch, size = self._batch(most)
+        self._in_hand = batch
+        items = [item for item in batch if item is not None]
+        count = len(items)
+        rest: Sequence[Any] = ()
+        try:
+            rest = self._handle(items)
+            items = []
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
+            self._failed("worker", error)
+            if len(items) == count:  # nobody knows which of them it was, and it would be again
+                items = items[1:]
+        finally:
+            self._in_hand = rest
+            with self._lock:
+                self._handled += len(batch) - len(items)
+                if items:
+                    self._queue.extendleft((item, 0) for item in reversed(items[1:]))
+                    self._queue.appendleft((items[0], size))
+                else:
+                    self._bytes -= size
 
     def _batch(self, most: int) -> tuple[list[Any], int]:
         """The next items, and their size; None stands for one that was discarded."""

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "otel_agenteval"
 LAYERS: dict[str, int] = {
     name: layer
     for layer, names in enumerate((
-        "names errors clock files redaction masking jsonio logformat keypath yamlio writable sqlitefile shedding label_values tenancy wellformed",
+        "names errors clock files redaction masking jsonio logformat keypath yamlio writable sqlitefile shedding label_values tenancy threads wellformed",
         "config telemetry",
         "model score",
         "registry evaluation",

@@ -34,6 +34,7 @@ from ..selection import select_metrics
 from ..spans.columnar import spans_of
 from ..spans.otlp import NotASpan
 from ..spans.record import SpanRecord
+from ..threads import mark_as_ours
 
 _REPLY_TOKENS = 300
 """What an answer is taken to have, where nobody asked yet."""
@@ -126,7 +127,7 @@ class Scorer:
         turns = list(turns_of(self._records(tables if isinstance(tables, (list, tuple)) else [tables], account)))
         account.turns = len(turns)
         if any(metric.metric.kind != "code" for metric in self.metrics) and not self.dry and len(turns) > 1:
-            with ThreadPoolExecutor(self._threads, "otel-agenteval-backfill") as pool:
+            with ThreadPoolExecutor(self._threads, "otel-agenteval-backfill", mark_as_ours) as pool:
                 for found, took in pool.map(lambda turn: self._score_one(turn, known), turns):
                     rows += found
                     account.add(took)

@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 from ..model import Turn
 from ..names import EMIT_RECORDS
 from ..privacy import Redactor
+from ..queues import Job
 from ..score import Kind, Score
 from ..telemetry import Telemetry
 from ..tenancy import base_of
@@ -104,10 +105,12 @@ class Verdict:
     """A judged score on its way to the worker."""
 
     scored: ScoredTurn
-    begin: Callable[[], bool]
-    """To be called before it is sent out; False when it must not be any more."""
+    job: Job
+    """What it comes of. It may be sent out as long as nobody else has claimed that."""
     settle: Callable[[], None]
     """To be called once it was sent out."""
+    keep: Callable[[], None]
+    """To be called when it is not sent out: what was paid for is remembered."""
 
 
 class Outlet(Protocol):

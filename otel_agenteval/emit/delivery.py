@@ -18,6 +18,7 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach,
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..spans.otlp import Signal
+from ..threads import OwnThread, is_meant_for_host
 from .courier import Answer, Courier
 from .outbox import SIGNALS, Outbox, Parcel
 
@@ -130,9 +131,9 @@ class Delivery:
         """Have the thread, which also sends metrics and what an earlier process left behind."""
         if self._interval and self._metrics_due is None:
             self._metrics_due = time.monotonic() + self._interval
-        if self._thread is not None or not self.may_start or self._stopping:
+        if (self._thread is not None and self._thread.is_alive()) or not self.may_start or self._stopping:
             return
-        thread = threading.Thread(target=self._run, name="otel-agenteval-otlp", daemon=True)
+        thread = OwnThread(self._run, "otel-agenteval-otlp")
         try:
             thread.start()
         except RuntimeError:  # the interpreter is going down: a flush does the work
@@ -234,7 +235,9 @@ class Delivery:
         try:
             with self._working:
                 return self._step(until)
-        except Exception as error:  # a fault of ours: what waits is not lost with the thread
+        except BaseException as error:  # a fault of ours: what waits is not lost with the thread
+            if is_meant_for_host(error):
+                raise
             self._account.failed(type(error).__name__)
             return self._pauses[1]
 

@@ -29,6 +29,9 @@ from .service import Judging
 
 _log = logging.getLogger("otel_agenteval")
 
+_LEASES = 10
+"""For how many leases a job is held whose metric comes to no end."""
+
 
 def judging_from(
     config: Config,
@@ -81,6 +84,7 @@ def judging_from(
         attempts=wanted.attempts,
         threads=wanted.max_concurrency,
         lease=queue.lease,
+        longest=max(_LEASES * queue.lease, 2 * max(wanted.deadline, config.embedder.deadline)),
         max_age=queue.max_age,
         audit=wanted.cache.audit if wanted.cache.path is not None else 0.0,
         clock=clock,

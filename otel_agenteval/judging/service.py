@@ -35,7 +35,9 @@ from ..sampling import Chance, position
 from ..score import Score
 from ..telemetry import Telemetry
 from ..tenancy import qualified
+from ..threads import OwnThread, is_meant_for_host
 from .fates import Fates, fate_of
+from .heartbeat import HeldLeases, LeaseLost
 from .jobs import about, body_in, head_in, rendered, root_in, upstream_of
 from .offers import Next, Offers
 
@@ -70,7 +72,8 @@ class Judging:
         failed: told of faults of ours.
         attempts: tries per job while the models fail.
         threads: jobs at once.
-        lease: seconds that a job may take.
+        lease: seconds after which a job of a process that died is done by another one.
+        longest: seconds that a job may take here, before others may try it.
         max_age: seconds that a job may wait.
         audit: share of jobs whose questions are asked although the judge knows the answer.
         clock: dates jobs and retries.
@@ -94,6 +97,7 @@ class Judging:
         attempts: int,
         threads: int,
         lease: float,
+        longest: float,
         max_age: float,
         audit: float = 0.0,
         clock: Clock,
@@ -116,7 +120,7 @@ class Judging:
         self._failed = failed
         self._attempts = attempts
         self._max_threads = threads
-        self._lease = lease
+        self._leases = HeldLeases(queue, lease, longest, clock, failed)
         self._max_age = max_age
         self._clock = clock
         self._others = outages
@@ -140,14 +144,16 @@ class Judging:
         """Jobs that are claimed and not begun."""
         self._rendered: OrderedDict[str, None] = OrderedDict()
         """Jobs whose score was sent out, so that a lease that ended too early makes no second one."""
-        self._under_way: set[str] = set()
-        """Jobs that a thread of ours does."""
+        self._under_way: dict[str, Job] = {}
+        """Jobs that a thread of ours does, or whose score waits for the worker."""
+        self._delivered: set[str] = set()
+        """Those of them whose score waits."""
         self._begun: OrderedDict[str, Begun] = OrderedDict()
         """What jobs were told that have to wait."""
         self._given_up = False
         self._made: list[Job] | None = None
         """Jobs to be put, and jobs that are settled, while they are gathered."""
-        self._done: list[str] | None = None
+        self._done: list[Job] | None = None
 
     # --- on the worker
 
@@ -194,8 +200,9 @@ class Judging:
         if self._models == Models():
             return
         while self.may_start and not self._stopping and len(self._threads) < min(self._max_threads, jobs):
-            thread = threading.Thread(target=self._run, name="otel-agenteval-judge", daemon=True)
+            thread = OwnThread(self._run, "otel-agenteval-judge")
             try:
+                self._leases.start()
                 thread.start()
             except RuntimeError:  # the interpreter is going down
                 self.may_start = False
@@ -210,7 +217,7 @@ class Judging:
             busy = False
             try:
                 busy = self.step()
-            except Exception as error:  # the queue's disk
+            except BaseException as error:  # the queue's disk
                 self._failed("judge_queue", error)
             if not busy:
                 with changed:
@@ -240,7 +247,7 @@ class Judging:
                     continue
                 if self._stopping:
                     return None
-                found = self.queue.claim(max(1, len(self._threads) // _THREADS_PER_CLAIM), self._lease)
+                found = self._leases.claim(max(1, len(self._threads) // _THREADS_PER_CLAIM))
                 if not found:
                     return None
                 self._claimed.extend(found)
@@ -252,22 +259,38 @@ class Judging:
                 self._again(self._claimed.popleft(), 0.0, counted=False)
 
     def _try(self, job: Job) -> None:
+        overdue = self._leases.is_overdue(job)
         with self._settling:
-            if job.id in self._under_way:  # its lease was too short: who does it goes on, and nobody asks beside
-                return
-            self._under_way.add(job.id)
+            begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
+            if begins:
+                self._under_way[job.id] = job
+                self._delivered.discard(job.id)
+        if not begins:
+            self._leave_to_who_does_it(job, overdue)
+            return
+        self._leases.begin(job)
         try:
             self._do(job)
-        except Exception as error:
+        except BaseException as error:
+            if is_meant_for_host(error):
+                self._again(job, 0.0, counted=False)
+                raise
             self._failed("judging", error)
             if job.attempts < self._attempts:
                 self._again(job, _pause(job.attempts))
             else:
-                self.queue.dead(job.id, type(error).__name__)
-                self.fates.drop([job], "fault")
+                self._discard(job, type(error).__name__, "fault")
         finally:
-            with self._settling:
-                self._under_way.discard(job.id)
+            with self._settling:  # once it was given back, another thread may do it already
+                if self._under_way.get(job.id) is job and job.id not in self._delivered:
+                    del self._under_way[job.id]
+
+    def _leave_to_who_does_it(self, job: Job, overdue: bool) -> None:
+        """A job came again while a thread of ours is at it: nobody asks beside. If that takes too long, another process may try."""
+        if overdue:
+            self.queue.retry_at(job, self._now() + _POLL, counted=False)
+        else:
+            self._leases.renew(job)
 
     def _do(self, job: Job) -> None:
         if job.id in self._rendered:  # its score went out, and the queue could not be told: that is not paid for twice
@@ -343,7 +366,7 @@ class Judging:
             origin = ScoredTurn(turn, root, (), head["supersedes"], head["new"], conversation=head["conversation"])
             judged = asking.judged(metric, score, Chance(*head["chance"]), upstream_of(root))
             made = rendered(origin, score, judged, seconds, self.offers.content_of(turn))
-            self._hand_over(job, made, self.offers.following(job, head, origin, score))
+            self._hand_over(job, made, self.offers.following(job, head, origin, score), lambda: self._keep(job, asking))
 
     def _outage(self, server: str) -> Outage:
         with self._settling:
@@ -362,20 +385,8 @@ class Judging:
             if len(self._begun) > _BEGUN:
                 self._begun.popitem(last=False)
 
-    def _hand_over(self, job: Job, scored: ScoredTurn, following: Sequence[Next]) -> None:
+    def _hand_over(self, job: Job, scored: ScoredTurn, following: Sequence[Next], keep: Callable[[], None]) -> None:
         score = scored.scores[0]
-
-        def begin() -> bool:
-            with self._settling:
-                if self._given_up:
-                    return False
-                again = job.id in self._rendered
-                self._rendered[job.id] = None
-                if len(self._rendered) > _RENDERED:
-                    self._rendered.popitem(last=False)
-            if again:
-                self._ack(job, None)
-            return not again
 
         def settle() -> None:
             self._put([one.job for one in following if one.job is not None])
@@ -387,14 +398,49 @@ class Judging:
             if not self._settled.is_set():
                 self._settled.set()
 
-        verdict = Verdict(scored, begin, settle)
-        while not self._stopping:  # else it was counted as dropped, or comes back from the queue
-            if self._deliver(verdict):
+        verdict = Verdict(scored, job, settle, keep)
+        self._delivered.add(job.id)
+        while not self._deliver(verdict):
+            if self._stopping:  # it was counted as dropped, or comes back from the queue
+                self._delivered.discard(job.id)
                 break
             with self._changed:  # what was paid for is not thrown away: this thread asks nothing more until there is room
                 self._changed.wait(_PAUSE_FULL)
         if not self._settled.is_set():
             self._settled.set()
+
+    def begin(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """Of judged scores those that may be sent out: nobody else has claimed their jobs, and they were not sent before. On the worker.
+
+        The leases are extended by that, so that nobody claims the jobs until :meth:`Verdict.settle` acknowledges them.
+        """
+        lost = self._leases.confirm([verdict.job for verdict in verdicts])
+        found, sent_before = [], []
+        with self._settling:
+            for verdict in [] if self._given_up else verdicts:
+                job = verdict.job
+                if job.id in self._rendered:
+                    sent_before.append(job)
+                elif job.id not in lost:
+                    self._rendered[job.id] = None
+                    found.append(verdict)
+            while len(self._rendered) > _RENDERED:
+                self._rendered.popitem(last=False)
+        for job in sent_before:
+            self._ack(job, None)
+        for verdict in verdicts:
+            if verdict.job.id in lost:
+                verdict.keep()
+                self._let_go(verdict.job)
+                self._failed("judge_lease", LeaseLost())
+        return found
+
+    def _let_go(self, job: Job) -> Job:
+        """We are done with a job, before anybody else can claim it; returns it with its last lease."""
+        with self._settling:
+            self._under_way.pop(job.id, None)
+            self._delivered.discard(job.id)
+        return self._leases.release(job)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -408,31 +454,33 @@ class Judging:
             self._put(made)  # what follows a job is there before it goes
             try:
                 if done:
-                    self.queue.ack_many(done)
+                    for _ in self.queue.ack_many(done):
+                        self._failed("judge_lease", LeaseLost())
             except Exception as error:  # they come back after their leases
                 self._failed("judge_queue", error)
             self._settled.set()
 
     def _ack(self, job: Job, score: Score | None) -> None:
+        owned = self._let_go(job)
         try:
             if score is not None and score.status == "error":
-                self.queue.dead(job.id, score.error_type or "")
+                self.queue.dead(owned, score.error_type or "")
             elif self._done is not None:
-                self._done.append(job.id)
+                self._done.append(owned)
             else:
-                self.queue.ack(job.id)
+                self.queue.ack(owned)
         except Exception as error:  # it comes back after its lease, and its score again under the same id
             self._failed("judge_queue", error)
 
-    def _discard(self, job: Job, reason: str) -> None:
-        self.queue.dead(job.id, reason)
-        self.fates.drop([job], reason)
+    def _discard(self, job: Job, reason: str, counted_as: str = "") -> None:
+        if self.queue.dead(self._let_go(job), reason):
+            self.fates.drop([job], counted_as or reason)
 
     def _again(self, job: Job, pause: float, *, counted: bool = True) -> None:
         self._again_at(job, self._now() + pause, counted=counted)
 
     def _again_at(self, job: Job, at: float, *, counted: bool = True) -> None:
-        self.queue.retry_at(job.id, at, counted=counted)
+        self.queue.retry_at(self._let_go(job), at, counted=counted)
 
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9
@@ -505,6 +553,7 @@ class Judging:
                 self._others.close()
         except Exception as error:
             self._failed("judge_queue", error)
+        self._leases.stop()
         self._release()
 
     def _release(self) -> None:
@@ -517,6 +566,7 @@ class Judging:
     def after_fork_in_child(self) -> None:
         """The parent owns its jobs, and goes on with them; the child has threads and locks of its own."""
         self._reset()
+        self._leases.reset()
         self.offers.reset()
         self.fates.reset()
         self._models = self._make_models()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 _OVERHEAD = 256
@@ -21,6 +23,8 @@ class Job:
     """Higher ones are claimed first, and stay when there is no room for all."""
     attempts: int = 0
     """How often it was claimed, with this time; claims that were given back uncounted are not."""
+    token: str = field(default="", compare=False, repr=False)
+    """Of a claimed job: which lease. Every claim has another one."""
 
     @property
     def size(self) -> int:
@@ -28,8 +32,32 @@ class Job:
         return len(self.payload) + _OVERHEAD
 
 
+class Leases:
+    """Names the leases that one queue object grants.
+
+    A token begins with its owner, so that a bare job id can stand for "the lease that this queue object granted last".
+    """
+
+    def __init__(self) -> None:
+        self._owner = f"{secrets.token_hex(8)}/"
+        self._numbers = itertools.count(1)
+
+    def grant(self) -> str:
+        """A token that was never granted before."""
+        return f"{self._owner}{next(self._numbers)}/"
+
+    def claimed(self, job: Job | str) -> tuple[str, str]:
+        """The id of a claimed job, and what the token of its current lease must begin with."""
+        return (job, self._owner) if isinstance(job, str) else (job.id, job.token or self._owner)
+
+
 class JobQueue(Protocol):
-    """Jobs that wait, or that somebody has claimed for a time. Safe to use from any thread. Times are seconds since the Unix epoch."""
+    """Jobs that wait, or that somebody has claimed for a time. Safe to use from any thread. Times are seconds since the Unix epoch.
+
+    Each claim grants a lease with a token of its own. Only the holder of a job's last lease can settle, return or extend it, also
+    after the lease has ended, as long as nobody else claimed the job. For everybody else these calls change nothing and say so. They
+    take the job as :meth:`claim` returned it; an id alone stands for the last lease that this queue object granted.
+    """
 
     max_bytes: int
     """Bound of what waits and what is claimed."""
@@ -45,17 +73,20 @@ class JobQueue(Protocol):
         seconds to settle each; after that it is due again.
         """
 
-    def ack(self, job_id: str) -> None:
-        """It is done: it will not be claimed again, nor taken in again."""
+    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
+        """Hold claimed jobs for ``lease`` more seconds from now; returns the ids of those that are not ours any more."""
 
-    def ack_many(self, job_ids: Sequence[str]) -> None:
-        """As :meth:`ack`, for several at once."""
+    def ack(self, job: Job | str) -> bool:
+        """It is done: it will not be claimed again, nor taken in again. False when it was not ours any more."""
 
-    def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
-        """Give a claimed job back, due at a time; whether the attempt counts."""
+    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
+        """As :meth:`ack`, for several at once; returns the ids of those that were not ours any more."""
 
-    def dead(self, job_id: str, reason: str) -> None:
-        """It cannot be done: as :meth:`ack`, and kept as a dead letter, without its payload."""
+    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
+        """Give a claimed job back, due at a time; whether the attempt counts. False when it was not ours any more."""
+
+    def dead(self, job: Job | str, reason: str) -> bool:
+        """It cannot be done: as :meth:`ack`, and kept as a dead letter, without its payload. False when it was not ours any more."""
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last jobs that could not be done."""

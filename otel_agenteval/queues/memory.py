@@ -7,9 +7,10 @@ import itertools
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..clock import SYSTEM_CLOCK, Clock
-from .base import SLOTS, Demand, Job
+from .base import SLOTS, Demand, Job, Leases
 from .base import Counter as Spending
 
 _REMEMBERED = 10_000
@@ -17,7 +18,7 @@ _DEAD_LETTERS = 1_000
 
 
 class _Entry:
-    __slots__ = ("claimed", "due", "job", "number")
+    __slots__ = ("claimed", "due", "job", "number", "token")
 
     def __init__(self, job: Job, number: int, due: float) -> None:
         self.job = job
@@ -25,6 +26,8 @@ class _Entry:
         self.due = due
         """When it can be claimed; of a claimed one, when its lease ends."""
         self.claimed = False
+        self.token = ""
+        """Of the last lease; empty before the first one, and once the job was given back."""
 
 
 class MemoryQueue:
@@ -44,6 +47,7 @@ class MemoryQueue:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
+        self._leases = Leases()
         self._numbers = itertools.count()
         self._entries: dict[str, _Entry] = {}
         self._bytes = 0
@@ -80,7 +84,7 @@ class MemoryQueue:
                     continue
                 entry = self._entries[job.id] = _Entry(job, next(self._numbers), now)
                 self._bytes += job.size
-                self._wait(entry, now)
+                self._put(entry, now)
         return left_out
 
     def claim(self, n: int, lease: float) -> list[Job]:
@@ -93,39 +97,52 @@ class MemoryQueue:
                 entry = self._first(now)
                 if entry is None:
                     break
-                entry.claimed, entry.due = True, now + lease
-                entry.job = _with_attempts(entry.job, 1)
-                self._evictable[entry.job.priority] -= 1
-                heapq.heappush(self._later, (entry.due, entry.number, entry.job.id))
-                claimed.append(entry.job)
+                entry.token = self._leases.grant()
+                entry.job = replace(entry.job, attempts=entry.job.attempts + 1)
+                self._hold(entry, now + lease)
+                claimed.append(replace(entry.job, token=entry.token))
         return claimed
 
-    def ack(self, job_id: str) -> None:
-        """It is done."""
+    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
+        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        until = self._clock.time_ns() / 1e9 + lease
+        lost = []
         with self._lock:
-            self._finish(job_id)
+            for job in jobs:
+                entry = self._owned(job)
+                if entry is None:
+                    lost.append(_id_of(job))
+                else:
+                    self._hold(entry, until)
+        return lost
 
-    def ack_many(self, job_ids: Sequence[str]) -> None:
-        """They are done."""
-        with self._lock:
-            for job_id in job_ids:
-                self._finish(job_id)
+    def ack(self, job: Job | str) -> bool:
+        """It is done; False when it was not ours any more."""
+        return not self.ack_many([job])
 
-    def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
-        """Give a claimed job back, due at a time."""
+    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
+        """They are done; returns the ids of those that were not ours any more."""
         with self._lock:
-            entry = self._entries.get(job_id)
-            if entry is None or not entry.claimed:
-                return
+            return [_id_of(job) for job in jobs if not self._finish(job)]
+
+    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
+        """Give a claimed job back, due at a time; False when it was not ours any more."""
+        with self._lock:
+            entry = self._owned(job)
+            if entry is None:
+                return False
             if not counted:
-                entry.job = _with_attempts(entry.job, -1)
+                entry.job = replace(entry.job, attempts=entry.job.attempts - 1)
             self._wait(entry, at)
+            return True
 
-    def dead(self, job_id: str, reason: str) -> None:
-        """It cannot be done."""
+    def dead(self, job: Job | str, reason: str) -> bool:
+        """It cannot be done; False when it was not ours any more."""
         with self._lock:
-            if self._finish(job_id):
-                self._dead.append((job_id, reason))
+            done = self._finish(job)
+            if done:
+                self._dead.append((_id_of(job), reason))
+            return done
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last thousand."""
@@ -148,9 +165,27 @@ class MemoryQueue:
         """The child begins with an empty queue."""
         self._reset()
 
-    def _wait(self, entry: _Entry, due: float) -> None:
-        entry.claimed, entry.due = False, due
+    def _owned(self, job: Job | str) -> _Entry | None:
+        """The entry of a job whose last lease is the given one."""
+        job_id, fence = self._leases.claimed(job)
+        entry = self._entries.get(job_id)
+        return entry if entry is not None and entry.token.startswith(fence) else None
+
+    def _hold(self, entry: _Entry, until: float) -> None:
+        if not entry.claimed:
+            self._evictable[entry.job.priority] -= 1
+        entry.claimed, entry.due = True, until
+        heapq.heappush(self._later, (until, entry.number, entry.job.id))
+
+    def _put(self, entry: _Entry, due: float) -> None:
         self._evictable[entry.job.priority] += 1
+        entry.due = due
+        heapq.heappush(self._later, (due, entry.number, entry.job.id))
+
+    def _wait(self, entry: _Entry, due: float) -> None:
+        if entry.claimed:
+            self._evictable[entry.job.priority] += 1
+        entry.claimed, entry.due, entry.token = False, due, ""
         heapq.heappush(self._later, (due, entry.number, entry.job.id))
 
     def _promote(self, now: float) -> None:
@@ -175,10 +210,12 @@ class MemoryQueue:
                     return entry
         return None
 
-    def _finish(self, job_id: str) -> bool:
-        entry = self._entries.pop(job_id, None)
+    def _finish(self, job: Job | str) -> bool:
+        entry = self._owned(job)
         if entry is None:
             return False
+        job_id = entry.job.id
+        del self._entries[job_id]
         self._bytes -= entry.job.size
         if not entry.claimed:
             self._evictable[entry.job.priority] -= 1
@@ -262,5 +299,5 @@ class MemorySpendBook:
         return sum(slots.values())
 
 
-def _with_attempts(job: Job, more: int) -> Job:
-    return Job(job.id, job.payload, job.priority, job.attempts + more)
+def _id_of(job: Job | str) -> str:
+    return job if isinstance(job, str) else job.id

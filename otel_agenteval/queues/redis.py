@@ -3,7 +3,8 @@
 Jobs lie in streams, one per shard and priority, which judge workers read as one consumer group; so a stream's pending list and
 lag tell every tool for Redis, and what scales workers by them, how much there is to do. Each change is one script, that is one step
 for everybody. Beside the streams stand sorted sets: ends of leases and times of retries. A lease that ended is taken over with XCLAIM, at its own end
-(XAUTOCLAIM knows one age for all). Nothing is ever trimmed: a job leaves when it is settled, or when a more important one needs
+(XAUTOCLAIM knows one age for all). A hash keeps the token of each job's last lease, with the attempt that it was granted for: a process
+of an earlier version, which grants none, ends the lease of the one before it by counting its own attempt. Nothing is ever trimmed: a job leaves when it is settled, or when a more important one needs
 its room.
 
 All keys of a shard carry its hash tag, so a cluster keeps them together. Time is the server's, for all processes the same.
@@ -20,12 +21,12 @@ import socket
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
-from .base import Job
+from .base import Job, Leases
 from .connect import unreachable
 from .redis_server import Script, Server
 
@@ -47,6 +48,7 @@ _COMMON = """
 redis.replicate_commands()
 local jobs, wait, again, idle, done, dead, totals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local function stream(level) return KEYS[8 + level] end
+local tokens = KEYS[8 + LEVELS]
 local group = ARGV[1]
 local now
 if ARGV[2] == '' then
@@ -74,6 +76,13 @@ local function payload(job)
   return found[1] and found[1][2][4] or ''
 end
 local function free(level, bytes) redis.call('HINCRBY', totals, 'free' .. level, bytes) end
+local function owns(job, fence)
+  local found = redis.call('HGET', tokens, job.id)
+  if not found then return false end
+  local attempts, token = string.match(found, '^(%d+) (.*)$')
+  return tonumber(attempts) == job.attempts and string.sub(token, 1, #fence) == fence
+end
+local function keep_tokens(lease) redis.call('EXPIRE', tokens, math.ceil(math.max(REMEMBERED, 4 * lease))) end
 local function rest(job, due)
   job.claimed = false
   write(job)
@@ -102,6 +111,7 @@ local function promote()
 end
 local function remove(job, delivered)
   redis.call('HDEL', jobs, job.id)
+  redis.call('HDEL', tokens, job.id)
   redis.call('HINCRBY', totals, 'jobs', -1)
   redis.call('HINCRBY', totals, 'bytes', -job.size)
   if not job.claimed then free(job.level, -job.size) end
@@ -116,7 +126,7 @@ local function remove(job, delivered)
   redis.call('XDEL', stream(job.level), entry(job))
 end
 local function number(field) return tonumber(redis.call('HGET', totals, field) or '0') end
-""".replace("LEVELS", str(_LEVELS))
+""".replace("LEVELS", str(_LEVELS)).replace("REMEMBERED", str(_REMEMBERED_SECONDS))
 
 _PUT = """
 local max_bytes, left = tonumber(ARGV[3]), {}
@@ -167,7 +177,7 @@ return left
 """.replace("LEVELS", str(_LEVELS))
 
 _CLAIM = """
-local n, lease, consumer, claimed = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], {}
+local n, lease, consumer, token, claimed = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], {}
 promote()
 while #claimed < n do
   local first = redis.call('ZRANGE', again, 0, 0)[1]
@@ -198,34 +208,68 @@ while #claimed < n do
     write(job)
     free(job.level, -job.size)
     redis.call('ZADD', wait, text(now + lease), job.id)
+    redis.call('HSET', tokens, job.id, string.format('%d %s', job.attempts, token))
     claimed[#claimed + 1] = {job.id, body, job.priority, tostring(job.attempts)}
   end
 end
+if #claimed > 0 then keep_tokens(lease) end
 return claimed
 """.replace("LEVELS", str(_LEVELS))
 
+_EXTEND = """
+local lease, lost = tonumber(ARGV[3]), {}
+for i = 4, #ARGV, 2 do
+  local job = read(ARGV[i])
+  if job and owns(job, ARGV[i + 1]) then
+    if not job.claimed then  -- it ended, and nobody else came
+      job.claimed = true
+      write(job)
+      free(job.level, -job.size)
+      redis.call('ZREM', again, job.id)
+      redis.call('ZREM', idle, job.id)
+    end
+    redis.call('ZADD', wait, text(now + lease), job.id)
+  else
+    lost[#lost + 1] = ARGV[i]
+  end
+end
+keep_tokens(lease)
+return lost
+"""
+
 _RETRY = """
 local job = read(ARGV[3])
-if job and job.claimed then
-  if ARGV[5] == '0' then job.attempts = job.attempts - 1 end
-  rest(job, ARGV[2] == '' and now + tonumber(ARGV[4]) or tonumber(ARGV[4]))
+if not job or not owns(job, ARGV[4]) then return 0 end
+local due = ARGV[2] == '' and now + tonumber(ARGV[5]) or tonumber(ARGV[5])
+redis.call('HDEL', tokens, job.id)
+if ARGV[6] == '0' then job.attempts = job.attempts - 1 end
+if job.claimed then
+  rest(job, due)
+else
+  write(job)
+  redis.call('ZREM', again, job.id)
+  redis.call('ZADD', wait, text(due), job.id)
 end
+return 1
 """
 
 _FINISH = """
-for i = 4, #ARGV, 3 do
+local lost = {}
+for i = 4, #ARGV, 4 do
   local job = read(ARGV[i])
-  if job then
-    local delivered = job.claimed or redis.call('ZSCORE', idle, job.id)
-    remove(job, delivered and true or false)
+  if job and owns(job, ARGV[i + 1]) then
+    remove(job, true)
     redis.call('ZADD', done, text(now), job.id)
-    if ARGV[i + 1] == '1' then redis.call('XADD', dead, 'MAXLEN', '~', ARGV[3], '*', 'id', job.id, 'reason', ARGV[i + 2]) end
+    if ARGV[i + 2] == '1' then redis.call('XADD', dead, 'MAXLEN', '~', ARGV[3], '*', 'id', job.id, 'reason', ARGV[i + 3]) end
+  else
+    lost[#lost + 1] = ARGV[i]
   end
 end
+return lost
 """
 
 
-_put, _claim, _retry, _finish = (Script(_COMMON + text) for text in (_PUT, _CLAIM, _RETRY, _FINISH))
+_put, _claim, _extend, _retry, _finish = (Script(_COMMON + text) for text in (_PUT, _CLAIM, _EXTEND, _RETRY, _FINISH))
 
 
 class RedisQueue:
@@ -266,8 +310,9 @@ class RedisQueue:
         self._closed = False
         self._consumer = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(16**4):04x}"  # noqa: S311 - a name
         self._held: OrderedDict[str, Job] = OrderedDict()
-        self._unsettled: OrderedDict[str, str | None] = OrderedDict()
-        """Jobs that are done, or dead for a reason, while nobody could be told."""
+        self._leases = Leases()
+        self._unsettled: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
+        """Leases of jobs that are done, or dead for a reason, while nobody could be told."""
         self._unsent_bytes = 0
         self._turn = itertools.count(random.randrange(len(self._shards)))  # noqa: S311 - where to begin
 
@@ -309,31 +354,45 @@ class RedisQueue:
             if self._held or self._unsettled:
                 self._catch_up([])  # what finds no room on the server stays here and is returned to who puts next
         claimed: list[Job] = []
+        token = self._leases.grant()
         begin = next(self._turn)
         for i in range(len(self._shards)):
             shard = self._shards[(begin + i) % len(self._shards)]
-            rows = self._call(_claim, shard, n - len(claimed), repr(float(lease)), self._consumer)
-            claimed += [_job_of(row) for row in rows]
+            rows = self._call(_claim, shard, n - len(claimed), repr(float(lease)), self._consumer, token)
+            claimed += [_job_of(row, token) for row in rows]
             if len(claimed) == n:
                 break
         return claimed
 
-    def ack(self, job_id: str) -> None:
-        """It is done."""
-        self._settle({job_id: None})
+    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
+        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        by_shard: dict[int, list[str]] = {}
+        for job_id, fence in map(self._leases.claimed, jobs):
+            by_shard.setdefault(self._number_of(job_id), []).extend((job_id, fence))
+        lost: list[str] = []
+        for number, held in by_shard.items():
+            lost += map(bytes.decode, self._call(_extend, self._shards[number], repr(float(lease)), *held))
+        return lost
 
-    def ack_many(self, job_ids: Sequence[str]) -> None:
-        """They are done."""
-        self._settle(dict.fromkeys(job_ids))
+    def ack(self, job: Job | str) -> bool:
+        """It is done; False when it was not ours any more. Without the server, True: it is told later, if it is ours by then."""
+        return not self._settle([job], None)
 
-    def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
-        """Give a claimed job back, due at a time. Without the server it comes back at the end of its lease."""
+    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
+        """They are done; returns the ids of those that were not ours any more, as far as the server can be reached."""
+        return self._settle(jobs, None)
+
+    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
+        """Give a claimed job back, due at a time; False when it was not ours any more. Without the server it comes back at the end of
+        its lease.
+        """
+        job_id, fence = self._leases.claimed(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
-        self._call(_retry, self._shard_of(job_id), job_id, repr(float(when)), int(counted))
+        return bool(self._call(_retry, self._shard_of(job_id), job_id, fence, repr(float(when)), int(counted)))
 
-    def dead(self, job_id: str, reason: str) -> None:
-        """It cannot be done."""
-        self._settle({job_id: reason})
+    def dead(self, job: Job | str, reason: str) -> bool:
+        """It cannot be done; False when it was not ours any more."""
+        return not self._settle([job], reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last thousand of each shard."""
@@ -396,7 +455,7 @@ class RedisQueue:
         """Remove consumers that ended long ago; warn of a server that throws jobs away when its memory is full."""
         from redis.exceptions import ResponseError
 
-        for key in (key for shard in self._shards for key in shard[7:]):
+        for key in (key for shard in self._shards for key in shard[7 : 7 + _LEVELS]):
             try:
                 for consumer in client.xinfo_consumers(key, GROUP):
                     if consumer["idle"] > _FORGOTTEN_CONSUMER_MS and not consumer["pending"]:
@@ -413,22 +472,25 @@ class RedisQueue:
 
     # --- what waits here
 
-    def _settle(self, jobs: Mapping[str, str | None]) -> None:
+    def _settle(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
+        """The ids of those that were not ours any more, as far as the server told."""
         with self._lock:
-            self._unsettled.update(jobs)
-            self._catch_up([])
+            given = dict(map(self._leases.claimed, jobs))
+            self._unsettled.update((job_id, (fence, reason)) for job_id, fence in given.items())
+            return [job_id for job_id in self._catch_up([]) if job_id in given]
 
-    def _catch_up(self, left_out: list[Job]) -> None:
-        """Send what waits in this process, as far as the server takes it."""
+    def _catch_up(self, left_out: list[Job]) -> list[str]:
+        """Send what waits in this process, as far as the server takes it; the ids of settled jobs that were not ours any more."""
+        lost: list[str] = []
         try:
             while self._unsettled:
-                some = dict(itertools.islice(self._unsettled.items(), _BATCH))
                 by_shard: dict[int, list[Any]] = {}
-                for job_id, reason in some.items():
-                    by_shard.setdefault(self._number_of(job_id), []).extend((job_id, int(reason is not None), reason or ""))
+                for job_id, (fence, reason) in itertools.islice(self._unsettled.items(), _BATCH):
+                    told = (job_id, fence, int(reason is not None), reason or "")
+                    by_shard.setdefault(self._number_of(job_id), []).extend(told)
                 for number, settled in by_shard.items():
-                    self._call(_finish, self._shards[number], _DEAD_LETTERS, *settled)
-                    for job_id in settled[::3]:
+                    lost += map(bytes.decode, self._call(_finish, self._shards[number], _DEAD_LETTERS, *settled))
+                    for job_id in settled[::4]:
                         del self._unsettled[job_id]
             for shard, batch in self._batches():
                 args = [part for job in batch for part in (job.id, job.payload, job.priority, job.size, job.attempts)]
@@ -442,6 +504,7 @@ class RedisQueue:
         except Exception as error:
             if not unreachable(error):
                 raise
+        return lost
 
     def _batches(self) -> Iterator[tuple[list[str], list[Job]]]:
         by_shard: dict[int, list[Job]] = {}
@@ -472,9 +535,10 @@ def _keys_of(tag: str) -> list[str]:
     return [
         *(f"{tag}:{name}" for name in ("jobs", "wait", "again", "idle", "done", "dead", "totals")),
         *(f"{tag}:stream:{level}" for level in range(_LEVELS)),
+        f"{tag}:tokens",
     ]
 
 
-def _job_of(row: Sequence[Any]) -> Job:
+def _job_of(row: Sequence[Any], token: str = "") -> Job:
     job_id, payload, priority, attempts = row
-    return Job(job_id.decode(), payload, int(priority), int(attempts))
+    return Job(job_id.decode(), payload, int(priority), int(attempts), token)

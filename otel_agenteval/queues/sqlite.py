@@ -10,10 +10,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..sqlitefile import connect_wal, transaction
-from .base import SLOTS, Counter, Demand, Job
+from .base import SLOTS, Counter, Demand, Job, Leases
 
 _REMEMBERED_SECONDS = 86_400.0
 _REMEMBERED = 200_000
@@ -31,6 +32,17 @@ INSERT INTO totals SELECT 0, 0 WHERE NOT EXISTS (SELECT * FROM totals);
 CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON jobs BEGIN UPDATE totals SET jobs = jobs + 1, bytes = bytes + new.size; END;
 CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON jobs BEGIN UPDATE totals SET jobs = jobs - 1, bytes = bytes - old.size; END;
 """
+_STEPS = (
+    """
+ALTER TABLE jobs ADD COLUMN token TEXT NOT NULL DEFAULT '';
+CREATE TRIGGER claimed_without_token AFTER UPDATE OF attempts ON jobs
+WHEN new.attempts > old.attempts AND new.token = old.token AND new.token <> ''
+BEGIN UPDATE jobs SET token = '' WHERE number = new.number; END;
+""",
+)
+"""What later versions changed, in this order. The trigger ends the lease of a job that a process of the first version claims."""
+_OURS = "token <> '' AND substr(token, 1, length(:fence)) = :fence"
+"""Whether the last lease is the given one."""
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
 """Connections that a forked child inherited: it must neither use nor close them."""
 
@@ -39,6 +51,9 @@ class _File:
     """A connection to an SQLite file, opened at first use."""
 
     _schema = ""
+    _part = ""
+    """Whose version the file keeps, where the schema has changed since the first one."""
+    _steps: Sequence[str] = ()
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -69,7 +84,7 @@ class _File:
         if self._connection is None:
             if self._closed:
                 raise sqlite3.ProgrammingError("the file is closed")
-            self._connection = connect_wal(self._path, self._schema)
+            self._connection = connect_wal(self._path, self._schema, self._part, self._steps)
         return self._connection
 
 
@@ -85,6 +100,8 @@ class SqliteQueue(_File):
     """
 
     _schema = _SCHEMA
+    _part = "jobs"
+    _steps = _STEPS
     is_shared = False
     """Other processes have workers of their own; what they leave is found within the longest pause."""
 
@@ -92,6 +109,12 @@ class SqliteQueue(_File):
         super().__init__(path)
         self.max_bytes = max_bytes
         self._clock = clock
+        self._leases = Leases()
+
+    def after_fork_in_child(self) -> None:
+        """The child opens the file for itself; what the parent claimed is the parent's."""
+        super().after_fork_in_child()
+        self._leases = Leases()
 
     @property
     def depth(self) -> int:
@@ -132,31 +155,33 @@ class SqliteQueue(_File):
                 "SELECT number, id, payload, priority, attempts + 1 FROM jobs WHERE due <= ? ORDER BY priority DESC, number LIMIT ?",
                 (now, n),
             ).fetchall()
+            token = self._leases.grant()
             db.executemany(
-                "UPDATE jobs SET claimed = 1, attempts = ?, due = ? WHERE number = ?",
-                [(row[4], now + lease, row[0]) for row in rows],
+                "UPDATE jobs SET claimed = 1, attempts = ?, due = ?, token = ? WHERE number = ?",
+                [(row[4], now + lease, token, row[0]) for row in rows],
             )
-        return [Job(*row[1:]) for row in rows]
+        return [Job(job_id, payload, priority, attempts, token) for _, job_id, payload, priority, attempts in rows]
 
-    def ack(self, job_id: str) -> None:
-        """It is done."""
-        self._finish([job_id], None)
+    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
+        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        return self._each("UPDATE jobs SET claimed = 1, due = :due", jobs, due=self._now() + lease)
 
-    def ack_many(self, job_ids: Sequence[str]) -> None:
-        """They are done: one transaction for all."""
-        self._finish(job_ids, None)
+    def ack(self, job: Job | str) -> bool:
+        """It is done; False when it was not ours any more."""
+        return not self._finish([job], None)
 
-    def retry_at(self, job_id: str, at: float, *, counted: bool = True) -> None:
-        """Give a claimed job back, due at a time."""
-        with self._transaction() as db:
-            db.execute(
-                "UPDATE jobs SET claimed = 0, due = ?, attempts = attempts - ? WHERE id = ? AND claimed",
-                (at, not counted, job_id),
-            )
+    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
+        """They are done: one transaction for all. Returns the ids of those that were not ours any more."""
+        return self._finish(jobs, None)
 
-    def dead(self, job_id: str, reason: str) -> None:
-        """It cannot be done."""
-        self._finish([job_id], reason)
+    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
+        """Give a claimed job back, due at a time; False when it was not ours any more."""
+        back = "UPDATE jobs SET claimed = 0, token = '', due = :due, attempts = attempts - :uncounted"
+        return not self._each(back, [job], due=at, uncounted=not counted)
+
+    def dead(self, job: Job | str, reason: str) -> bool:
+        """It cannot be done; False when it was not ours any more."""
+        return not self._finish([job], reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last thousand, of the last day."""
@@ -183,11 +208,24 @@ class SqliteQueue(_File):
             jobs, size = self._open().execute("SELECT jobs, bytes FROM totals").fetchone()
         return jobs, size
 
-    def _finish(self, job_ids: Sequence[str], reason: str | None) -> None:
+    def _finish(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
+        now = self._now()
+        done = ("INSERT OR REPLACE INTO done VALUES (:id, :at, :reason)", {"at": now, "reason": reason})
+        return self._each("DELETE FROM jobs", jobs, done)
+
+    def _each(
+        self, change: str, jobs: Sequence[Job | str], then: tuple[str, dict[str, Any]] | None = None, **values: Any
+    ) -> list[str]:
+        """Change jobs that are still ours, all in one transaction, and ``then`` something with each; the ids of the others."""
+        lost = []
         with self._transaction() as db:
-            for job_id in job_ids:
-                if db.execute("DELETE FROM jobs WHERE id = ?", (job_id,)).rowcount:
-                    db.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", (job_id, self._now(), reason))
+            for job in jobs:
+                job_id, fence = self._leases.claimed(job)
+                if not db.execute(f"{change} WHERE id = :id AND {_OURS}", {"id": job_id, "fence": fence, **values}).rowcount:
+                    lost.append(job_id)
+                elif then is not None:
+                    db.execute(then[0], {"id": job_id, **then[1]})
+        return lost
 
     def _make_room(self, db: sqlite3.Connection, job: Job, left_out: list[Job]) -> bool:
         """Whether the job fits, once lower ones that wait have made room for it: the lowest first, and of those the oldest."""

@@ -246,7 +246,7 @@ class Journal:
         """Write as much of a batch as one segment takes, with one wait for the disk; how many entries that were."""
         try:
             segment = self._open_segment()
-        except Exception as error:
+        except BaseException as error:
             self._fail(error)
             self._release(batch)
             return len(batch)
@@ -258,7 +258,7 @@ class Journal:
             assert segment.file is not None
             _write_all(segment.file, b"".join([entry.data for entry in batch[:count]]))
             os.fdatasync(segment.file)
-        except Exception as error:
+        except BaseException as error:
             self._fail(error)
             self._take_back(segment)
         else:
@@ -308,7 +308,7 @@ class Journal:
             before.close()
         return segment
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         """A write failed."""
         self.failures += 1
         self.failing = True

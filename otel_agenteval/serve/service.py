@@ -21,6 +21,7 @@ from ..emit.prometheus import PrometheusOutlet
 from ..engine import BEHIND_OTLP, Engine
 from ..errors import ConfigError
 from ..telemetry import Telemetry
+from ..threads import mark_as_ours
 from .aside import Aside
 from .grpc_door import GrpcDoor
 from .guard import Guard, is_loopback
@@ -72,7 +73,7 @@ class Service:
             self.engine.keep_all()
         self.intake = Intake(self.engine, self.options, self.journal, clock)
         self._housekeeping: asyncio.Task[None] | None = None
-        self._threads = ThreadPoolExecutor(_THREADS, "agenteval-intake")
+        self._threads = ThreadPoolExecutor(_THREADS, "agenteval-intake", mark_as_ours)
         self._grpc: GrpcDoor | None = None
         self._servers: dict[str, HttpServer | Aside] = {}
         self._metrics = Metrics(self.registry)

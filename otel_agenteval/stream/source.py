@@ -26,6 +26,7 @@ from ..serve.answers import Accepted, Refusal
 from ..serve.intake import Intake
 from ..spans.otlp import OtlpLog, Signal
 from ..spans.wire import Part
+from ..threads import OwnThread
 from ..yamlio import expanded
 from .offsets import Partition, Place
 from .patience import Patience
@@ -207,7 +208,7 @@ class KafkaSource:
             self._open()
         except self._kafka.KafkaException as error:
             raise ConfigError(f"worker --spans: {error.args[0].str()}") from None
-        self._thread = threading.Thread(target=self._run, name="otel-agenteval-kafka", daemon=True)
+        self._thread = OwnThread(self._run, "otel-agenteval-kafka")
         watch = self._engine.telemetry.watch
         self._engine.telemetry.expect(names.KAFKA_MESSAGES, topic=tuple(address.topics))
         self._engine.telemetry.expect(names.KAFKA_REBALANCES)
@@ -232,7 +233,11 @@ class KafkaSource:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._rejoin = False
-            self._join()
+            try:
+                self._join()
+            except BaseException as error:  # leaving the group, or joining it again
+                self._engine.failed("kafka", error)
+                self._rejoin = True
             if self._rejoin:
                 self._stopping.wait(1.0)
 
@@ -268,7 +273,7 @@ class KafkaSource:
             while not self._stopping.is_set() and not self._rejoin:
                 try:
                     self._step()
-                except Exception as error:  # the broker's, or ours: what was not committed comes again
+                except BaseException as error:  # the broker's, or ours: what was not committed comes again
                     self._engine.failed("kafka", error)
                     self._stopping.wait(1.0)
         finally:

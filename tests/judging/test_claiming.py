@@ -105,3 +105,58 @@ def test_a_score_waits_for_room_and_is_not_paid_for_again(tmp_path: Path, monkey
         assert rig.engine.drain(60, judges=True)
         assert len(asked) == 40
         assert {key[2]: value for key, value in rig.count("agenteval.results").items()} == {"pass": 40}
+
+
+def test_a_job_that_was_given_back_is_free_before_its_thread_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may claim it in that moment: it does it, and does not leave it to one that is at it no more."""
+    with Rig(config(tmp_path, 4)) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        judging.may_start = False
+        rig.run()
+        assert rig.engine.flush(30)
+        do, give_back = judging._do, judging.queue.retry_at
+        began: list[int] = []
+
+        def do_later(job: Job) -> None:
+            began.append(job.attempts)
+            if len(began) == 1:
+                judging._again(job, 0.0, counted=False)
+            else:
+                do(job)
+
+        def give_back_and_step(job: Job | str, at: float, *, counted: bool = True) -> bool:
+            given = give_back(job, at, counted=counted)
+            assert judging.step()
+            return given
+
+        monkeypatch.setattr(judging, "_do", do_later)
+        monkeypatch.setattr(judging.queue, "retry_at", give_back_and_step)
+        assert judging.step()
+        assert rig.engine.flush(30)
+        assert (began, judging.queue.depth, judging._under_way, judging._leases._held) == ([1, 1], 0, {}, {})
+
+
+def test_a_job_that_comes_to_no_end_is_not_held_for_ever(tmp_path: Path, clock: FakeClock) -> None:
+    with Rig({**config(tmp_path, 4)}, clock=clock) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        judging.may_start = False
+        rig.run()
+        assert rig.engine.flush(30)
+        job = judging._next()
+        assert job is not None
+        judging._leases.begin(job)
+        judging._under_way[job.id] = job
+        other = SqliteQueue(str(tmp_path / "q.db"), 10**9, clock)
+        for _ in range(20):
+            clock.advance(299)
+            judging._leases.beat()
+            assert other.claim(1, 60.0) == []
+        clock.advance(299)
+        judging._leases.beat()  # past ten leases of ten minutes
+        clock.advance(302)
+        [taken] = other.claim(1, 60.0)
+        assert taken.id == job.id
+        assert list(judging._leases.confirm([job])) == [job.id]
+        other.close()

@@ -8,14 +8,19 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from otel_agenteval import names
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.process import PRELUDE, environment, output_of
+from tests.support.redis_server import RedisServer
 from tests.support.rig import Rig
 
 METRIC = "llm_relevance"
@@ -76,6 +81,46 @@ def test_a_job_of_a_killed_process_comes_back_after_its_lease_and_gives_one_scor
             assert rig.log_events() == []
     finally:
         models.close()
+
+
+class Slow(ScriptedModels):
+    """Takes longer for each answer than a lease lasts."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+
+    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        threading.Event().wait(self._seconds)
+        return super().answer(path, body)
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "redis"])
+def test_two_processes_with_a_judge_slower_than_the_lease_ask_once_and_score_once(
+    backend: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    jobs, models = 12, Slow(2.4)
+    queue: dict[str, Any] = {"backend": "sqlite", "path": str(tmp_path / "q.db")}
+    if backend == "redis":
+        server = RedisServer(tmp_path / "redis")
+        request.addfinalizer(server.stop)
+        queue = {"backend": "redis", "url": server.url}
+    request.addfinalizer(models.close)
+    models.play(*[GOOD] * 3 * jobs)
+    files = [tmp_path / f"scores-{i}.jsonl" for i in range(2)]
+    script = (
+        textwrap.dedent(PRELUDE + AGENT)
+        + "for n in range(6): turn(tracer, says=f'It is {n}.')\nassert handle.drain(timeout=60)\n"
+    )
+    running = []
+    for file in files:
+        judge = {"queue": {**queue, "lease": "1s"}, "max_concurrency": 4}
+        given = json.dumps(config(models, judge=judge, outlets={"jsonl": str(file)}))
+        running.append(subprocess.Popen([sys.executable, "-c", script, given], env=environment(), stdin=subprocess.DEVNULL))
+    assert [process.wait(90) for process in running] == [0, 0]
+    scores = Counter(json.loads(line)["result_id"] for file in files for line in file.read_text().splitlines())
+    assert (len(scores), set(scores.values())) == (jobs, {1})
+    assert len(models.requests) == jobs
 
 
 def test_a_process_that_ends_at_once_still_gets_its_judged_scores(models: ScriptedModels, tmp_path: Path) -> None:

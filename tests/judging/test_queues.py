@@ -144,6 +144,96 @@ def test_only_a_claimed_job_is_given_back(queue: JobQueue, clock: FakeClock) -> 
     assert claimed(queue) == ["a"]
 
 
+# --- leases have owners
+
+
+def test_every_claim_has_a_lease_of_its_own(queue: JobQueue, clock: FakeClock) -> None:
+    queue.put_many([job("a")])
+    tokens = set()
+    for _ in range(3):
+        [found] = queue.claim(1, 1.0)
+        tokens.add(found.token)
+        clock.advance(2)
+    assert len(tokens) == 3
+    assert "" not in tokens
+
+
+def test_who_lost_a_lease_changes_nothing_and_is_told_so(queue: JobQueue, clock: FakeClock) -> None:
+    queue.put_many([job("a"), job("b")])
+    [late, _] = queue.claim(2, 1.0)
+    clock.advance(2)
+    [owner] = queue.claim(1, 60.0)
+    assert owner.id == late.id == "a"
+    assert queue.ack(late) is False
+    assert queue.ack_many([late, "unknown"]) == ["a", "unknown"]
+    assert queue.dead(late, "timeout") is False
+    assert queue.retry_at(late, now(clock), counted=False) is False
+    assert queue.extend([late, "unknown"], 60.0) == ["a", "unknown"]
+    assert (queue.depth, queue.dead_letters(), claimed(queue)) == (2, [], ["b"])
+    assert queue.extend([owner], 60.0) == []
+    assert queue.ack(owner) is True
+    assert queue.ack(owner) is False
+    assert queue.depth == 1
+
+
+def test_a_job_that_was_given_back_is_nobody_s(queue: JobQueue, clock: FakeClock) -> None:
+    queue.put_many([job("a")])
+    [first] = queue.claim(1, 60.0)
+    assert queue.retry_at(first, now(clock) + 10)
+    assert not queue.retry_at(first, now(clock))
+    assert queue.extend([first], 60.0) == ["a"]
+    assert not queue.ack(first)
+    clock.advance(11)
+    assert claimed(queue) == ["a"]
+
+
+def test_a_lease_that_is_extended_keeps_the_job(queue: JobQueue, clock: FakeClock) -> None:
+    queue.put_many([job("a")])
+    [held] = queue.claim(1, 60.0)
+    for _ in range(5):
+        clock.advance(40)
+        assert queue.extend([held], 60.0) == []
+        assert claimed(queue) == []
+    clock.advance(61)
+    assert [one.attempts for one in queue.claim(1, 60.0)] == [2]
+
+
+def test_a_lease_that_ended_is_still_its_owner_s_until_somebody_comes(make: Any, clock: FakeClock) -> None:
+    queue = make(1_000)
+    queue.put_many([job("a")])
+    [held] = queue.claim(1, 1.0)
+    clock.advance(2)
+    assert [left.id for left in queue.put_many([job("b")])] == ["b"]  # the queue has noticed the end
+    assert queue.extend([held], 60.0) == []
+    assert [left.id for left in queue.put_many([job("c", 5)])] == ["c"]  # it is claimed: it makes no room
+    assert claimed(queue) == []
+    clock.advance(61)
+    assert [left.id for left in queue.put_many([job("d")])] == ["d"]
+    assert queue.retry_at(held, now(clock) + 10)
+    assert claimed(queue) == []
+    clock.advance(11)
+    [again] = queue.claim(1, 1.0)
+    clock.advance(2)
+    assert [left.id for left in queue.put_many([job("e", 5)])] == ["a"]  # it was thrown out: there is nothing to settle
+    assert not queue.ack(again)
+    assert claimed(queue) == ["e"]
+
+
+@pytest.mark.parametrize("make", ["sqlite", "redis"], indirect=True)
+def test_a_bare_id_stands_for_what_this_queue_has_claimed(make: Any, clock: FakeClock) -> None:
+    queue, other = make(), make()
+    queue.put_many([job("a")])
+    claimed(queue, lease=1.0)
+    clock.advance(2)
+    claimed(other)
+    assert not queue.ack("a")
+    assert not queue.retry_at("a", now(clock))
+    assert not queue.dead("a", "timeout")
+    assert queue.extend(["a"], 60.0) == ["a"]
+    assert other.ack("a")
+    assert queue.depth == 0
+
+
 def test_what_does_not_fit_is_returned(make: Any) -> None:
     queue = make(2_500)
     assert [left.id for left in queue.put_many([job("a"), job("b"), job("c")])] == ["c"]
