@@ -354,6 +354,7 @@ class Pipeline:
             more, _, seconds = self._evaluate(scored.turn, self.heavy, None, scored.sources, self.shedding.leaves_out("heavy"))
             scored.scores = [*scored.scores, *more]
             scored.seconds += seconds
+        ended = self._record(done)
         self.emit([*done, *self._judge(done), *(verdict.scored for verdict in verdicts)])
         if verdicts and self._judging is not None:
             if self._judging.lasting:
@@ -361,10 +362,23 @@ class Pipeline:
             with self._judging.at_once():
                 for verdict in verdicts:
                     verdict.settle()
-        if self._conversations is not None:
-            for scored in done:
-                self.end_conversations(self._conversations.store.add(scored.turn, scored.size, scored.root))
+        if ended:
+            self.end_conversations(ended)
         return rest
+
+    def _record(self, done: Sequence[ScoredTurn]) -> list[Ended]:
+        """Put turns into their conversations, all of them before any is judged: what each looks back on follows from their times alone.
+
+        Returns the conversations that had to make room.
+        """
+        if self._conversations is None:
+            return []
+        store = self._conversations.store
+        return [
+            ended
+            for scored in done
+            for ended in store.add(scored.turn, scored.size, scored.root, (scored.first_id, *scored.absorbs))
+        ]
 
     def _scored(self, item: Any) -> list[ScoredTurn]:
         """What comes of one item of the worker's queue."""
@@ -411,7 +425,7 @@ class Pipeline:
                 if item.scored.new:
                     self._account_lost(turn.agent, turn.service, turn.close_reason, reason)
                 self._remember(turn.turn_id, reason)
-            elif item.__class__ is Group or not item.late:
+            else:
                 for root in [item.root] if item.__class__ is Group or item.sole else self._roots(item):
                     record = _record_of(root)
                     agent = record.attributes.get(AGENT_NAME)
@@ -456,6 +470,8 @@ class Pipeline:
         records = [_record_of(span) for span in closed.spans]
         own = frozenset((closed.root.context.span_id,)) if closed.cut_off else frozenset()
         groups = split([record for record in records if record.scope != SCOPE], own)
+        if closed.late or closed.continued:  # what revises a turn was counted with it
+            groups = [group for group in groups if stands_alone(group) and not self._past.before(group).revision]
         return [group.root for group in groups if not closed.leftover or role_in(group.root) is not None]
 
     def end_conversations(self, ended: Iterable[Ended]) -> None:
@@ -696,7 +712,8 @@ class Pipeline:
         turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
         sources = self._references.attach(turn, group.root.attributes) if self._references is not None else {}
         scores, pending, seconds = self._evaluate(turn, self.metrics, budget, sources)
-        self._past.keep(group, Earlier(turn.turn_id, turn.revision))
+        first_id = earlier.first_id or turn.turn_id
+        self._past.keep(group, Earlier(turn.turn_id, turn.revision, first_id, earlier.also))
         record = group.root
         trace_state = record.context.trace_state if record.context is not None else None
         labels = self.tenant_labels.get(turn.tenant or "", {})
@@ -712,7 +729,10 @@ class Pipeline:
         revises = earlier.turn_id is not None
         for portion in group.portions:
             portion.settle(_SCORED)
-        scored = ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources)
+        scored = ScoredTurn(
+            turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources,
+            counted_as=first_id, absorbs=earlier.also,
+        )  # fmt: skip
         self._redact(scored)
         if self._judging is not None and self._judging.offers.wants_events:
             scored.events = {event.name for member in group.members for event in member.events}
