@@ -423,13 +423,14 @@ class Pipeline:
             elif item.__class__ is _Work:
                 turn = item.scored.turn
                 if item.scored.new:
-                    self._account_lost(turn.agent, turn.service, turn.close_reason, reason)
+                    self._account_lost(turn.agent, turn.service, turn.close_reason, turn.complete, reason)
                 self._remember(turn.turn_id, reason)
             else:
-                for root in [item.root] if item.__class__ is Group or item.sole else self._roots(item):
+                lost = [(item.root, item.all_seen)] if item.__class__ is Group else self._roots(item)
+                for root, complete in lost:
                     record = _record_of(root)
                     agent = record.attributes.get(AGENT_NAME)
-                    self._account_lost(agent, record.resource_attributes.get("service.name"), item.reason, reason)
+                    self._account_lost(agent, record.resource_attributes.get("service.name"), item.reason, complete, reason)
                     self._remember(turn_id_in(record.trace_id, record.span_id), reason)
         except Exception as error:
             self.count_emit_error("pipeline", type(error).__name__)
@@ -460,19 +461,26 @@ class Pipeline:
             else:
                 self.spans_left_out[outcome] += spans
 
-    def _account_lost(self, agent: Any, service: Any, close_reason: Any, reason: str) -> None:
+    def _account_lost(self, agent: Any, service: Any, close_reason: Any, complete: bool, reason: str) -> None:
         judged = self._judging.offers.names(conversation=False) if self._judging is not None else ()
         names = [metric.name for metric in (*self.metrics, *self.heavy)]
-        account_lost(self._telemetry, [*names, *judged], str(agent or ""), reason, (str(service or ""), str(close_reason or "")))
+        turn = str(service or ""), str(close_reason or ""), complete
+        account_lost(self._telemetry, [*names, *judged], str(agent or ""), reason, turn)
 
-    def _roots(self, closed: Closed) -> list[SpanRecord]:
-        """The roots of the turns in what was closed."""
+    def _roots(self, closed: Closed) -> list[tuple[Any, bool]]:
+        """The roots of the turns in what was closed, each with whether all of the turn was seen."""
+        if closed.sole:
+            return [(closed.root, closed.complete)]
         records = [_record_of(span) for span in closed.spans]
         own = frozenset((closed.root.context.span_id,)) if closed.cut_off else frozenset()
         groups = split([record for record in records if record.scope != SCOPE], own)
         if closed.late or closed.continued:  # what revises a turn was counted with it
             groups = [group for group in groups if stands_alone(group) and not self._past.before(group).revision]
-        return [group.root for group in groups if not closed.leftover or role_in(group.root) is not None]
+        return [
+            (group.root, group.all_seen and closed.complete)
+            for group in groups
+            if not closed.leftover or role_in(group.root) is not None
+        ]
 
     def end_conversations(self, ended: Iterable[Ended]) -> None:
         """Evaluate conversations that are over, and send the scores out."""
