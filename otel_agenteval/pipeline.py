@@ -684,7 +684,8 @@ class Pipeline:
         above = _so_far(closed.above) if closed.above is not None and groups else None
         found = []
         for group in groups:
-            group.reason, group.complete = closed.reason, group.complete and closed.complete
+            # Where starts were seen, it is known what is missing: a parent that a sampler dropped is no part of what there is.
+            group.reason, group.complete = closed.reason, closed.complete and (group.complete or closed.root is not None)
             group.size = closed.size if len(groups) == 1 else closed.size * len(group.members) // len(records)
             group.above = group.above or above
             found += separate(group)

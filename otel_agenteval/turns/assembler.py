@@ -179,8 +179,6 @@ class Assembler:
         if parent is None and parent_id:
             self._note_orphan(trace_id)
             parent = self._home_of_orphan(trace)
-            if parent is not None:
-                parent.missing = True
         if trace is None or parent is None:
             now = self._now()
             if trace is None:

@@ -76,7 +76,7 @@ class Owner:
     leak = False
     """Whether it began below a request that was over."""
     missing = False
-    """Whether a span of it is known to have gone unseen: pruned, or a parent that never came."""
+    """Whether a span of it was pruned."""
     ids: set[int] | None = None
     """Ids of its spans, where its trace has other owners."""
     below: dict[Owner, None] | None = None
