@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -29,6 +29,8 @@ _Z = 1.959963984540054
 _PARTS = 60
 _SERIES = 1_000
 _TRACES = 10_000
+_TURNS = 50_000
+"""Turns, by metric, that a revision can replace."""
 _LEAST_WEIGHT = 0.5
 """Below what one turn weighs: what is left of sums when all was taken out of them again."""
 
@@ -120,16 +122,34 @@ class _Part:
 class _Trace:
     """A trace whose scores may be joined by others, or be replaced."""
 
-    __slots__ = ("part", "scores")
+    __slots__ = ("part", "sums")
 
     def __init__(self, part: int) -> None:
         self.part = part
-        self.scores: dict[Group, dict[str, tuple[float, float]]] = {}
-        """By turn: weight, and weighted score."""
+        self.sums: dict[Group, tuple[int, float, float]] = {}
+        """How many scores, and the sums of their weights and of the weighted scores."""
 
-    def sums(self, group: Group) -> tuple[float, float]:
-        scores = self.scores[group].values()
-        return sum(weight for weight, _ in scores), sum(weighted for _, weighted in scores)
+
+class _Answer(NamedTuple):
+    """What a metric said of a turn."""
+
+    trace: str
+    group: Group
+    weight: float
+    weighted: float
+    revision: int
+
+
+class _Turn:
+    """What one metric is known to have made of one turn, so that its revisions take its place."""
+
+    __slots__ = ("answer", "chosen", "key")
+
+    def __init__(self, key: tuple[str, str]) -> None:
+        self.key = key
+        """Metric and agent that it counts towards: a revision may find that the agent is another one."""
+        self.chosen = False
+        self.answer: _Answer | None = None
 
 
 class Estimates:
@@ -155,43 +175,92 @@ class Estimates:
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
         """Which of them are kept apart from other agents' scores of the same metric."""
         self._traces: OrderedDict[tuple[tuple[str, str], str], _Trace] = OrderedDict()
+        self._turns: OrderedDict[tuple[str, str], _Turn] = OrderedDict()
+        """By metric and turn."""
 
-    def choose(self, metric: str, agent: str, probability: float, group: Group) -> None:
-        """Somebody is to be asked about a turn, which was chosen with a probability."""
+    def choose(self, metric: str, agent: str, probability: float, group: Group, turn_id: str | None = None) -> None:
+        """Somebody is to be asked about a turn, which was chosen with a probability. Of one turn it counts once, whatever is revised."""
         if probability <= 0:
             return
         with self._lock:
-            _, _, part = self._now(metric, agent, 1)
+            key, _, part = self._now(metric, agent, 1)
+            if turn_id is not None:
+                turn = self._turn(metric, turn_id, key)
+                if turn.chosen:
+                    return
+                turn.chosen = True
+                if turn.key != key:
+                    part = self._now(*turn.key, 0)[2]
             part.chosen[group] = part.chosen.get(group, 0.0) + 1 / probability
 
     def add(
-        self, metric: str, agent: str, trace: str, turn_id: str, value: float, probability: float, group: Group = "drawn"
+        self,
+        metric: str,
+        agent: str,
+        trace: str,
+        turn_id: str,
+        value: float,
+        probability: float,
+        group: Group = "drawn",
+        revision: int = 1,
+        replaces: Iterable[str] = (),
     ) -> None:
-        """A score that was made with a probability; of the same turn it takes the place of the one before."""
+        """A score that was made with a probability; of the same turn it takes the place of the one before.
+
+        Args:
+            metric: which said it.
+            agent: whose turn it is.
+            trace: the cluster.
+            turn_id: the turn, under the id that it had first.
+            value: the score.
+            probability: of its being made.
+            group: how the turn got it.
+            revision: of the turn. A score of an earlier one that comes later changes nothing.
+            replaces: ids of other turns that turned out to be parts of this one.
+        """
         if probability <= 0 or not math.isfinite(value):
             return
         with self._lock:
-            key, number, part = self._now(metric, agent, 1 if group == "itself" else 0)  # the others were seen when chosen
-            parts = self._series[key]
-            found = self._traces.pop((key, trace), None)
-            if found is None or found.part not in parts:
-                found = _Trace(number)
-            part = parts[found.part]
-            before = next((one for one, scores in found.scores.items() if turn_id in scores), group)
-            for one in {before, group}:
-                sums = part.sums.setdefault(one, Sums())
-                scores = found.scores.setdefault(one, {})
-                if scores:
-                    sums.add(*found.sums(one), sign=-1)
-                scores.pop(turn_id, None)
-                if one == group:
-                    scores[turn_id] = (1 / probability, value / probability)
-                    sums.least, sums.most = min(sums.least, value), max(sums.most, value)
-                if scores:
-                    sums.add(*found.sums(one))
-            self._traces[key, trace] = found
-            if len(self._traces) > _TRACES:
-                self._traces.popitem(last=False)
+            # The others were seen when they were chosen.
+            turn = self._turn(metric, turn_id, self._now(metric, agent, 1 if group == "itself" else 0)[0])
+            if turn.answer is not None and turn.answer.revision > revision:
+                return
+            for one in (turn, *(part for other in replaces if (part := self._turns.get((metric, other))) is not None)):
+                if one.answer is not None:
+                    self._count(one.key, one.answer, -1)
+                    one.answer = None
+            turn.answer = _Answer(trace, group, 1 / probability, value / probability, revision)
+            sums = self._count(turn.key, turn.answer, 1)
+            sums.least, sums.most = min(sums.least, value), max(sums.most, value)
+
+    def _turn(self, metric: str, turn_id: str, key: tuple[str, str]) -> _Turn:
+        found = self._turns.pop((metric, turn_id), None) or _Turn(key)
+        self._turns[metric, turn_id] = found
+        if len(self._turns) > _TURNS:
+            self._turns.popitem(last=False)
+        return found
+
+    def _count(self, key: tuple[str, str], answer: _Answer, sign: int) -> Sums:
+        """Add an answer to the sums of its time, or with a sign of -1 take it out again, with the others of its trace."""
+        key, number, _ = self._now(*key, 0)
+        parts = self._series[key]
+        trace = self._traces.pop((key, answer.trace), None)
+        if trace is None or trace.part not in parts:
+            if sign < 0:  # its time is over
+                return Sums()
+            trace = _Trace(number)
+        sums = parts[trace.part].sums.setdefault(answer.group, Sums())
+        count, weight, weighted = trace.sums.get(answer.group, (0, 0.0, 0.0))
+        if count:
+            sums.add(weight, weighted, sign=-1)
+        count, weight, weighted = count + sign, weight + sign * answer.weight, weighted + sign * answer.weighted
+        if count:
+            sums.add(weight, weighted)
+        trace.sums[answer.group] = (count, weight, weighted) if count else (0, 0.0, 0.0)
+        self._traces[key, answer.trace] = trace
+        if len(self._traces) > _TRACES:
+            self._traces.popitem(last=False)
+        return sums
 
     def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _Part]:
         """What a score of this moment counts towards; ``sightings`` as in :meth:`LabelValues.use`."""

@@ -405,6 +405,7 @@ class Pipeline:
             more, _, seconds = self._evaluate(scored.turn, self.heavy, None, scored.sources, self.shedding.leaves_out("heavy"))
             scored.scores = [*scored.scores, *more]
             scored.seconds += seconds
+        ended = self._record(done)
         self.emit([*done, *self._judge(done), *(verdict.scored for verdict in verdicts)])
         if verdicts and self._judging is not None:
             if self._judging.lasting:
@@ -412,12 +413,25 @@ class Pipeline:
             with self._judging.at_once():
                 for verdict in verdicts:
                     verdict.settle()
-        if self._conversations is not None:
-            for scored in done:
-                self.end_conversations(self._conversations.store.add(scored.turn, scored.size, scored.root))
+        if ended:
+            self.end_conversations(ended)
         if interrupt is not None:
             raise interrupt
         return rest
+
+    def _record(self, done: Sequence[ScoredTurn]) -> list[Ended]:
+        """Put turns into their conversations, all of them before any is judged: what each looks back on follows from their times alone.
+
+        Returns the conversations that had to make room.
+        """
+        if self._conversations is None:
+            return []
+        store = self._conversations.store
+        return [
+            ended
+            for scored in done
+            for ended in store.add(scored.turn, scored.size, scored.root, (scored.first_id, *scored.absorbs))
+        ]
 
     def _scored(self, item: Any) -> list[ScoredTurn]:
         """What comes of one item of the worker's queue."""
@@ -454,13 +468,14 @@ class Pipeline:
             elif item.__class__ is _Work:
                 turn = item.scored.turn
                 if item.scored.new:
-                    self._account_lost(turn.agent, turn.service, turn.close_reason, reason)
+                    self._account_lost(turn.agent, turn.service, turn.close_reason, turn.complete, reason)
                 self._remember(turn.turn_id, reason)
-            elif item.__class__ is Group or not item.late:
-                for root in [item.root] if item.__class__ is Group or item.sole else self._roots(item):
+            else:
+                lost = [(item.root, item.all_seen)] if item.__class__ is Group else self._roots(item)
+                for root, complete in lost:
                     record = _record_of(root)
                     agent = record.attributes.get(AGENT_NAME)
-                    self._account_lost(agent, record.resource_attributes.get("service.name"), item.reason, reason)
+                    self._account_lost(agent, record.resource_attributes.get("service.name"), item.reason, complete, reason)
                     self._remember(turn_id_in(record.trace_id, record.span_id), reason)
         except Exception as error:
             self.count_emit_error("pipeline", type(error).__name__)
@@ -491,17 +506,26 @@ class Pipeline:
             else:
                 self.spans_left_out[outcome] += spans
 
-    def _account_lost(self, agent: Any, service: Any, close_reason: Any, reason: str) -> None:
+    def _account_lost(self, agent: Any, service: Any, close_reason: Any, complete: bool, reason: str) -> None:
         judged = self._judging.offers.names(conversation=False) if self._judging is not None else ()
         names = [metric.name for metric in (*self.metrics, *self.heavy)]
-        account_lost(self._telemetry, [*names, *judged], str(agent or ""), reason, (str(service or ""), str(close_reason or "")))
+        turn = str(service or ""), str(close_reason or ""), complete
+        account_lost(self._telemetry, [*names, *judged], str(agent or ""), reason, turn)
 
-    def _roots(self, closed: Closed) -> list[SpanRecord]:
-        """The roots of the turns in what was closed."""
+    def _roots(self, closed: Closed) -> list[tuple[Any, bool]]:
+        """The roots of the turns in what was closed, each with whether all of the turn was seen."""
+        if closed.sole:
+            return [(closed.root, closed.complete)]
         records = [_record_of(span) for span in closed.spans]
         own = frozenset((closed.root.context.span_id,)) if closed.cut_off else frozenset()
         groups = split([record for record in records if record.scope != SCOPE], own)
-        return [group.root for group in groups if not closed.leftover or role_in(group.root) is not None]
+        if closed.late or closed.continued:  # what revises a turn was counted with it
+            groups = [group for group in groups if stands_alone(group) and not self._past.before(group).revision]
+        return [
+            (group.root, group.all_seen and closed.complete)
+            for group in groups
+            if not closed.leftover or role_in(group.root) is not None
+        ]
 
     def end_conversations(self, ended: Iterable[Ended]) -> None:
         """Evaluate conversations that are over, and send the scores out."""
@@ -709,7 +733,8 @@ class Pipeline:
         above = _so_far(closed.above) if closed.above is not None and groups else None
         found = []
         for group in groups:
-            group.reason, group.complete = closed.reason, group.complete and closed.complete
+            # Where starts were seen, it is known what is missing: a parent that a sampler dropped is no part of what there is.
+            group.reason, group.complete = closed.reason, closed.complete and (group.complete or closed.root is not None)
             group.size = closed.size if len(groups) == 1 else closed.size * len(group.members) // len(records)
             group.above = group.above or above
             found += separate(group)
@@ -745,7 +770,8 @@ class Pipeline:
         turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
         sources = self._references.attach(turn, group.root.attributes) if self._references is not None else {}
         scores, pending, seconds = self._evaluate(turn, self.metrics, budget, sources)
-        self._past.keep(group, Earlier(turn.turn_id, turn.revision))
+        first_id = earlier.first_id or turn.turn_id
+        self._past.keep(group, Earlier(turn.turn_id, turn.revision, first_id, earlier.also))
         record = group.root
         trace_state = record.context.trace_state if record.context is not None else None
         labels = self.tenant_labels.get(turn.tenant or "", {})
@@ -761,7 +787,10 @@ class Pipeline:
         revises = earlier.turn_id is not None
         for portion in group.portions:
             portion.settle(_SCORED)
-        scored = ScoredTurn(turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources)
+        scored = ScoredTurn(
+            turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources,
+            counted_as=first_id, absorbs=earlier.also,
+        )  # fmt: skip
         self._redact(scored)
         if self._judging is not None and self._judging.offers.wants_events:
             scored.events = {event.name for member in group.members for event in member.events}

@@ -72,11 +72,13 @@ CREATE INDEX IF NOT EXISTS fates_by_time ON fates (at);
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {VERSION};
 """
-_KEPT_ON_UPDATE = frozenset(("turn_id", "superseded_by"))
+_KEPT_ON_UPDATE = frozenset(("turn_id", "supersedes", "superseded_by"))
 _PUT_TURN = (
     f"INSERT INTO turns ({', '.join(TURN_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in TURN_COLUMNS)}) "
     "ON CONFLICT (turn_id) DO UPDATE SET "
     + ", ".join(f"{name} = coalesce(excluded.{name}, {name})" for name in TURN_COLUMNS if name not in _KEPT_ON_UPDATE)
+    # A turn that was revised under its own id before still supersedes the one whose place it took first.
+    + ", supersedes = coalesce(nullif(supersedes, turn_id), excluded.supersedes)"
     + " WHERE excluded.revision >= turns.revision"
 )
 _PUT_SCORE = (
@@ -124,6 +126,7 @@ class ScoreStore:
         turns: Iterable[Mapping[str, Any]],
         scores: Iterable[Mapping[str, Any]],
         fates: Iterable[tuple[str, str, str]] = (),
+        absorbed: Iterable[tuple[str, str]] = (),
     ) -> None:
         """Keep turns and scores, in one transaction.
 
@@ -131,12 +134,14 @@ class ScoreStore:
             turns: rows with the keys of :data:`TURN_COLUMNS`.
             scores: rows with the keys of :data:`SCORE_COLUMNS`; a result id that is there already is left as it is.
             fates: (turn id, metric, what became of it) where that is no score; later ones replace earlier ones.
+            absorbed: (turn id, id of another turn that turned out to be a part of it).
         """
         now = self._clock.time_ns() / 1e9
         with self._transaction() as db:
             for turn in turns:
                 db.execute(_PUT_TURN, turn)
                 _supersede(db, turn)
+            db.executemany("UPDATE turns SET superseded_by = ? WHERE turn_id = ? AND superseded_by IS NULL", absorbed)
             db.executemany(_PUT_SCORE, scores)
             db.executemany("INSERT OR REPLACE INTO fates VALUES (?, ?, ?, ?)", [(*fate, now) for fate in fates])
 
@@ -208,6 +213,8 @@ def _supersede(db: sqlite3.Connection, turn: Mapping[str, Any]) -> None:
     turn_id, supersedes = turn["turn_id"], turn["supersedes"]
     if supersedes is not None and supersedes != turn_id:
         db.execute("UPDATE turns SET superseded_by = ? WHERE turn_id = ?", (turn_id, supersedes))
+        # A later revision, which supersedes this one under the same id, may have come before.
+        db.execute("UPDATE turns SET supersedes = ? WHERE turn_id = ? AND supersedes = turn_id", (supersedes, turn_id))
     db.execute(
         "UPDATE turns SET superseded_by = (SELECT turn_id FROM turns AS later WHERE later.supersedes = :id AND later.turn_id <> :id LIMIT 1) "
         "WHERE turn_id = :id AND superseded_by IS NULL",

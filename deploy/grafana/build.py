@@ -305,7 +305,7 @@ def fleet() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Turns, by how they closed", "All reasons but root_ended and delay mean that the turn may lack a part.",
+            "Turns, by how they closed", "A turn may be complete whatever closed it; complete=false says that a part is missing.",
             units.CountsPerSecond,
             (f"sum by (close_reason) ({rate(turns, AGENT_AND_SERVICE)})", "{{close_reason}}"), stacked=True,
         )

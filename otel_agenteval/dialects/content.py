@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import jsonio
 from ..model import Message, ToolRequest, ToolResponse
@@ -403,6 +403,17 @@ def _google_part(part: Mapping[str, Any], message: Message) -> bool:
     return False
 
 
+_T = TypeVar("_T")
+
+
+def _and(items: Sequence[_T], one: _T) -> list[_T]:
+    """The items and one more: most messages have none, and some have thousands."""
+    if isinstance(items, list):
+        items.append(one)
+        return items
+    return [*items, one]
+
+
 def _tool_request(part: Mapping[str, Any], message: Message) -> None:
     function = part.get("function")
     if isinstance(function, Mapping):
@@ -418,7 +429,7 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
             if arguments is None:
                 arguments = part.get("tool_kwargs")
     name = part.get("name") or part.get("toolName") or part.get("tool_name")
-    message.tool_calls = [*message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments)]
+    message.tool_calls = _and(message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments))
 
 
 def _tool_response(part: Mapping[str, Any], message: Message) -> None:
@@ -430,7 +441,7 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
         result = None
     call_id = part.get("call_id") or part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
     found = ToolResponse(_text_or_none(call_id), _text_or_none(part.get("name")), unwrap_result(result))
-    message.tool_results = [*message.tool_results, found]
+    message.tool_results = _and(message.tool_results, found)
 
 
 def _typed_result(part: Mapping[str, Any], message: Message) -> None:
@@ -446,7 +457,7 @@ def _typed_result(part: Mapping[str, Any], message: Message) -> None:
     if failed:
         result = {"error": result}
     found = ToolResponse(_text_or_none(part.get("toolCallId")), _text_or_none(part.get("toolName")), unwrap_result(result))
-    message.tool_results = [*message.tool_results, found]
+    message.tool_results = _and(message.tool_results, found)
 
 
 def _result_with_origin(part: Mapping[str, Any], message: Message) -> None:
@@ -456,7 +467,7 @@ def _result_with_origin(part: Mapping[str, Any], message: Message) -> None:
     result = unwrap_result(part.get("result"))
     name, call_id = _text_or_none(request.get("tool_name")), _text_or_none(request.get("id"))
     found = ToolResponse(call_id, name, {"error": result} if part.get("error") is True else result)
-    message.tool_results = [*message.tool_results, found]
+    message.tool_results = _and(message.tool_results, found)
 
 
 def _server_tool_call(part: Mapping[str, Any], message: Message) -> None:
@@ -489,7 +500,7 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
     uri = part.get("uri") or part.get("file_uri") or (image.get("url") if isinstance(image, Mapping) else image)
     known = {"modality": part.get("modality") or modality or "document", "mime_type": part.get("mime_type") or part.get("media_type"), "uri": uri,
              "data": part.get("content") or part.get("data"), "file_id": part.get("file_id")}  # fmt: skip
-    message.attachments = [*message.attachments, {key: item for key, item in known.items() if isinstance(item, str) and item}]
+    message.attachments = _and(message.attachments, {key: item for key, item in known.items() if isinstance(item, str) and item})
 
 
 _PART_READERS = {

@@ -43,7 +43,7 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
 
 
 def account_lost(
-    telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str] | None = None
+    telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
 ) -> None:
     """Count a turn that nothing is evaluated on any more.
 
@@ -52,9 +52,12 @@ def account_lost(
         metrics: names of all metrics that it would have had.
         agent: who answered, as far as that is known.
         reason: what was in the way.
-        turn: service and close reason of a turn that is counted here; None of what is no turn, or was counted.
+        turn: service and close reason of a turn that is counted here, and whether all of it was seen; None of what is no turn, or was counted.
     """
-    found: list[Observation] = [] if turn is None else [(TURNS, (agent, *turn, "false"), 1)]
+    found: list[Observation] = []
+    if turn is not None:
+        service, close_reason, complete = turn
+        found.append((TURNS, (agent, service, close_reason, "true" if complete else "false"), 1))
     for name in metrics:
         found += [(RESULTS, (name, agent, "dropped"), 1), (DROPPED, (name, reason), 1)]
     telemetry.record(found, again=turn is None)

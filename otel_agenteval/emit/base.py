@@ -98,6 +98,15 @@ class ScoredTurn:
     """Takes out what may not leave, with the same markers throughout the turn; None while nothing was taken out."""
     redacted: int = 0
     """How many of the scores, from the first one on, have been through it."""
+    counted_as: str | None = None
+    """The turn id of its first revision, under which the turn was counted; None where that is its own."""
+    absorbs: Sequence[str] = ()
+    """Ids of other turns that were counted, and turned out to be parts of this one."""
+
+    @property
+    def first_id(self) -> str:
+        """The turn id under which the turn was counted, whatever its revisions are called."""
+        return self.counted_as or self.turn.turn_id
 
 
 @dataclass(frozen=True, slots=True)

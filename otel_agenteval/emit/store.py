@@ -34,9 +34,10 @@ _HOUSEKEEPING = 60.0
 class _Rows:
     """What one batch is in the tables."""
 
-    __slots__ = ("scores", "turns")
+    __slots__ = ("absorbed", "scores", "turns")
 
     def __init__(self) -> None:
+        self.absorbed: list[tuple[str, str]] = []
         self.turns: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
 
@@ -102,6 +103,7 @@ class StoreOutlet:
         rows = _Rows()
         for scored in batch:
             rows.turns.append(self._turn_row(scored))
+            rows.absorbed += [(scored.turn.turn_id, other) for other in scored.absorbs]
             rows.scores += [self._score_row(scored, score) for score in scored.scores if score.status != "skipped"]
         self._waiting.append(rows)
         self._scores_waiting += len(rows.scores)
@@ -145,8 +147,9 @@ class StoreOutlet:
         waiting = list(self._waiting)
         try:
             self._store.write(
-                [turn for rows in waiting for turn in rows.turns], [s for rows in waiting for s in rows.scores], fates
-            )
+                [turn for rows in waiting for turn in rows.turns], [s for rows in waiting for s in rows.scores], fates,
+                [pair for rows in waiting for pair in rows.absorbed],
+            )  # fmt: skip
         except BaseException:
             self._fates.extendleft(reversed(fates))
             raise

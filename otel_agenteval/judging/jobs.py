@@ -51,6 +51,7 @@ def head_of(
     return {
         "key": key_of(metric, conversation=scored.conversation), "metric": metric.name, "turn_id": turn.turn_id, "revision": turn.revision,
         "agent": turn.agent or "", "conversation": scored.conversation, "new": scored.new, "supersedes": scored.supersedes, "at": at,
+        "counted_as": scored.counted_as, "absorbs": list(scored.absorbs),
         "place": place, "chance": list(chance), "decided": decided, "then": then, "sources": dict(scored.sources),
         "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}", "sampled": root.sampled,
         "trace_state": root.trace_state.to_header() if root.trace_state else "", "resource": dict(root.resource),
@@ -103,6 +104,7 @@ def rendered(
     return ScoredTurn(
         scored.turn.without_content(), scored.root, [score], scored.supersedes, scored.new, conversation=scored.conversation,
         size=SCORE_BYTES, seconds=seconds, judged=judged, content=content or {}, redactor=scored.redactor,
+        counted_as=scored.counted_as, absorbs=scored.absorbs,
     )  # fmt: skip
 
 

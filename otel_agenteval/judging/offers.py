@@ -257,8 +257,9 @@ class Offers:
 
     def _chosen(self, metric: BoundMetric, scored: ScoredTurn, chance: Chance) -> None:
         """Somebody is to be asked: if there is no answer, those to the like questions stand for it."""
-        if scored.new and not scored.conversation:
-            self._estimates.choose(metric.name, scored.turn.agent or "", chance.probability, group_of(chance.by))
+        if not scored.conversation:
+            agent, group = scored.turn.agent or "", group_of(chance.by)
+            self._estimates.choose(metric.name, agent, chance.probability, group, scored.first_id)
 
     def _written(self, scored: ScoredTurn) -> bytes:
         """The turn as it leaves for a queue and a judge."""

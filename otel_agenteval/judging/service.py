@@ -363,7 +363,10 @@ class Judging:
             if head["decided"] is not None and score.status == "ok":
                 score.detail["decided_by"] = head["decided"]
             root = root_in(head)
-            origin = ScoredTurn(turn, root, (), head["supersedes"], head["new"], conversation=head["conversation"])
+            origin = ScoredTurn(
+                turn, root, (), head["supersedes"], head["new"], conversation=head["conversation"],
+                counted_as=head.get("counted_as"), absorbs=head.get("absorbs", ()),
+            )  # fmt: skip
             judged = asking.judged(metric, score, Chance(*head["chance"]), upstream_of(root))
             made = rendered(origin, score, judged, seconds, self.offers.content_of(turn))
             self._hand_over(job, made, self.offers.following(job, head, origin, score), lambda: self._keep(job, asking))
@@ -500,7 +503,10 @@ class Judging:
             if score.status == "ok" and score.value is not None and not score.vacuous:
                 trace = qualified(turn.tenant, f"{scored.root.trace_id:032x}")
                 group = group_of(judged.decided_by) if judged.asked else "itself"
-                self.estimates.add(score.metric, turn.agent or "", trace, turn.turn_id, score.value, judged.probability, group)
+                self.estimates.add(
+                    score.metric, turn.agent or "", trace, scored.first_id, score.value, judged.probability, group,
+                    turn.revision, scored.absorbs,
+                )  # fmt: skip
 
     def _watch(self) -> None:
         watch = self._telemetry.watch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..tenancy import turn_id_in
@@ -127,10 +127,19 @@ class SpanRecord:
 def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:
     """Give a span its log records, in the order of their times; one that was sent twice is one."""
     found: list[LogPart] = []
+    alike: dict[Hashable, list[LogPart]] = {}
     for part in sorted((*record.logs, *parts), key=_time):
-        if part not in found:
+        others = alike.setdefault(_outline(part), [])
+        if part not in others:
+            others.append(part)
             found.append(part)
     record.logs = found
+
+
+def _outline(part: LogPart) -> Hashable:
+    """The same for equal parts, and rarely so for others."""
+    texts = frozenset((key, value) for key, value in part.attributes.items() if value.__class__ is str)
+    return part.time_ns, part.name, texts, part.body if part.body.__class__ is str else None
 
 
 def _time(part: LogPart) -> int:

@@ -179,8 +179,6 @@ class Assembler:
         if parent is None and parent_id:
             self._note_orphan(trace_id)
             parent = self._home_of_orphan(trace)
-            if parent is not None:
-                parent.missing = True
         if trace is None or parent is None:
             now = self._now()
             if trace is None:
@@ -329,13 +327,15 @@ class Assembler:
                 trace.share = self._shares.setdefault(tenant, Share())
                 trace.share.traces[trace_id] = trace
                 trace.share.size += _TRACE_SIZE
-        known = trace.ids
-        if known is None:
-            known = trace.ids = set()
         ids = {span.id for span in spans}
-        if len(ids) == len(spans) and known.isdisjoint(ids):
-            known |= ids
+        known = trace.ids
+        if len(ids) == len(spans) and (known is None or known.isdisjoint(ids)):
+            if known is None:
+                trace.ids = ids
+            else:
+                known |= ids
         else:
+            known = trace.ids = known or set()
             received = len(spans)
             spans = _first_of_each(spans, known)
             self.duplicates += received - len(spans)
@@ -522,6 +522,8 @@ class Assembler:
                 known.ids.add(known_id)
         if trace.several:
             owner.ids = {span_id}
+        if trace.owners == 0 and not trace.tops:
+            trace.tops, trace.turns = {}, {}
         trace.nodes[span_id] = owner
         trace.owners += 1
         if role in _TURN_ROLES:

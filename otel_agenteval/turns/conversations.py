@@ -63,13 +63,14 @@ class Ended:
 
 
 class _Conversation:
-    __slots__ = ("last", "revision", "said_at", "signals", "size", "stale_at", "turns")
+    __slots__ = ("last", "revision", "said_at", "signals", "sizes", "stale_at", "turns")
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
         self.last: Any = None
         self.said_at = 0.0
-        self.size = 0
+        self.sizes: dict[str, int] = {}
+        """Bytes that each of its turns is taken to hold."""
         self.revision = 0
         """How often it ended."""
         self.signals: dict[str, dict[str, float]] = {}
@@ -103,6 +104,8 @@ class Conversations:
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._over: OrderedDict[str, _Conversation] = OrderedDict()
         """Conversations that ended, in case they are resumed."""
+        self._home: dict[str, str] = {}
+        """The conversation of each turn that is held: a revision may find that it is another one."""
         self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._bytes = 0
 
@@ -110,30 +113,62 @@ class Conversations:
         """Conversations that may come due."""
         return len(self._open) + sum(found.stale_at is not None for found in self._over.values())
 
-    def add(self, turn: Turn, size: int, last: Any = None) -> list[Ended]:
-        """A turn was evaluated; a revision takes the place of what it revises. Returns conversations that had to make room."""
+    def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
+        """A turn was evaluated; a revision takes the place of what it revises. Returns conversations that had to make room.
+
+        Args:
+            turn: the turn.
+            size: bytes that it is taken to hold.
+            last: kept with the conversation's last turn.
+            replaces: ids of other turns whose place it takes.
+        """
         key = conversation_of(turn)
-        if not key:
-            return []
-        lean = Turn(**{name: getattr(turn, name) for name in _KEPT})
+        turn_id = turn.turn_id or ""
+        gone = {turn_id, turn.supersedes or "", *replaces}
+        lean = Turn(**{name: getattr(turn, name) for name in _KEPT}) if key else None
         with self._lock:
+            for other in {home for one in gone if (home := self._home.get(one)) is not None}:
+                self._drop_turns(other, gone)
+                if other != key:
+                    self._drop_empty(other)
+            if not key or lean is None:
+                return []
             found = self._open.pop(key, None) or self._over.pop(key, None) or _Conversation()
             self._open[key] = found  # the one that spoke last stands last
-            replaced = (turn.turn_id, turn.supersedes)
-            found.turns = [earlier for earlier in found.turns if earlier.turn_id not in replaced]
             starts = [_start(earlier) for earlier in found.turns]
             found.turns.insert(bisect.bisect(starts, _start(lean)), lean)
-            del found.turns[: -self._max_turns]
-            held = {earlier.turn_id for earlier in found.turns}
-            found.signals = {turn_id: signals for turn_id, signals in found.signals.items() if turn_id in held}
-            early = self._early.pop(turn.turn_id or "", None)
-            if early:
-                found.signals.setdefault(turn.turn_id or "", {}).update(early)
+            found.sizes[turn_id] = size
+            self._home[turn_id] = key
+            self._bytes += size
+            if len(found.turns) > self._max_turns:
+                self._drop_turns(key, {one.turn_id or "" for one in found.turns[: -self._max_turns]})
+            early = self._early.pop(turn_id, None)
+            if early and turn_id in found.sizes:
+                found.signals.setdefault(turn_id, {}).update(early)
             found.stale_at = None
             found.last, found.said_at = last, self._now()
-            found.size += size
-            self._bytes += size
             return self._make_room()
+
+    def _drop_turns(self, key: str, gone: set[str]) -> None:
+        """Some turns of a conversation are not held any more."""
+        found = self._open.get(key) or self._over.get(key)
+        if found is None:
+            return
+        found.turns = [turn for turn in found.turns if turn.turn_id not in gone]
+        for turn_id in gone & found.sizes.keys():
+            self._bytes -= found.sizes.pop(turn_id)
+            found.signals.pop(turn_id, None)
+            self._home.pop(turn_id, None)
+
+    def _drop_empty(self, key: str) -> None:
+        for index in (self._open, self._over):
+            if key in index and not index[key].turns:
+                del index[key]
+
+    def _forget_oldest(self) -> None:
+        for turn_id, size in self._over.popitem(last=False)[1].sizes.items():
+            self._bytes -= size
+            self._home.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
         """Metrics have said something of a turn that is, or soon will be, in a conversation."""
@@ -187,7 +222,7 @@ class Conversations:
                 silent.append(key)
             late = self._again(now - min(_SETTLE, self._idle_timeout))
             while self._over and next(iter(self._over.values())).said_at <= oldest - self._idle_timeout:
-                self._bytes -= self._over.popitem(last=False)[1].size
+                self._forget_oldest()
             return [*self._end(silent, "idle"), *late]
 
     def end_late(self) -> list[Ended]:
@@ -204,7 +239,7 @@ class Conversations:
         ended: list[Ended] = []
         while len(self._open) > self._max_open or (self._bytes > self._max_bytes and (self._over or len(self._open) > 1)):
             if self._over and self._bytes > self._max_bytes:
-                self._bytes -= self._over.popitem(last=False)[1].size
+                self._forget_oldest()
             else:
                 ended += self._end([next(iter(self._open))], "evicted")
         return ended

@@ -24,11 +24,15 @@ class Earlier(NamedTuple):
 
     turn_id: str | None = None
     revision: int = 0
+    first_id: str | None = None
+    """The id that its first revision had."""
     also: tuple[str, ...] = ()
-    """Other turns that are parts of it: they were evaluated as turns of their own."""
+    """Ids, also former ones, of turns that turned out to be parts of it: they were evaluated as turns of their own."""
 
 
 _NOTHING = Earlier()
+_HEADLESS = 10_000
+"""Turns without a root that are known at most, after their spans were forgotten."""
 
 
 class _Part:
@@ -137,6 +141,10 @@ class _Trace:
                 found.setdefault(id(part), part)
         return [part.earlier for part in found.values()]
 
+    def missing_roots(self) -> list[int]:
+        """Ids of spans that turns miss which have no root."""
+        return [span_id for span_id, parts in self._headless.items() if any(part.group is not None for part in parts.values())]
+
     def with_span(self, span_id: int) -> _Part | None:
         """What a span is part of."""
         return self._of_span.get(span_id)
@@ -206,6 +214,8 @@ class PastTurns:
         self._lock = threading.Lock()
         self._traces: OrderedDict[int, _Trace] = OrderedDict()
         self._bytes = 0
+        self._headless: OrderedDict[tuple[int, int], None] = OrderedDict()
+        """Trace, and id of the span that was missed, of turns that were evaluated without their root and are not remembered any more."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
         """Drop what is known of some traces."""
@@ -238,7 +248,11 @@ class PastTurns:
     def _shrink(self) -> None:
         oldest = self._now() - self._max_age
         while self._traces and (self._bytes > self._max_bytes or next(iter(self._traces.values())).kept_at < oldest):
-            self._bytes -= self._traces.popitem(last=False)[1].size
+            trace_id, trace = self._traces.popitem(last=False)
+            self._bytes -= trace.size
+            self._headless.update(((trace_id, span_id), None) for span_id in trace.missing_roots())
+            while len(self._headless) > _HEADLESS:
+                self._headless.popitem(last=False)
 
     def before(self, group: Group) -> Earlier:
         """What was evaluated before of this turn. Of several turns that turn out to be one, the first; the others are ``also``."""
@@ -247,8 +261,9 @@ class PastTurns:
             found = trace.earlier(group) if trace is not None else []
         if not found:
             return _NOTHING
-        others = {one.turn_id for one in found[1:] if one.turn_id is not None} | {of for one in found for of in one.also}
-        return found[0]._replace(also=tuple(sorted(others - {found[0].turn_id})))
+        others = {known for one in found[1:] for known in (one.turn_id, one.first_id) if known is not None}
+        others.update(known for one in found for known in one.also)
+        return found[0]._replace(also=tuple(sorted(others - {found[0].turn_id, found[0].first_id})))
 
     def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[Group]:
         """The turns of a trace that late spans, or late logs of the spans ``touched``, change. Unknown traces: whole turns only."""
@@ -261,8 +276,8 @@ class PastTurns:
                 trace.kept_at = self._now()
                 self._traces.move_to_end(trace_id)
                 parts, turns = trace.touched(late, touched), trace.turns
-        if parts is None:
-            return [group for group in split(late) if stands_alone(group)]
+        if parts is None:  # a root that comes after its turn was forgotten is no turn of its own: that one was counted
+            return [group for group in split(late) if stands_alone(group) and not self._was_counted(group)]
         known = [record for part in parts for record in part.records]
         groups = [part.group for part in parts if part.group is not None]
         roots = {group.root.span_id: group.above for group in groups if group.root_seen}
@@ -272,6 +287,10 @@ class PastTurns:
         for group in found:
             group.above = group.above or roots.get(group.root.span_id)
         return [group for group in found if any(record.span_id in changed for record in group.members)]
+
+    def _was_counted(self, group: Group) -> bool:
+        with self._lock:
+            return any((group.root.trace_id, record.span_id) in self._headless for record in group.members)
 
     def records(self, trace_id: int, span_ids: Iterable[int]) -> list[SpanRecord]:
         """Those of some spans of a trace that are remembered."""

@@ -76,7 +76,7 @@ class Owner:
     leak = False
     """Whether it began below a request that was over."""
     missing = False
-    """Whether a span of it is known to have gone unseen: pruned, or a parent that never came."""
+    """Whether a span of it was pruned."""
     ids: set[int] | None = None
     """Ids of its spans, where its trace has other owners."""
     below: dict[Owner, None] | None = None
@@ -112,6 +112,9 @@ class Share:
         """Bytes of them."""
 
 
+_NO_OWNERS: dict[Owner, None] = {}
+
+
 class Trace:
     """What is known of one trace at the moment."""
 
@@ -119,6 +122,10 @@ class Trace:
     """Owners that are not done: open, or closed with something below them open."""
     several = False
     """Whether there was ever more than one owner."""
+    tops = _NO_OWNERS
+    """Open owners that count towards none, in the order of their starts."""
+    turns = _NO_OWNERS
+    """Open owners that are turns for certain. Most traces that are received have none: a trace gets dicts of its own with the first."""
     continued = False
     """Whether it goes on after a part of it was closed at a bound."""
     loose_size = 0
@@ -134,10 +141,6 @@ class Trace:
         self.trace_id = trace_id
         self.nodes: dict[int, Owner] = {}
         """Every span that started here → the owner that it counts towards."""
-        self.tops: dict[Owner, None] = {}
-        """Open owners that count towards none, in the order of their starts."""
-        self.turns: dict[Owner, None] = {}
-        """Open owners that are turns for certain."""
         self.loose: list[Any] = []
         self.first_seen = now
         self.last_seen = now

@@ -1,0 +1,367 @@
+"""How the cost of a turn grows with its size: per span at n and at 4 n, for every way in which a turn can be large.
+
+    python benchmarks/growth.py           the table on the terminal
+    python benchmarks/growth.py --check   exit status 1 when four times the size costs more than twice as much per span
+
+A row is flat when both figures are about the same. ``tests/turns/test_growth.py`` checks the same shapes by counting
+operations instead of time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Tracer, set_span_in_context
+
+from otel_agenteval.config import load_config
+from otel_agenteval.engine import Engine
+from otel_agenteval.processor import AgentEvalSpanProcessor
+from otel_agenteval.replay import turns_of
+from otel_agenteval.selection import select_metrics
+from otel_agenteval.spans.record import SpanRecord
+
+TRACE = 0xA1
+START = 1_767_225_600_000_000_000
+MS = 1_000_000
+FLAT = 2.0
+_MESSAGE = [{"role": "user", "parts": [{"type": "text", "content": "How far is it from Rome to Paris?"}]}]
+
+
+def _span(number: int, parent: int, operation: str, at: int, ms: int, remote: bool = False, **attributes: Any) -> SpanRecord:
+    return SpanRecord(
+        f"{operation} x", TRACE, number, parent, remote_parent=remote, start_ns=START + at * MS, end_ns=START + (at + ms) * MS,
+        attributes={"gen_ai.operation.name": operation, **{key.replace("__", "."): value for key, value in attributes.items()}},
+        scope="acme",
+    )  # fmt: skip
+
+
+def _chat(number: int, parent: int, at: int, ms: int = 1, asked: Any = _MESSAGE, answer: Any = None) -> SpanRecord:
+    said = answer if answer is not None else [{"type": "text", "content": f"It is {number} km."}]
+    return _span(
+        number, parent, "chat", at, ms, gen_ai__request__model="m", gen_ai__usage__input_tokens=10, gen_ai__usage__output_tokens=5,
+        gen_ai__response__finish_reasons=("stop",), gen_ai__input__messages=json.dumps(asked),
+        gen_ai__output__messages=json.dumps([{"role": "assistant", "parts": said}]),
+    )  # fmt: skip
+
+
+def nesting(n: int) -> list[SpanRecord]:
+    """Agents and model calls, each inside the one before."""
+    return [
+        _span(i, i - 1, "invoke_agent", i, 2 * (n - i) + 2, gen_ai__agent__name=f"a{i}") if i % 2 else _chat(i, i - 1, i, 2 * (n - i) + 2)
+        for i in range(1, n + 1)
+    ]  # fmt: skip
+
+
+def nested_calls(n: int) -> list[SpanRecord]:
+    """Model spans, each inside the one before: one call, seen by many layers."""
+    return [_span(1, 0, "invoke_agent", 0, 3 * n), *(_chat(i, i - 1, i, 2 * (n - i) + 2) for i in range(2, n + 1))]
+
+
+def siblings(n: int) -> list[SpanRecord]:
+    """Model calls one after the other below one agent."""
+    return [_span(1, 0, "invoke_agent", 0, 3 * n), *(_chat(i, 1, i) for i in range(2, n + 1))]
+
+
+def fan_out(n: int) -> list[SpanRecord]:
+    """Model calls at once below one agent, seen by two instrumentations that know nothing of each other."""
+    found = [_span(1, 0, "invoke_agent", 0, 3 * n)]
+    for i in range(2, n + 1):
+        found.append(_chat(i, 1, i, 3 * n - 2 * i))
+        found[-1].scope = f"layer{i % 2}"
+    return found
+
+
+def turns_per_trace(n: int) -> list[SpanRecord]:
+    """Agents below one request, each with one model call."""
+    found = [SpanRecord("request", TRACE, 1, start_ns=START, end_ns=START + 9 * n * MS)]
+    for i in range(2, n + 1, 2):
+        found += [_span(i, 1, "invoke_agent", 3 * i, 4, gen_ai__agent__name="bot"), _chat(i + 1, i, 3 * i + 1)]
+    return found
+
+
+def orphans(n: int) -> list[SpanRecord]:
+    """The same, but the request's span is not there."""
+    return turns_per_trace(n)[1:]
+
+
+def remote_turns(n: int) -> list[SpanRecord]:
+    """The same, each called from another process."""
+    found = turns_per_trace(n)[1:]
+    for record in found[::2]:
+        record.remote_parent = True
+    return found
+
+
+def left_contexts(n: int) -> list[SpanRecord]:
+    """Requests below others that had ended, each with a model call."""
+    found = []
+    for i in range(1, n + 1, 2):
+        found += [SpanRecord("request", TRACE, i, max(0, i - 2), start_ns=START + 99 * i * MS, end_ns=START + (99 * i + 9) * MS)]
+        found += [_chat(i + 1, i, 99 * i + 1)]
+    return found
+
+
+def chains(n: int) -> list[SpanRecord]:
+    """OpenInference chains, each inside the one before, with a model call at the end."""
+    found = [
+        SpanRecord("chain", TRACE, i, i - 1, start_ns=START + i * MS, end_ns=START + (4 * n - i) * MS,
+                   attributes={"openinference.span.kind": "CHAIN"}, scope="openinference.instrumentation.langchain")
+        for i in range(1, n)
+    ]  # fmt: skip
+    return [*found, _chat(n, n - 1, n)]
+
+
+def handoffs(n: int) -> list[SpanRecord]:
+    """Agents that hand over to the next one."""
+    found = [_span(1, 0, "invoke_workflow", 0, 9 * n)]
+    for i in range(2, n + 1, 2):
+        name = f"a{i % 7}"
+        call = [{"type": "tool_call", "id": f"c{i}", "name": f"transfer_to_{name}", "arguments": {}}]
+        found += [_span(i, 1, "invoke_agent", 3 * i, 4, gen_ai__agent__name=name), _chat(i + 1, i, 3 * i + 1, answer=call)]
+    return found
+
+
+def sub_agents(n: int) -> list[SpanRecord]:
+    """Agents as tools of one another: agent, tool, agent, tool …, without names."""
+    return [
+        _span(i, i - 1, "execute_tool", i, 2 * (n - i) + 2, gen_ai__tool__name=f"t{i}") if i % 2 == 0
+        else _span(i, i - 1, "invoke_agent", i, 2 * (n - i) + 2)
+        for i in range(1, n + 1)
+    ]  # fmt: skip
+
+
+def retries(n: int) -> list[SpanRecord]:
+    """One tool, called with the same arguments until it works."""
+    found = [_span(1, 0, "invoke_agent", 0, 9 * n), _chat(2, 1, 1)]
+    for i in range(3, n + 1):
+        found.append(
+            _span(i, 1, "execute_tool", 3 * i, 1, gen_ai__tool__name="search", gen_ai__tool__call__arguments='{"q": "x"}')
+        )
+        found[-1].status, found[-1].status_message = (2, "timeout") if i < n else (0, None)
+    return found
+
+
+def tools(n: int) -> list[SpanRecord]:
+    """Tools that one answer asks for all at once, whose spans know no call id, and whose results only the next prompt holds."""
+    calls = [{"type": "tool_call", "id": f"c{i}", "name": "search", "arguments": {"q": i}} for i in range(4, n + 1)]
+    results = [{"type": "tool_call_response", "id": f"c{i}", "response": f"found {i}"} for i in range(n, 3, -1)]
+    return [
+        _span(1, 0, "invoke_agent", 0, 9 * n),
+        _chat(2, 1, 1, answer=calls),
+        _chat(3, 1, 6 * n, asked=[*_MESSAGE, {"role": "assistant", "parts": calls}, {"role": "tool", "parts": results}]),
+        *(
+            _span(i, 1, "execute_tool", 3 * i, 1, gen_ai__tool__name="search", gen_ai__tool__call__arguments=f'{{"q": {i}}}')
+            for i in range(n, 3, -1)
+        ),
+    ]
+
+
+def messages(n: int) -> list[SpanRecord]:
+    """One model call with many messages, tool calls and reasoning among them."""
+    said: list[dict[str, Any]] = []
+    for i in range(n // 2):
+        said += [
+            {
+                "role": "assistant",
+                "parts": [{"type": "reasoning", "content": "so"}, {"type": "tool_call", "id": f"c{i}", "name": "t"}],
+            },
+            {"role": "tool", "parts": [{"type": "tool_call_response", "id": f"c{i}", "response": "17"}]},
+        ]
+    return [_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1, asked=[*_MESSAGE, *said])]
+
+
+def parts(n: int) -> list[SpanRecord]:
+    """One answer in many parts."""
+    said = [{"type": kind, "content": "so"} for kind in ("reasoning", "text") for _ in range(n // 2)]
+    return [_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1, answer=said)]
+
+
+SHAPES: dict[str, Callable[[int], list[SpanRecord]]] = {
+    "nesting depth": nesting,
+    "nested model spans": nested_calls,
+    "siblings": siblings,
+    "siblings at once, two layers": fan_out,
+    "turns per trace": turns_per_trace,
+    "turns per trace, request missing": orphans,
+    "turns per trace, from elsewhere": remote_turns,
+    "contexts that were left": left_contexts,
+    "nested chains": chains,
+    "hand-offs": handoffs,
+    "nested sub-agents": sub_agents,
+    "retries": retries,
+    "tools per turn": tools,
+    "messages per call": messages,
+    "parts per answer": parts,
+}
+
+
+def rebuild(records: list[SpanRecord]) -> None:
+    """Everything that is asked of recorded spans: their turns, in form ``turn.v1``, and the default metrics."""
+    metrics = select_metrics(_CONFIG)
+    for turn in turns_of(records):
+        turn.to_dict()
+        for metric in metrics:
+            metric.evaluate(turn)
+
+
+_NO_OUTLETS = {"span_events": "off", "log_events": False, "prometheus": None}
+_CONFIG = load_config({"outlets": _NO_OUTLETS})
+
+
+def one_by_one(n: int) -> Callable[[], None]:
+    """The turns of one trace come one by one behind OTLP, each after the one before it was closed."""
+    now = [0.0]
+    engine = Engine(_CONFIG, waited=lambda: now[0])
+    found = remote_turns(n)
+
+    def run() -> None:
+        for i in range(0, len(found), 2):
+            for record in (found[i + 1], found[i]):
+                local_root = record.parent_id == 0 or record.remote_parent
+                engine.pipeline.handle(list(engine.assembler.add(TRACE, record, 512, local_root)))
+            now[0] += 30.0
+            engine.pipeline.handle(list(engine.assembler.tick()))
+
+    return run
+
+
+def one_long_trace(n: int) -> Callable[[], None]:
+    """Spans of one trace come without an end behind OTLP."""
+    now = [0.0]
+    engine = Engine(_CONFIG, waited=lambda: now[0])
+    found = orphans(n)
+
+    def run() -> None:
+        for record in found:
+            engine.pipeline.handle(list(engine.assembler.add(TRACE, record, 512, local_root=False)))
+        engine.pipeline.handle(list(engine.assembler.close_all("shutdown")))
+
+    return run
+
+
+def _in_process(open_spans: Callable[[Tracer, int], None]) -> Callable[[int], Callable[[], None]]:
+    def stream(n: int) -> Callable[[], None]:
+        processor = AgentEvalSpanProcessor({"inline": {"metrics": []}, "outlets": _NO_OUTLETS})
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(processor)
+        return lambda: open_spans(provider.get_tracer("acme"), n)
+
+    return stream
+
+
+def _open(tracer: Tracer, parent: Span | None, operation: str | None = "chat", remote: bool = False) -> Span:
+    context = Context()
+    if parent is not None:
+        own = parent.get_span_context()
+        carried = SpanContext(own.trace_id, _FAR_AWAY if remote else own.span_id, remote, own.trace_flags)
+        context = set_span_in_context(NonRecordingSpan(carried), context)
+    return tracer.start_span("x", context, attributes={"gen_ai.operation.name": operation} if operation else None)
+
+
+_FAR_AWAY = 0xFA4
+
+
+def _deep(tracer: Tracer, n: int) -> None:
+    stack: list[Span] = []
+    for i in range(n):
+        stack.append(_open(tracer, stack[-1] if stack else None, "chat" if i % 2 else "invoke_agent"))
+    while stack:
+        stack.pop().end()
+
+
+def _wide(tracer: Tracer, n: int) -> None:
+    root = _open(tracer, None, None)
+    spans = [_open(tracer, root, "invoke_agent") for _ in range(n - 1)]
+    for span in (*spans, root):
+        span.end()
+
+
+def _in_turn(tracer: Tracer, n: int) -> None:
+    root = _open(tracer, None, None)
+    for _ in range(n // 2):
+        _open(tracer, root, None).end()
+        _open(tracer, root, "invoke_agent").end()
+    root.end()
+
+
+def _from_elsewhere(tracer: Tracer, n: int) -> None:
+    first = _open(tracer, None, None)
+    spans = [_open(tracer, first, "invoke_agent", remote=True) for _ in range(n - 1)]
+    for span in (first, *spans):
+        span.end()
+
+
+def _without_parents(tracer: Tracer, n: int) -> None:
+    root = _open(tracer, None, "invoke_agent")
+    own = root.get_span_context()
+    lost = NonRecordingSpan(SpanContext(own.trace_id, _FAR_AWAY, False, own.trace_flags))
+    for _ in range(n):
+        _open(tracer, lost).end()
+    root.end()
+
+
+STREAMS: dict[str, Callable[[int], Callable[[], None]]] = {
+    "turns of one trace, one by one": one_by_one,
+    "one long trace": one_long_trace,
+    "in process: nesting depth": _in_process(_deep),
+    "in process: turns at once": _in_process(_wide),
+    "in process: turns in turn": _in_process(_in_turn),
+    "in process: turns from elsewhere": _in_process(_from_elsewhere),
+    "in process: parents missing": _in_process(_without_parents),
+}
+
+
+def per_span(prepare: Callable[[], Callable[[], None]], n: int, rounds: int = 2) -> float:
+    """CPU microseconds per span, the best of some rounds."""
+    best = float("inf")
+    for _ in range(rounds):
+        run = prepare()
+        gc.collect()
+        start = time.thread_time()
+        run()
+        best = min(best, time.thread_time() - start)
+    return best / n * 1e6
+
+
+def table(n: int = 1_000) -> list[tuple[str, float, float]]:
+    """(what grows, µs per span at n, µs per span at 4 n)."""
+
+    def rebuilding(shape: Callable[[int], list[SpanRecord]], size: int) -> Callable[[], Callable[[], None]]:
+        def prepare() -> Callable[[], None]:
+            records = shape(size)
+            return lambda: rebuild(records)
+
+        return prepare
+
+    rebuild(siblings(20))
+    found = [(name, *(per_span(rebuilding(shape, size), size) for size in (n, 4 * n))) for name, shape in SHAPES.items()]
+    return found + [
+        (name, *(per_span(lambda size=size, stream=stream: stream(size), size, 1) for size in (n, 4 * n)))
+        for name, stream in STREAMS.items()
+    ]
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("-n", type=int, default=1_000)
+    options = parser.parse_args()
+    steep = False
+    print(f"{'µs per span':36} {'n':>8} {'4 n':>8}")
+    for name, small, large in table(options.n):
+        steep |= large > FLAT * small
+        print(f"{name:36} {small:8.1f} {large:8.1f}  {large / small:.2f} ×{'  STEEP' if large > FLAT * small else ''}")
+    return int(steep and options.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

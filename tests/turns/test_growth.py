@@ -1,0 +1,92 @@
+"""A turn of four times the size costs four times as much, whichever way it is large, and no depth is too deep.
+
+Steps of the interpreter are counted, not time: the figures are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import inspect
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+growth = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "growth.py"))
+SHAPES, STREAMS, rebuild = growth["SHAPES"], growth["STREAMS"], growth["rebuild"]
+N = 80
+DEEP = 1_600
+
+
+def steps(run) -> int:
+    """Lines of ours that are executed, each turn of a loop included."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        if "otel_agenteval" not in frame.f_code.co_filename:
+            return None
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def growth_of(prepare) -> float:
+    prepare(N)()  # what is found out once for all
+    return steps(prepare(4 * N)) / steps(prepare(N))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_recorded_spans_cost_the_same_however_many_there_are(name):
+    def prepare(n):
+        records = SHAPES[name](n)
+        return lambda: rebuild(records)
+
+    assert growth_of(prepare) < 5
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_so_do_spans_that_keep_coming(name):
+    assert growth_of(STREAMS[name]) < 5
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_no_depth_is_too_deep(name):
+    """Far more spans than the interpreter has frames."""
+    limit = sys.getrecursionlimit()
+    records = SHAPES[name](DEEP)
+    sys.setrecursionlimit(len(inspect.stack()) + 150)
+    try:
+        rebuild(records)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_a_circle_of_spans_is_no_turn_and_harms_none():
+    circle = SHAPES["nesting depth"](50)
+    circle[0].parent_id = circle[-1].span_id
+    whole = SHAPES["siblings"](5)
+    for record in whole:
+        record.span_id += 1_000
+        record.parent_id += 1_000 if record.parent_id else 0
+    (turn,) = growth["turns_of"]([*circle, *whole])
+    assert turn.turn_id == f"{growth['TRACE']:032x}-{1_001:016x}"
+    assert len(turn.llm_calls) == 4
+
+
+def test_a_loop_above_a_turn_does_not_keep_its_readers_going():
+    """The same span ids in two traces of one turn can close a circle that was in neither."""
+    from otel_agenteval.turns.build import TurnReader
+
+    records = SHAPES["nesting depth"](60)
+    records[0].parent_id = records[-1].span_id
+    reader = TurnReader(records[0], records)
+    reader.turn("recorded_file", True).to_dict()
+    assert not any(list(reader.ancestors(step)) for step in reader.steps)
