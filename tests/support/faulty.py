@@ -6,7 +6,7 @@ import json
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -34,9 +34,17 @@ class FaultyModel:
         seed: of the faults' order.
         reply: the verdict of a good answer.
         served: called after each answer that costs, as any real server would bill it.
+        faults: what is met.
     """
 
-    def __init__(self, share: float, reply: Any, seed: int = 1, served: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        share: float,
+        reply: Any,
+        seed: int = 1,
+        served: Callable[[], object] = lambda: None,
+        faults: Sequence[str] = FAULTS,
+    ) -> None:
         self.met: Counter[str] = Counter()
         """Requests by the fault that they met; ``none`` for good ones."""
         self._closing = threading.Event()
@@ -45,6 +53,7 @@ class FaultyModel:
         self._random = random.Random(seed)
         self._lock = threading.Lock()
         self._served = served
+        self._faults = faults
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._server.block_on_close = False
@@ -55,7 +64,7 @@ class FaultyModel:
     def fault(self) -> str:
         """What the next request meets."""
         with self._lock:
-            found = self._random.choice(FAULTS) if self._random.random() < self._share else "none"
+            found = self._random.choice(self._faults) if self._random.random() < self._share else "none"
             self.met[found] += 1
             return found
 
