@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from .patterns import lazy
-from .rules import NO_VALUES, PASSWORDS, SHAPE_MARKS, SHAPED, STRONG_NAMES, TOKENS, WEAK_NAMES, Prefixed
+from .rules import NO_VALUES, PASSWORDS, SHAPED, STRONG_NAMES, TOKENS, WEAK_NAMES, Prefixed
 
 Span = tuple[int, int]
 
@@ -30,8 +30,8 @@ def secrets(text: str) -> Iterator[Span]:
     yield from _keys(text)
     yield from _tokens(text)
     yield from _jwts(text)
-    if any(mark in text for mark in SHAPE_MARKS) or text.count(".") > 1:
-        for pattern in SHAPED:
+    for mark, pattern in SHAPED:
+        if mark in text:
             yield from (found.span() for found in pattern.finditer(text))
     lowered = text.lower()
     yield from _headers(text, lowered)
