@@ -30,7 +30,7 @@ def digits_of(text: str) -> str:
 _ROW = r"[0-9](?:(?:[ .\-_/\u00b7]{1,3}|[ \t]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
 _CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/\u00b7\n])(?=[2-69]))" + _ROW)
 """Tried where a group of four begins, and where a row of shorter groups does."""
-_LONG_ROW = lazy(r"[0-9](?:[ .\-_/\u00b7\t\r\n>]{0,42}[0-9]){13}")
+_LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/\u00b7\t\r\n>]{0,42}[0-9]){13}")
 _ISSUER = lazy(
     r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
     r"|6(?:011|4[4-9]\d|5\d\d)\d{12,15}|62\d{14,17}|35(?:2[89]|[3-8]\d)\d{12}|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{12,15}|9792\d{12}"
@@ -74,7 +74,7 @@ def _card_in(text: str, start: int, end: int) -> Span | None:
         if _ISSUER.fullmatch(digits) and luhn_valid(digits) and _is_grouped(row) and not _is_part(text, start, stop):
             return start, stop
         shorter = len(row.rstrip("0123456789"))
-        stop = start + len(row[:shorter].rstrip(" .-_/\u00b7\t\r\n>"))
+        stop = start + len(row[:shorter].rstrip(" .,|-_/\u00b7\t\r\n>"))
         if not shorter:
             return None
     return None

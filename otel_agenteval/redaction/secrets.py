@@ -21,7 +21,7 @@ Span = tuple[int, int]
 _LEAST_CUT = 6
 """Characters of a token's body from which its beginning at the end of a text is one."""
 _PLACEHOLDER = lazy(r"placeholder|redacted|changeme|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+_[0-9]+\]", re.IGNORECASE)
-_WRAP = lazy(r"[ \t]{0,8}\\?\r?\n[ \t>|#*]{0,40}")
+_WRAP = lazy(r"[ \t`\"']{0,8}\\?\r?\n[ \t>|#*`\"'+]{0,40}")
 _CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
 
 
