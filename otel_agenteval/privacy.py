@@ -37,6 +37,7 @@ _LEAST_CARD = 10**13
 """No smaller number is a card's."""
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_([0-9]{1,6})\]")
 _MOST_KEPT_FREE = 10_000
+_USUAL_LABELS = (None, "pass", "fail", "yes", "no")
 
 
 def is_id(name: Any, value: Any) -> bool:
@@ -45,6 +46,11 @@ def is_id(name: Any, value: Any) -> bool:
         return False
     ids = value if isinstance(value, (list, tuple)) else [value]
     return all(isinstance(item, str) and _HEX_ID.fullmatch(item) for item in ids)
+
+
+def _is_figure(fact: Any) -> bool:
+    kind = fact.__class__
+    return kind is float or kind is bool or fact is None or (kind is int and -1_000_000 < fact < 1_000_000)
 
 
 class Redactor:
@@ -90,10 +96,19 @@ class Redactor:
 
     def score(self, score: Score) -> Score:
         """A score whose label, explanation, error type, detail and companions may leave; its numbers and ids stay."""
+        if score.explanation is None and score.error_type is None and score.label in _USUAL_LABELS and not score._also:
+            detail = score._detail
+            if not detail or all(_is_figure(fact) and not may_hold(name) for name, fact in detail.items()):
+                return score  # most scores say nothing
         return score.reworded(self.text, self._facts)
 
     def _facts(self, detail: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: item if is_id(name, item) else self.value({name: item})[name] for name, item in detail.items()}
+        return {
+            self._key(name): item
+            if item is None or isinstance(item, (bool, float)) or is_id(name, item)
+            else self._field(name, item, 1)
+            for name, item in detail.items()
+        }
 
     def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
         """A turn of the form ``turn.v1``, with the identifiers of telemetry left as they are."""
@@ -129,7 +144,7 @@ class Redactor:
     def _field(self, name: Any, value: Any, depth: int) -> Any:
         """A value that has a name, which can tell what it is."""
         plain = isinstance(value, (str, int)) and not isinstance(value, bool) and isinstance(name, str)
-        if plain and self._kinds and (is_telling(name) or isinstance(value, int)):
+        if plain and self._kinds and is_telling(name):
             written = str(value)
             kind = kind_by_name(name, written, self._kinds)
             if kind is not None:

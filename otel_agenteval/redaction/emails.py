@@ -82,11 +82,11 @@ def emails(text: str) -> Iterator[Span]:
             end = stop
             yield start, stop
         at = text.find("@", at + 1)
-    lowered = text.lower() if "at" in text or "AT" in text else ""
-    if "at]" in lowered or "at)" in lowered or "at}" in lowered or "at>" in lowered or "at " in lowered:
+    lowered = text.lower()
+    if any(bracket in lowered for bracket in ("at]", "at)", "at}", "at>", "at ]", "at )", "[@", "(@")):
         yield from (found.span() for found in _SPELLED.finditer(text))
-        if " dot " in lowered:
-            yield from (found.span() for found in _SPOKEN.finditer(text))
+    if " dot " in lowered and " at " in lowered:
+        yield from (found.span() for found in _SPOKEN.finditer(text))
     if "@ " in text or " @" in text:
         yield from (found.span() for found in _SPACED.finditer(text))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 
 from .emails import emails
 from .numbers import cards, digits_of, phones, ssns
@@ -39,6 +40,7 @@ _WORDS = (
     "{at}",
     "_at_",
 )
+_PLAIN_WORD = re.compile(r"[A-Za-z_]{1,40}")
 _LONG = lazy(r"[A-Za-z0-9+/_.=-]{10}")
 _NO_DIGITS = bytes(code for code in range(256) if not 48 <= code < 58)
 _LEAST_DIGITS = 7
@@ -46,7 +48,7 @@ _LEAST_DIGITS = 7
 
 def may_hold(text: str) -> bool:
     """Whether a text needs a closer look: it costs a microsecond, and most short sentences need none."""
-    if len(text) < 5:
+    if len(text) < 5 or _PLAIN_WORD.fullmatch(text) is not None:
         return False
     if not text.isascii() or "@" in text or "\\" in text or "%" in text or "&" in text:
         return True
@@ -141,6 +143,7 @@ _SSN_NAME = lazy(r"(?:ssn|social[_ -]?security(?:[_ -]?(?:number|no))?)\Z", re.I
 _PHONE_VALUE = lazy(r"\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14}")
 
 
+@lru_cache(maxsize=4096)
 def is_telling(name: str) -> bool:
     """Whether the name of a field can tell that its value may not leave."""
     return _TELLING_NAME.search(name) is not None
@@ -152,6 +155,8 @@ def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
         return "phone"
     if "ssn" in kinds and _SSN_NAME.search(name) is not None and len(digits_of(value)) == 9:
         return "ssn"
+    if value.isdigit() and "pass" not in name.lower() and "pwd" not in name.lower():
+        return None
     if "secret" in kinds and is_telling(name) and is_named_secret(name, value):
         return "secret"
     return None

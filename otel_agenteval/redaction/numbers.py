@@ -30,6 +30,7 @@ def digits_of(text: str) -> str:
 _ROW = r"[0-9](?:(?:[ .\-_/\u00b7]{1,3}|[ \t]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
 _CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/\u00b7\n])(?=[2-69]))" + _ROW)
 """Tried where a group of four begins, and where a row of shorter groups does."""
+_LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/\u00b7\t\r\n>]{0,42}[0-9]){13}")
 _ISSUER = lazy(
     r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
     r"|6(?:011|4[4-9]\d|5\d\d)\d{12,15}|62\d{14,17}|35(?:2[89]|[3-8]\d)\d{12}|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{12,15}|9792\d{12}"
@@ -41,6 +42,8 @@ _GROUPS = frozenset(
 
 def cards(text: str) -> Iterator[Span]:
     """Card numbers of 14 to 19 digits in any usual grouping, also glued to words and broken over lines."""
+    if _LONG_ROW.search(text) is None:
+        return
     at = 0
     while (found := _CARD_RUN.search(text, at)) is not None:
         start, end = found.span()
@@ -71,7 +74,7 @@ def _card_in(text: str, start: int, end: int) -> Span | None:
         if _ISSUER.fullmatch(digits) and luhn_valid(digits) and _is_grouped(row) and not _is_part(text, start, stop):
             return start, stop
         shorter = len(row.rstrip("0123456789"))
-        stop = start + len(row[:shorter].rstrip(" .-_/\u00b7\t\r\n>"))
+        stop = start + len(row[:shorter].rstrip(" .,|-_/\u00b7\t\r\n>"))
         if not shorter:
             return None
     return None
@@ -106,6 +109,7 @@ def luhn_valid(digits: str) -> bool:
 # --- social security numbers
 
 _SSN = lazy(r"(?<![\w-])(?<!\d[.,/])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w]|-[0-9])")
+_LIKE_SSN = lazy(r"[0-9]{3}-[0-9]{2}-[0-9]{4}")
 _SAID_SSN = lazy(
     r"(?:\bssn|social[ _-]?security(?:[ _-]?(?:number|no\.?|#))?|\bsocial|\btax[ _-]?id|\bitin)[\"'`*\]]{0,3}\s{0,2}(?:is|:|=|#|no\.?)?\s{0,2}[\"'`*]{0,3}\s{0,2}"
     r"([0-9]{3}([ .-]?)[0-9]{2}\2[0-9]{4})(?![0-9])",
@@ -115,7 +119,8 @@ _SAID_SSN = lazy(
 
 def ssns(text: str) -> Iterator[Span]:
     """US social security numbers with their dashes, or behind a word for them."""
-    yield from (found.span() for found in _SSN.finditer(text))
+    if _LIKE_SSN.search(text) is not None:
+        yield from (found.span() for found in _SSN.finditer(text))
     if re.search(r"ssn|social|tax|itin", text, re.IGNORECASE) is not None:
         yield from (found.span(1) for found in _SAID_SSN.finditer(text))
 
@@ -130,22 +135,20 @@ _EXTENSION = (
 _INTERNATIONAL = lazy(
     r"(?<![\w+.])(?:\+|\(\+|(?<![0-9] )00(?=[1-9]))[ (]?[1-9](?:[ ./\-\u00b7()]{0,3}[0-9]){7,14}(?![0-9])" + _EXTENSION
 )
-_NATIONAL = tuple(
-    lazy(_LEFT + pattern + _EXTENSION + _RIGHT)
-    for pattern in (
-        r"(?:1[ .-]?)?(?:\([2-9][0-9]{2}\)[ .-]{0,2}|[0-9]{3}-|[2-9][0-9]{2}[ .])[0-9]{3}(?:[.-]| - | )[0-9]{4}",  # North America
-        r"8[ -]?\(?[0-9]{3,4}\)?[ -][0-9]{2,3}[ -][0-9]{2}[ -][0-9]{2}",  # Russia
-        r"\([1-9][0-9]\) ?9?[0-9]{4}[ -]?[0-9]{4}|[1-9][0-9] 9[0-9]{4}-[0-9]{4}",  # Brazil
-        r"[6-9][0-9]{4}[ -][0-9]{5}",  # India
-        r"1[3-9][0-9][ -][0-9]{4}[ -][0-9]{4}",  # China
-        r"1[38]00[ -][0-9]{3}[ -][0-9]{3}",  # Australia
-        r"[6-9][0-9]{2} [0-9]{2} [0-9]{2} [0-9]{2}|[89][0-9] [0-9]{3} [0-9]{2} [0-9]{2}|[6-9][0-9]{2}-[0-9]{3}-[0-9]{3}",  # Spain
-        r"[49][0-9]{2} [0-9]{2} [0-9]{3}",  # Norway
-        r"[1-9][0-9] [0-9]{3} [0-9]{2} [0-9]{2}",  # Poland
-        r"3[0-9]{2} [0-9]{6,7}|3[0-9]{2}[ .-][0-9]{2,3}[ .-][0-9]{2}[ .-][0-9]{2}",  # Italy, mobile
-        r"[5-9][0-9]{2}-[0-9]{3}-[0-9]{3}",  # Poland
-    )
+_COUNTRIES = (
+    r"(?:1[ .-]?)?(?:\([2-9][0-9]{2}\)[ .-]{0,2}|[0-9]{3}-|[2-9][0-9]{2}[ .])[0-9]{3}(?:[.-]| - | )[0-9]{4}",  # North America
+    r"8[ -]?\(?[0-9]{3,4}\)?[ -][0-9]{2,3}[ -][0-9]{2}[ -][0-9]{2}",  # Russia
+    r"\([1-9][0-9]\) ?9?[0-9]{4}[ -]?[0-9]{4}|[1-9][0-9] 9[0-9]{4}-[0-9]{4}",  # Brazil
+    r"[6-9][0-9]{4}[ -][0-9]{5}",  # India
+    r"1[3-9][0-9][ -][0-9]{4}[ -][0-9]{4}",  # China
+    r"1[38]00[ -][0-9]{3}[ -][0-9]{3}",  # Australia
+    r"[6-9][0-9]{2} [0-9]{2} [0-9]{2} [0-9]{2}|[89][0-9] [0-9]{3} [0-9]{2} [0-9]{2}|[6-9][0-9]{2}-[0-9]{3}-[0-9]{3}",  # Spain
+    r"[49][0-9]{2} [0-9]{2} [0-9]{3}",  # Norway
+    r"[1-9][0-9] [0-9]{3} [0-9]{2} [0-9]{2}",  # Poland
+    r"3[0-9]{2} [0-9]{6,7}|3[0-9]{2}[ .-][0-9]{2,3}[ .-][0-9]{2}[ .-][0-9]{2}",  # Italy, mobile
+    r"[5-9][0-9]{2}-[0-9]{3}-[0-9]{3}",  # Poland
 )
+_NATIONAL = lazy(_LEFT + "(?:" + "|".join(_COUNTRIES) + ")" + _EXTENSION + _RIGHT)
 _TRUNK = lazy(
     _LEFT
     + r"(?<![0-9] )(?:\(0[1-9][0-9]{0,4}\)(?: / | - |[ ./-])?|0[1-9][0-9]{0,4}(?: / | - |[ ./-])|\(0\) ?[1-9][0-9]{1,3}[ ./-])"
@@ -181,41 +184,50 @@ _THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")
 
 _DIALLABLE = lazy(r"[0-9](?:[ ()./\-\u00b7]{0,4}[0-9]){6,40}")
 _WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
+_HINTS = (
+    "phone", "tel", "fax", "cell", "mobil", "movil", "móvil", "handy", "portable", "celular", "msisdn", "whats", "signal", "sms", "rufnummer", "numero", "número", "puhelin",
+    "gsm", "komórka", "tél", "电", "電", "手", "携", "전화", "тел", "call", "ring", "dial", "text", "reach", "contact", "sip", "facetime", "wa.me",
+    "\u260e", "\U0001f4de", "\U0001f4f1", "\u2706", "\u2121",
+)  # fmt: skip
+"""Without one of them before it, no row of digits was said to be a number to dial."""
 
 
 def phones(text: str) -> Iterator[Span]:
     """Telephone numbers, with their extensions."""
-    searched = 0
     for row in _DIALLABLE.finditer(text):
-        start, stop = max(searched, row.start() - _WINDOW_BEFORE), row.end() + _WINDOW_AFTER
-        for span in _phones_between(text, start, min(stop, len(text))):
-            if span[0] < row.end():
-                yield span
-        searched = max(searched, row.start())
+        yield from _phones_in(text, row.start(), row.end(), grouped=not row.group().isdigit())
     validate = _validator()
     if validate is not None:
         yield from _validated(text, validate)
 
 
-def _phones_between(text: str, start: int, stop: int) -> Iterator[Span]:
-    for found in _INTERNATIONAL.finditer(text, start, stop):
-        number = _before_extension(found.group())
-        if 8 <= len(digits_of(number).removeprefix("00" if number.startswith("00") else "")) <= 16 and _may_be_international(
-            number
-        ):
-            yield found.span()
-    for pattern in _NATIONAL:
-        for found in pattern.finditer(text, start, stop):
+def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Span]:
+    """The numbers in one row of digits and what stands between them."""
+    stop = min(end + _WINDOW_AFTER, len(text))
+    before = text[max(0, start - _WINDOW_BEFORE) : start]
+    head = text[max(0, start - 3) : end]
+    if "+" in head or "00" in head:
+        for found in _INTERNATIONAL.finditer(text, max(0, start - 3), stop):
+            number = _before_extension(found.group())
+            if 8 <= len(digits_of(number).removeprefix("00" if number.startswith("00") else "")) <= 16 and _may_be_international(
+                number
+            ):
+                yield found.span()
+    if grouped:
+        for found in _NATIONAL.finditer(text, max(0, start - 2), stop):
             if _DATE.match(found.group()) is None:
                 yield found.span()
-    for found in _TRUNK.finditer(text, start, stop):
-        if _is_trunk(found.group()):
-            yield found.span()
+        for found in _TRUNK.finditer(text, max(0, start - 2), stop):
+            if _is_trunk(found.group()):
+                yield found.span()
+    lowered = before.lower()
+    if not any(hint in lowered for hint in _HINTS):
+        return
     for pattern in (_SAID, _CALLED):
-        for found in pattern.finditer(text, start, stop):
+        for found in pattern.finditer(text, max(0, start - _WINDOW_BEFORE), stop):
             if _DATE.match(found.group(1)) is None:
                 yield found.start(1), found.end()
-    for found in _DIALLED.finditer(text, start, stop):
+    for found in _DIALLED.finditer(text, max(0, start - _WINDOW_BEFORE), stop):
         group = found.lastindex or 1
         yield found.start(group), found.end()
 

@@ -114,21 +114,17 @@ TOKENS: tuple[Prefixed, ...] = (
     Prefixed("AAAAAAAAAAAAAAAAAAAA", URL + "%", 40, 120, glued=False, cut=False),
 )
 
-SHAPED: tuple[re.Pattern[str], ...] = tuple(
-    lazy(pattern)
-    for pattern in (
-        r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])",  # Telegram
-        r"(?<![A-Za-z0-9_.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",  # Discord
-        r"(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,120}",
-        r"(?<=/api/webhooks/)[0-9]{17,20}/[A-Za-z0-9_-]{40,90}",
-        r"(?<=webhook\.office\.com/)webhookb2/[A-Za-z0-9@/_-]{40,250}",
-        r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,80}",
-        r"(?<![A-Za-z0-9])[a-f0-9]{32}-us[0-9]{1,2}(?![0-9])",  # Mailchimp
-        r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}",  # Entra ID
-    )
+SHAPED: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (":AA", lazy(r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])")),  # Telegram
+    (".", lazy(r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}")),  # Discord
+    ("hooks.slack.com", lazy(r"(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,120}")),
+    ("/api/webhooks/", lazy(r"(?<=/api/webhooks/)[0-9]{17,20}/[A-Za-z0-9_-]{40,90}")),
+    ("webhook.office.com", lazy(r"(?<=webhook\.office\.com/)webhookb2/[A-Za-z0-9@/_-]{40,250}")),
+    (".atlasv1.", lazy(r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,80}")),
+    ("-us", lazy(r"(?<![A-Za-z0-9])[a-f0-9]{32}-us[0-9]{1,2}(?![0-9])")),  # Mailchimp
+    ("Q~", lazy(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}")),  # Entra ID
 )
-"""Tokens that are known by their shape."""
-SHAPE_MARKS = (":AA", "hooks.slack.com", "/api/webhooks/", "webhook.office.com", ".atlasv1.", "-us", "Q~")
+"""Tokens that are known by their shape, and what stands in each of them."""
 
 _OPENS = r"(?:api|app|secret|private|access|auth|encryption|encrypt|signing|sign|master|account|shared[_ -]?access|service|webhook|consumer|client|storage|subscription|license|deploy|ssh|session|admin|root|jwt|hmac|aes)"
 _SHARED_BY = r"(?:client|app|application|api|shared|webhook|consumer|jwt|session|signing|hmac|oauth|auth|totp|otp|mfa|2fa|django|flask|nextauth|cookie)"

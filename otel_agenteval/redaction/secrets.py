@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from .patterns import lazy
-from .rules import NO_VALUES, PASSWORDS, SHAPE_MARKS, SHAPED, STRONG_NAMES, TOKENS, WEAK_NAMES, Prefixed
+from .rules import NO_VALUES, PASSWORDS, SHAPED, STRONG_NAMES, TOKENS, WEAK_NAMES, Prefixed
 
 Span = tuple[int, int]
 
 _LEAST_CUT = 6
 """Characters of a token's body from which its beginning at the end of a text is one."""
 _PLACEHOLDER = lazy(r"placeholder|redacted|changeme|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+_[0-9]+\]", re.IGNORECASE)
-_WRAP = lazy(r"[ \t]{0,8}\\?\r?\n[ \t>|#*]{0,40}")
+_WRAP = lazy(r"[ \t`\"']{0,8}\\?\r?\n[ \t>|#*`\"'+]{0,40}")
 _CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
 
 
@@ -30,8 +30,8 @@ def secrets(text: str) -> Iterator[Span]:
     yield from _keys(text)
     yield from _tokens(text)
     yield from _jwts(text)
-    if any(mark in text for mark in SHAPE_MARKS) or text.count(".") > 1:
-        for pattern in SHAPED:
+    for mark, pattern in SHAPED:
+        if mark in text:
             yield from (found.span() for found in pattern.finditer(text))
     lowered = text.lower()
     yield from _headers(text, lowered)
