@@ -49,7 +49,7 @@ import json, psutil, gc
 from tests.support.service import request
 from otel_agenteval.config import load_config
 from otel_agenteval.engine import Engine
-from otel_agenteval.serve.intake import Intake, Request
+from otel_agenteval.serve.intake import Intake
 from otel_agenteval.serve.memory import tune
 tune()
 config = load_config({"turn": {"total_bytes": "24MiB"}, "inline": {"metrics": []}, "outlets": {"prometheus": None, "log_events": False}})
@@ -61,7 +61,7 @@ start = psutil.Process().memory_info().rss
 peak = 0
 for first in range(0, 30_000, 200):
     spans = [{"trace": 1 + first + n, "id": 2, "parent": 1, "attributes": {"gen_ai.operation.name": "chat", "x": "y" * 500}} for n in range(200)]
-    intake.take(Request("traces", request(*spans), "", json=False))
+    intake.feed("traces", request(*spans), False)
     engine.worker.drain(60)
     peak = max(peak, psutil.Process().memory_info().rss - start)
 print(json.dumps([engine.assembler.open_turns, engine.assembler.bytes, peak]))
