@@ -13,18 +13,21 @@ from tests.support.process import run
 from tests.support.service import Sidecar, request
 
 LARGE = """
-import psutil, sys
+import resource, sys
 from otel_agenteval.serve.memory import tune
 if sys.argv[1] == "tuned":
     assert tune()
-process = psutil.Process()
-bytes(16 << 20)
-before = process.memory_info()
-import resource
+
+def requests(count):
+    for _ in range(count):  # each is held twice, as a packed and an unpacked body are
+        bodies = [bytearray(20 << 20) for _ in range(2)]
+        for data in bodies:
+            data[::4096] = b"x" * len(data[::4096])
+        del bodies, data
+
+requests(3)
 faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(20):
-    data = bytearray(4 << 20)
-    data[::4096] = b"x" * len(data[::4096])
+requests(10)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults)
 """
 
