@@ -211,7 +211,7 @@ def hold_open_turns() -> str:
     before = process.memory_info().rss
     peak = most = 0
     for number in range(2 * OPEN_TURNS // TURNS):
-        receiver.intake.take(Request("traces", small_request(number * TURNS, dice), "", json=False))
+        receiver.intake.feed("traces", small_request(number * TURNS, dice), False)
         receiver.engine.worker.drain(60)
         peak = max(peak, process.memory_info().rss - before)
         most = max(most, receiver.engine.assembler.open_turns)

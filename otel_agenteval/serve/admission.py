@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import threading
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from ..spans.wire import Part
+from ..turns.assembler import Assembler
 from .answers import Refusal
 
 LEAST = 256 << 20
 """What ``serve.max_inflight: null`` is at least, in bytes."""
 COPIES = 3
 """How often a body is held while it is read: as it came, as protobuf keeps it, and as the spans that are made of it."""
+_HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
+"""Shares of what open turns may hold: below the first any request is taken, from the last none."""
+_STUCK = 30.0
+"""Seconds after which turns are evicted, when all that are open wait for spans that do not come."""
+TURNS_FULL = "open turns hold nearly all that they may (turn.total_bytes, turn.max_open)"
 
 
 class Budget:
@@ -153,3 +161,67 @@ class Share:
 
 UNBOUNDED = Share(None)
 """For who bounds what it reads in another way."""
+
+
+class Arriving:
+    """Spans on their way to the assembler: none may come in that would evict a turn which could still complete.
+
+    From three quarters of what open turns may hold, a request must bring more for turns that are open than for new ones. What
+    does not fit is asked to come again, until turns close. When none did for a while, because all of them wait for spans that
+    do not come, requests are let in, and the oldest turns are evicted. Thread-safe.
+
+    Args:
+        assembler: holds open turns.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, assembler: Assembler, now: Callable[[], float]) -> None:
+        self._assembler = assembler
+        self._now = now
+        self._lock = threading.Lock()
+        self._bytes = 0
+        self._turns = 0
+        self._full_since: float | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing can come in at the moment."""
+        return self._assembler.fill >= _NEARLY_ALL and not self._is_stuck()
+
+    @contextmanager
+    def room(self, parts: Mapping[bytes, Part], base: int = 0) -> Iterator[None]:
+        """Room for the spans of a request, while they are handed over; ``base`` is added to its trace ids.
+
+        Raises:
+            Refusal: there is none.
+        """
+        known = self._assembler.traces
+        size = sum(part.size for part in parts.values())
+        new = [part.size for key, part in parts.items() if int.from_bytes(key, "big") + base not in known]
+        with self._lock:
+            before, after = self._fill(0, 0), self._fill(size, len(new))
+            crowded = after > 1 or (after > _CROWDED and sum(new) * 2 > size)
+            if before < _CROWDED:
+                self._full_since = None
+            if crowded and before > _HALF and not self._is_stuck():
+                if self._full_since is None:
+                    self._full_since = self._now()
+                raise Refusal("overloaded", TURNS_FULL)
+            self._bytes += size
+            self._turns += len(new)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._bytes -= size
+                self._turns -= len(new)
+
+    def _fill(self, size: int, turns: int) -> float:
+        assembler = self._assembler
+        return max(
+            (assembler.bytes + self._bytes + size) / assembler.max_bytes,
+            (assembler.open_turns + self._turns + turns) / assembler.max_open,
+        )
+
+    def _is_stuck(self) -> bool:
+        return self._full_since is not None and self._now() - self._full_since > _STUCK

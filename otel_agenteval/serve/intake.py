@@ -9,6 +9,7 @@ import hashlib
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from .. import jsonio, names
@@ -22,7 +23,7 @@ from ..spans.split import LOG_PREFIXES, NotOtlp, count_records, split_logs, spli
 from ..spans.wire import OVERHEAD, Part, WireSpan
 from ..tenancy import base_of
 from ..turns.state import Closed
-from .admission import COPIES, LEAST, UNBOUNDED, Budget, Share
+from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, Share
 from .answers import Accepted, Refusal, Refused
 from .inflate import inflate
 from .journal import Journal
@@ -87,6 +88,7 @@ class Intake:
         self._refusals = RefusalLog(clock)
         self._clients: OrderedDict[str, TokenBucket] = OrderedDict()
         self.tenants = Tenants((), clock.monotonic)
+        self._arriving = Arriving(engine.assembler, clock.monotonic)
         self.in_flight = Budget(options.max_inflight or max(LEAST, 4 * options.max_body))
         """What requests hold that are not answered yet."""
         self._early = _EarlyLogs(_EARLY_BYTES, engine.config.turn.idle_timeout, clock.monotonic)
@@ -153,6 +155,8 @@ class Intake:
             raise Refusal("overloaded", trouble)
         if self.overloaded():
             raise Refusal("overloaded", "evaluation is behind: the queue of turns is nearly full")
+        if self.turns_full:
+            raise Refusal("overloaded", TURNS_FULL)
         rate = self.options.client_rate
         if rate is not None:
             wait = self._bucket(client, rate).wait(self._clock.monotonic())
@@ -174,6 +178,11 @@ class Intake:
         if worker.bytes + self._bytes > worker.max_bytes * FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
+
+    @property
+    def turns_full(self) -> bool:
+        """Whether open turns leave no room for more spans, whosever they are."""
+        return self._arriving.is_full
 
     def _bucket(self, client: str, rate: int) -> TokenBucket:
         bucket = self._clients.get(client)
@@ -274,18 +283,24 @@ class Intake:
             self._admit_turns(body, is_json, tenant)
         # In the journal first: a turn that closes at once must find its request there, and what cannot be kept is not evaluated.
         if self.journal is None or not body:
-            return self._feed(signal, body, is_json, owner, tenant)[0]
+            return self._feed(signal, body, is_json, owner, tenant, bounded=True)[0]
         entry = self.journal.append(signal, body, is_json, owner)
         entry.wait()
         traces: set[int] = set()
         try:
-            accepted, traces = self._feed(signal, body, is_json, owner, tenant)
+            accepted, traces = self._feed(signal, body, is_json, owner, tenant, bounded=True)
         finally:
             entry.holds(traces)
         return accepted
 
     def _feed(
-        self, signal: Signal, body: bytes, is_json: bool, owner: str | None = None, sender: Tenant | None = None
+        self,
+        signal: Signal,
+        body: bytes,
+        is_json: bool,
+        owner: str | None = None,
+        sender: Tenant | None = None,
+        bounded: bool = False,
     ) -> tuple[Accepted, set[int]]:
         base = base_of(owner)
         try:
@@ -293,7 +308,8 @@ class Intake:
                 parts, invalid = self._parts(body, is_json, base)
                 if sender is not None:
                     sender.take_spans(invalid + sum(len(part.spans) for part in parts.values()))
-                return self._spans(parts, invalid, base)
+                with self._arriving.room(self._sampled(parts), base) if bounded else nullcontext():
+                    return self._spans(parts, invalid, base)
             return self._logs(*(_logs_in(body) if is_json else split_logs(body)), base)
         except NotOtlp as error:
             raise Refusal("bad_data", str(error)) from None
@@ -326,6 +342,11 @@ class Intake:
             return False
         digest = hashlib.blake2b(trace_id, digest_size=8, key=b"agenteval.serve").digest()
         return int.from_bytes(digest, "big") >= self._sampled_below
+
+    def _sampled(self, parts: dict[bytes, Part]) -> dict[bytes, Part]:
+        if self.options.sample_rate >= 1.0:
+            return parts
+        return {key: part for key, part in parts.items() if not self._is_left_out(key)}
 
     def _spans(self, parts: dict[bytes, Part], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
         engine = self.engine

@@ -39,7 +39,7 @@ def tune() -> bool:
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
-        wanted = ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, 8 * _MIB), (_TRIM_THRESHOLD, 64 * _MIB), (_TOP_PAD, 16 * _MIB))
+        wanted = ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, 32 * _MIB), (_TRIM_THRESHOLD, 64 * _MIB), (_TOP_PAD, 16 * _MIB))
         return [mallopt(option, value) for option, value in wanted] == [1] * len(wanted)
     except (AttributeError, OSError):  # another C library
         return False

@@ -274,6 +274,8 @@ class Service:
             return trouble
         if self.intake.overloaded():
             return "overloaded: evaluation is behind"
+        if self.intake.turns_full:
+            return "overloaded: open turns hold nearly all that they may"
         return ""
 
     def ledger(self) -> dict[str, Any]:

@@ -154,8 +154,9 @@ def test_a_flood_is_sent_away_before_anything_is_lost() -> None:
                 assert status == 200
                 acknowledged += 1
         assert (status, headers["retry-after"]) == (503, "1")
-        assert 30 < acknowledged < 200
-        assert len(sidecar.turns()) == acknowledged
+        assert 5 <= acknowledged <= 10
+        turns = sidecar.turns()
+        assert (len(turns), all(turn.complete for turn in turns)) == (acknowledged, True)
         spans = 2 * acknowledged
         assert sidecar.service.ledger()["spans"] == {"received": spans, "scored": spans, "held": 0, "not_used": {}}
         assert sidecar.post("/v1/traces", turn_of(9_999))[0] == 200  # and it goes on

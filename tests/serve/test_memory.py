@@ -13,18 +13,21 @@ from tests.support.process import run
 from tests.support.service import Sidecar, request
 
 LARGE = """
-import psutil, sys
+import resource, sys
 from otel_agenteval.serve.memory import tune
 if sys.argv[1] == "tuned":
     assert tune()
-process = psutil.Process()
-bytes(16 << 20)
-before = process.memory_info()
-import resource
+
+def requests(count):
+    for _ in range(count):  # each is held twice, as a packed and an unpacked body are
+        bodies = [bytearray(20 << 20) for _ in range(2)]
+        for data in bodies:
+            data[::4096] = b"x" * len(data[::4096])
+        del bodies, data
+
+requests(3)
 faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(20):
-    data = bytearray(4 << 20)
-    data[::4096] = b"x" * len(data[::4096])
+requests(10)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults)
 """
 
@@ -49,7 +52,7 @@ import json, psutil, gc
 from tests.support.service import request
 from otel_agenteval.config import load_config
 from otel_agenteval.engine import Engine
-from otel_agenteval.serve.intake import Intake, Request
+from otel_agenteval.serve.intake import Intake
 from otel_agenteval.serve.memory import tune
 tune()
 config = load_config({"turn": {"total_bytes": "24MiB"}, "inline": {"metrics": []}, "outlets": {"prometheus": None, "log_events": False}})
@@ -61,7 +64,7 @@ start = psutil.Process().memory_info().rss
 peak = 0
 for first in range(0, 30_000, 200):
     spans = [{"trace": 1 + first + n, "id": 2, "parent": 1, "attributes": {"gen_ai.operation.name": "chat", "x": "y" * 500}} for n in range(200)]
-    intake.take(Request("traces", request(*spans), "", json=False))
+    intake.feed("traces", request(*spans), False)
     engine.worker.drain(60)
     peak = max(peak, psutil.Process().memory_info().rss - start)
 print(json.dumps([engine.assembler.open_turns, engine.assembler.bytes, peak]))
