@@ -118,6 +118,7 @@ SERVE_RUNNING = "agenteval.serve.requests.running"
 SERVE_CONNECTIONS = "agenteval.serve.connections"
 SERVE_CONNECTIONS_REFUSED = "agenteval.serve.connections.refused"
 BUILD_INFO = "agenteval.build.info"
+CERTIFICATE_EXPIRY = "agenteval.serve.certificate.expiry.timestamp"
 RELOAD_OK = "agenteval.config.last_reload.successful"
 RELOAD_TIME = "agenteval.config.last_reload.success.timestamp"
 
@@ -242,6 +243,10 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Connections that were closed at once, for there were too many, of all or of one client.", about_us=True,
     ),
     Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1: which version runs, on which Python.", about_us=True),
+    Instrument(
+        CERTIFICATE_EXPIRY, "gauge", "s", ("file",),
+        "When the first certificate in cert_file or client_ca_file of serve.tls expires, in seconds since the Unix epoch.", about_us=True,
+    ),
     Instrument(
         RELOAD_OK, "gauge", "", (), "Whether the configuration was taken when it was last read: 1, or 0 when the one before stays in use.",
         about_us=True,

@@ -28,6 +28,11 @@ _CORE_TYPES = (
 _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 
 
+_MAX_CHARACTERS = 2_000_000
+_MAX_VALUES = 200_000
+"""A few lines of aliases of aliases stand for billions of values; what reads them would write them out."""
+
+
 class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - the shape that the base class has; ours begins empty
 
@@ -61,8 +66,11 @@ def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) 
     literal ``${``. A value that was a variable and is not quoted can be a number, a boolean or null.
 
     Raises:
-        ConfigError: not YAML, a key that stands twice, a variable that is not set and has no default.
+        ConfigError: not YAML, a key that stands twice, a variable that is not set and has no default; too large, also once its
+            aliases are written out.
     """
+    if len(text) > _MAX_CHARACTERS:
+        raise ConfigError(f"{origin}: larger than {_MAX_CHARACTERS:,} characters")
     loader: Any = _Loader(text)
     reader = _Reader(loader, origin, env, lines)
     try:
@@ -117,7 +125,9 @@ class _Reader:
         self._origin = origin
         self._env = env
         self._lines = lines
-        self._seen: set[int] = set()
+        self._weights: dict[int, int] = {}
+        """How many values each node stands for."""
+        self._weight = 0
         self._around: set[int] = set()
         self.places: dict[KeyPath, str] = {}
 
@@ -128,9 +138,12 @@ class _Reader:
         self.places.setdefault(path, self.place(node.start_mark))
         if id(node) in self._around:
             raise ConfigError(f"{self.place(node.start_mark)}: {dotted(path)}: an alias of what it stands in is not allowed")
-        if id(node) in self._seen:  # an alias: its variables are already put in
+        known = self._weights.get(id(node))
+        if known is not None:  # an alias: its variables are already put in
+            self._count(known, node)
             return
-        self._seen.add(id(node))
+        before = self._weight
+        self._count(1, node)
         self._around.add(id(node))
         if isinstance(node, yaml.ScalarNode):
             self._substitute(node, path)
@@ -140,6 +153,14 @@ class _Reader:
         elif isinstance(node, yaml.MappingNode):
             self._walk_mapping(node, path)
         self._around.discard(id(node))
+        self._weights[id(node)] = self._weight - before
+
+    def _count(self, values: int, node: yaml.Node) -> None:
+        self._weight += values
+        if self._weight > _MAX_VALUES:
+            raise ConfigError(
+                f"{self.place(node.start_mark)}: more than {_MAX_VALUES:,} values, those of aliases counted each time"
+            )
 
     def _walk_mapping(self, node: yaml.MappingNode, path: KeyPath) -> None:
         keys: set[str] = set()

@@ -996,3 +996,31 @@ def test_what_the_contract_says_is_read_and_what_it_says_of_defaults_is_so(file:
     for section in ("turn", "exit_timeout", "inline", "references", "privacy", "outlets"):
         assert at(config, section) == at(plain, section)
     assert config.judge.incomplete == plain.judge.incomplete
+
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (LAUGHS, "more than 200,000 values"),
+        (LAUGHS.replace("[", "{k: [").replace("]", "]}"), "more than 200,000 values"),
+        ("a: &a {k: 1}\n" + "".join(f"b{n}: &b{n} {{<<: [{', '.join(['*a' if n == 0 else f'*b{n - 1}'] * 10)}]}}\n" for n in range(9)), "more than 200,000 values"),
+        ("a: " + "[" * 5_000 + "]" * 5_000, "nested too deep"),
+        ("a: x" + "y" * 2_000_000, "larger than 2,000,000 characters"),
+        ("a: &a [*a]", "an alias of what it stands in"),
+    ],
+    ids=["lists", "maps", "merges", "deep", "large", "itself"],
+)  # fmt: skip
+def test_yaml_that_stands_for_more_than_it_says_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        load_config(file)
+    with pytest.raises(ConfigError, match=said):
+        yamlio.load(text, "text", {}, lines=False)
+    few = "a: &a {k: 1}\nb: [*a, *a, {<<: *a}]\n"
+    assert yamlio.load(few, "text", {})[0] == {"a": {"k": 1}, "b": [{"k": 1}] * 3}

@@ -23,6 +23,7 @@ from ..errors import ConfigError
 from ..telemetry import Telemetry
 from ..threads import mark_as_ours
 from .aside import Aside
+from .certificates import Validity, validities, warn
 from .grpc_door import GrpcDoor
 from .guard import Guard, is_loopback
 from .http_door import HttpDoor
@@ -78,6 +79,7 @@ class Service:
         self._servers: dict[str, HttpServer | Aside] = {}
         self._metrics = Metrics(self.registry)
         self._tls_context: ssl.SSLContext | None = None
+        self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
         """Whether the configuration was taken when it was last read, and when one was."""
         self._clock = clock
@@ -103,6 +105,7 @@ class Service:
             watch(names.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
             watch(names.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, most)])
         self.intake.tenants.watch(telemetry, self.engine.assembler.open_turns_of)
+        watch(names.CERTIFICATE_EXPIRY, lambda: [({"file": option}, valid.end) for option, valid in self._valid.items()])
         watch(names.RELOAD_OK, lambda: [({}, self._reloaded[0])])
         watch(names.RELOAD_TIME, lambda: [({}, self._reloaded[1] / 1e9)])
         doors = {"grpc": self.options.grpc, "http": self.options.http}
@@ -145,6 +148,7 @@ class Service:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fault)
         self._tls_context = tls_context(options.tls)
+        self._look_at_certificates()
         self.intake.replaying = self.journal is not None
         if options.metrics is not None:
             page = Page(self._guard(options.metrics), lambda: self.engine, self._metrics.get, self.unready)
@@ -202,7 +206,12 @@ class Service:
         if self._grpc is not None:
             self._grpc.reload()
         self._reloaded = (True, self._clock.time_ns())
+        self._look_at_certificates()
         return fixed
+
+    def _look_at_certificates(self) -> None:
+        self._valid = validities(self.options.tls)
+        warn(self.options.tls, self._valid)
 
     def reload_failed(self) -> None:
         """The configuration that was read cannot be used, so the one before stays."""

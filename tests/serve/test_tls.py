@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import http.client
 import re
 import ssl
@@ -137,3 +138,47 @@ def names(sidecar: Sidecar) -> list[str]:
         certificate = x509.load_der_x509_certificate(raw)
         found.append(str(certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value))
     return found
+
+
+DAY = datetime.timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("valid", "said"),
+    [
+        ((-2 * DAY, -DAY), "expired on {until}; clients refuse it, or are refused"),
+        ((-90 * DAY, 13 * DAY), "expires on {until}"),
+        ((-9 * DAY, DAY), "expires on {until}"),
+        ((DAY, 90 * DAY), "is not valid before {since}"),
+        ((-DAY / 4, DAY * 3 / 4), ""),  # a short one, of which most is left
+        ((-DAY, 11_000 * DAY), ""),  # past 2050 the form of times is another
+    ],
+)
+def test_a_certificate_that_is_not_valid_or_soon_will_not_be_is_said(
+    valid: tuple[datetime.timedelta, datetime.timedelta], said: str, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = authority.issue("server", valid)
+    leaf = x509.load_pem_x509_certificate(files[0].read_bytes())
+    since, until = leaf.not_valid_before_utc, leaf.not_valid_after_utc
+    with Sidecar(serve(files, authority.file)) as sidecar:
+        form = "%Y-%m-%d %H:%M UTC"
+        told = [record.getMessage() for record in caplog.records if "serve.tls.cert_file" in record.getMessage()]
+        expected = f"serve.tls.cert_file: {files[0]}: " + said.format(since=since.strftime(form), until=until.strftime(form))
+        assert told == ([expected] if said else [])
+        page = sidecar.get("/metrics", "metrics")[1]
+        name = "agenteval_serve_certificate_expiry_timestamp_seconds"
+        found = {line.split('"')[1]: float(line.split()[1]) for line in page.splitlines() if line.startswith(name + "{")}
+        assert found.keys() == {"cert_file", "client_ca_file"}
+        assert found["cert_file"] == until.timestamp()
+        authority.issue("server", (-DAY, 400 * DAY))
+        sidecar.service.reload(load_config(sidecar_config(sidecar, files, authority)))
+        assert sidecar.service._valid["cert_file"].end > until.timestamp() or until.year > 2050
+
+
+def sidecar_config(sidecar: Sidecar, files: tuple[Path, Path], authority: Authority) -> dict[str, Any]:
+    given = serve(files, authority.file)
+    given["serve"] |= {
+        name: getattr(sidecar.service.options, name) for name in ("grpc", "http", "metrics", "web", "drain_timeout")
+    }
+    given["serve"]["drain_timeout"] = "10s"
+    return given
