@@ -6,6 +6,7 @@ import itertools
 import re
 from typing import Any
 
+from ._excerpt import excerpt
 from ._values import json_equal
 
 ABSENT = object()
@@ -92,7 +93,7 @@ def _written(place: _Place) -> str:
         if isinstance(key, int):
             steps.append(f"[{key}]")
         elif _PLAIN_KEY.fullmatch(key):
-            steps.append(f".{key[:_SHOWN_KEY]}")
+            steps.append(f".{excerpt(key, _SHOWN_KEY)}")
         else:
-            steps.append(f"[{key[:_SHOWN_KEY]!r}]")
+            steps.append(f"[{excerpt(key, _SHOWN_KEY)!r}]")
     return "$" + "".join(steps[: -_SHOWN_STEPS - 1 : -1])

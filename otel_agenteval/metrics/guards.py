@@ -19,9 +19,11 @@ import annotated_types
 from .. import jsonio
 from ..model import ToolCall, Turn
 from ..registry import Result, metric, require, skip, vacuous
+from ._excerpt import excerpt
 from ._grounding import SCAN_LIMIT, Given, numbers_in, text_of, ungrounded_numbers, ungrounded_urls, urls_in, without_code
 from ._secrets import find_secrets
 
+_SHOWN = 200  # characters of a finding
 _LISTED = 10  # findings that a detail names; it counts all
 
 
@@ -403,7 +405,7 @@ def _grounded(output: str, what: str, ungrounded: list[str], given: Given) -> bo
     if reason is not None:
         return skip(reason)
     why = f"{len(ungrounded)} of the answer's {what} stand in nothing that the agent was given"
-    return _failed(output, why, ungrounded=[item[:200] for item in ungrounded[:_LISTED]], count=len(ungrounded))
+    return _failed(output, why, ungrounded=[excerpt(item, _SHOWN) for item in ungrounded[:_LISTED]], count=len(ungrounded))
 
 
 def _passed(text: str) -> bool | Result:

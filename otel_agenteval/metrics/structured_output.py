@@ -14,6 +14,7 @@ from ..errors import MissingExtra
 from ..model import Turn
 from ..registry import Asks, MetricError, Result, extra_installed, metric, skip, vacuous
 from . import _schema, _schema_subset, _sql, _xml
+from ._excerpt import excerpt
 from ._json_paths import ABSENT, first_difference, lookup
 from ._json_text import containers
 from ._references import truth_of
@@ -500,7 +501,7 @@ def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: b
     actual = ABSENT if document is None else lookup(document, field)
     if actual is ABSENT:
         return Result(False)
-    shown = actual if actual is None or isinstance(actual, (bool, int, float)) else _written(actual)[:_SHOWN]
+    shown = actual if actual is None or isinstance(actual, (bool, int, float)) else excerpt(_written(actual), _SHOWN)
     return Result(_same_field(actual, expected, ignore_case=ignore_case), detail={"actual": shown})
 
 

@@ -11,6 +11,7 @@ from .. import jsonio
 from ..model import ErrorInfo, ToolCall, Turn
 from ..registry import MetricError, Result, metric, skip, vacuous
 from . import _spans
+from ._excerpt import excerpt
 from ._references import reference
 from ._schema import violations
 from ._tools import Expectation, entry_name, expected_entries, match_at_places, match_in_any_order, match_in_order
@@ -164,7 +165,7 @@ def _missing_arguments(call: ToolCall, names: list[str] | tuple[()], non_empty: 
 def _error_text(error: ErrorInfo | None) -> str:
     if error is None:
         return "permission_denied"
-    return (error.type or error.message or "error")[:_SHOWN]
+    return excerpt(error.type or error.message or "error", _SHOWN)
 
 
 @metric(
@@ -555,5 +556,5 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any]) -> Result:
     detail: dict[str, Any] = {"matches": sum(answers)}
     if True in answers:
         first = spans[answers.index(True)]
-        detail |= {"span_id": first.id, "span_name": (first.name or "")[:_SHOWN]}
+        detail |= {"span_id": first.id, "span_name": excerpt(first.name or "", _SHOWN)}
     return Result(bool(detail["matches"]), detail=detail)
