@@ -137,7 +137,6 @@ def test_while_an_outlet_has_no_room_turns_wait_and_senders_have_to(tmp_path: Pa
             acknowledged += 1
             sidecar.engine.worker.wake()
             assert acknowledged < 5_000
-        assert sidecar.get("/readyz") == (503, "overloaded: evaluation is behind\n")
         assert outlet.full
         lines.parent.mkdir()
         ledger = sidecar.stop()
@@ -225,6 +224,8 @@ def late(trace: int, number: int) -> bytes:
     ],
 )  # fmt: skip
 def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: FakeClock) -> None:
+    evicts = {"max_open", "total_bytes"} & set(config.get("turn", {}))
+
     @metric()
     def code_raises(turn: Any) -> float:
         """Raises."""
@@ -234,7 +235,11 @@ def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: 
         sidecar.engine.pipeline.outlets.append(Broken())
         accepted = 0
         for number, body in enumerate(bodies):
-            accepted += sidecar.post("/v1/traces", body)[0] == 200
+            if evicts:  # admission would ask the sender to come again; a journal that is replayed cannot be asked
+                sidecar.service.intake.feed("traces", body, False)
+                accepted += 1
+            else:
+                accepted += sidecar.post("/v1/traces", body)[0] == 200
             if number % 10 == 9:  # some turns close, and what comes after them is late
                 clock.advance(11)
                 assert sidecar.engine.worker.drain(30)
