@@ -100,7 +100,6 @@ def test_overload_is_absorbed_by_the_queue_and_past_it_only_our_copy_drops(tmp_p
             return sidecar.metric("agenteval_serve_requests_total", outcome="overloaded") > 0
 
         until(overloaded, "we ask the Collector to come again", every=0)
-        assert ready(sidecar), "what open turns still wait for must come in: only new ones wait"
         second_pace = paced(agent, 50)
         absorbed = set(roots(backend))
         assert collector.metric("otelcol_exporter_queue_size", **OURS) > 0
@@ -127,7 +126,7 @@ def test_overload_is_absorbed_by_the_queue_and_past_it_only_our_copy_drops(tmp_p
         closed.unlink()
         until(lambda: collector.metric("otelcol_exporter_queue_size", **OURS) == 0, "the queue is worked off")
         until(lambda: absorbed <= turns_in(scores), "every turn that was absorbed is scored")
-        assert ready(sidecar)
+        until(lambda: ready(sidecar), "there is room again")
         assert len(turns_in(scores)) < agent.turns, "what was dropped is not"
         assert collector.metric("otelcol_exporter_send_failed_spans", **OURS) == 0
 
