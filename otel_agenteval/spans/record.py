@@ -146,6 +146,9 @@ def _time(part: LogPart) -> int:
     return part.time_ns
 
 
+_NUMBERS = frozenset((int, float, bool))
+
+
 def make_well_formed(record: SpanRecord) -> None:
     """Replace halves of surrogate pairs in all that a span of this process says. The SDK's own objects stay as they are."""
     record.name = well_formed(record.name)
@@ -153,7 +156,8 @@ def make_well_formed(record: SpanRecord) -> None:
         record.status_message = well_formed(record.status_message)
     attributes = record.attributes
     for key, value in attributes.items():
-        if value.__class__ is str and value.isascii() and key.isascii():
+        kind = value.__class__
+        if (value.isascii() if kind is str else kind in _NUMBERS) and key.isascii():
             continue
         if well_formed_value(value) is not value or well_formed(key) is not key:
             record.attributes = well_formed_value(attributes)
