@@ -37,38 +37,13 @@ TURNS, SPANS = 64, 8
 ROUNDS = 9
 OPEN_TURNS = 50_000
 NOISE = 1.25
-WORDS = [
-    "the",
-    "train",
-    "from",
-    "Paris",
-    "to",
-    "Lyon",
-    "leaves",
-    "at",
-    "nine",
-    "and",
-    "the",
-    "hotel",
-    "is",
-    "near",
-    "the",
-    "old",
-    "bridge",
-    "with",
-    "a",
-    "view",
-    "of",
-    "the",
-    "river",
-]
 
 
 def text(dice: random.Random, size: int) -> str:
     """Some English."""
     words = []
     while size > 0:
-        word = dice.choice(WORDS)
+        word = dice.choice(words.WORDS)
         words.append(word)
         size -= len(word) + 1
     return " ".join(words)

@@ -453,7 +453,7 @@ class Engine:
             self._end(store.end_late())
         self.worker.drain(_left(evaluate_until))
         self.pipeline.ending = True
-        left = self.worker.give_up(_left(until))
+        left = self.worker.give_up(_left(until) / 2)  # the outlets get the rest
         for item in left:
             self._leave(item)
         self.delivered = self.worker.stop(_left(until), outlets=not at_exit)

@@ -318,30 +318,27 @@ def journal_disk_full(bench: Bench) -> Outcome:
         return bench.finish(sender)
 
 
-def json_lines_disk_full(bench: Bench) -> Outcome:
-    """No score can be written until there is room again."""
+def outlet_disk_full(bench: Bench, outlet: str, file: str, room: int, *where: Callable[[], set[str]]) -> Outcome:
+    """No score can be written until there is room again; ``room`` bytes are left at first."""
     with small_disk(bench.folder / "small") as disk:
-        bench.config["outlets"] = {"jsonl": str(disk / "scores.jsonl")}
+        bench.config["outlets"] = {outlet: str(disk / file)}
         bench.start()
-        ballast = fill(disk, 16 << 10)
+        ballast = fill(disk, room)
         sender = bench.send()
         sender.until(0.5)
-        bench.feel("outlet jsonl failed")
+        bench.feel(f"outlet {outlet} failed")
         ballast.unlink()
-        return bench.finish(sender)
+        return bench.finish(sender, *where)
+
+
+def json_lines_disk_full(bench: Bench) -> Outcome:
+    """The disk of JSON lines is full for a while."""
+    return outlet_disk_full(bench, "jsonl", "scores.jsonl", 16 << 10)
 
 
 def store_disk_full(bench: Bench) -> Outcome:
-    """The same, for the store."""
-    with small_disk(bench.folder / "small") as disk:
-        bench.config["outlets"] = {"store": str(disk / "scores.db")}
-        bench.start()
-        ballast = fill(disk, 64 << 10)
-        sender = bench.send()
-        sender.until(0.5)
-        bench.feel("outlet store failed")
-        ballast.unlink()
-        return bench.finish(sender, bench.in_store, bench.in_lines)
+    """The store's disk is full for a while."""
+    return outlet_disk_full(bench, "store", "scores.db", 64 << 10, bench.in_store, bench.in_lines)
 
 
 def disk_hangs(bench: Bench) -> Outcome:

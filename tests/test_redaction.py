@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.privacy import KINDS, Redactor, redacted, redacted_text
-from otel_agenteval.redaction import numbers
+from otel_agenteval.redaction import find, numbers
 from otel_agenteval.redaction.find import finds
 from otel_agenteval.redaction.views import first_view, next_view
 
@@ -180,3 +180,11 @@ def test_libphonenumber_tells_numbers_from_figures(monkeypatch: pytest.MonkeyPat
     assert redacted_text("Ring 55 1234 5678 or 2 3456 7890.", ["phone"]).count("[PHONE_") == 2
     wanted = [case["text"] for case in cases("negatives")]
     assert sum(redacted_text(text, KINDS) != text for text in wanted) <= len(wanted) * 0.01
+
+
+def test_long_names_of_fields_are_not_kept() -> None:
+    before = find._is_telling.cache_info().currsize
+    for number in range(20):
+        assert find.is_telling(f"{number}{'x' * 1_000}password")
+        assert not find.is_telling(f"{number}{'x' * 1_000}")
+    assert find._is_telling.cache_info().currsize == before

@@ -10,6 +10,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from io import FileIO
 from typing import Any
 
@@ -26,7 +27,7 @@ _WRITE_BYTES = 1 << 20
 
 
 class JsonLinesOutlet:
-    """Appends to a file, each batch in one write, so that several processes can share it.
+    """Appends to a file, whole lines in each write, so that several processes can share it.
 
     The file is opened with the first score. What a disk does not take waits in memory, within bounds, and is written with
     what comes next, or flushed. What becomes of each score is counted in ``agenteval.emit.records{outlet="jsonl"}``.
@@ -70,6 +71,9 @@ class JsonLinesOutlet:
         """
         lines = [jsonio.dumps(line).encode() + b"\n" for scored in batch for line in lines_of(scored)]
         self.records.add(len(lines))
+        if self.full and not self._keeps_all:
+            with suppress(OSError):  # there may be room again
+                self._write()
         for index, line in enumerate(lines):
             if self.full and not self._keeps_all:
                 self.records.settle("queue_full", len(lines) - index)

@@ -131,6 +131,7 @@ def _merged(found: list[Find], markers: list[tuple[int, int]]) -> Iterator[Find]
 
 # --- what a name tells
 
+_LONGEST_KEPT = 64
 _TELLING_NAME = lazy(
     r"pass|pwd|secret|key|token|auth|cred|cookie|phone|mobil|tel|fax|cell|msisdn|whatsapp|ssn|social|tax|contrase|senha|kennwort",
     re.IGNORECASE,
@@ -143,9 +144,14 @@ _SSN_NAME = lazy(r"(?:ssn|social[_ -]?security(?:[_ -]?(?:number|no))?)\Z", re.I
 _PHONE_VALUE = lazy(r"\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14}")
 
 
-@lru_cache(maxsize=4096)
 def is_telling(name: str) -> bool:
     """Whether the name of a field can tell that its value may not leave."""
+    # Names are an agent's word, and may be as long as it likes: long ones are not kept.
+    return _is_telling(name) if len(name) <= _LONGEST_KEPT else _TELLING_NAME.search(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _is_telling(name: str) -> bool:
     return _TELLING_NAME.search(name) is not None
 
 

@@ -61,7 +61,7 @@ async def _serve(config: Config, args: argparse.Namespace, notifier: Notifier) -
 
     def end() -> None:
         stop.set()
-        service.stop_starting()
+        service.stop_taking()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # not on this platform

@@ -135,8 +135,8 @@ class Service:
             await self.drain()
             raise
 
-    def stop_starting(self) -> None:
-        """We are to end before we have begun: what the journal holds is not read any further, and stays."""
+    def stop_taking(self) -> None:
+        """We are to end: senders are sent elsewhere, and what the journal holds is not read any further, and stays."""
         self.intake.stopping = True
         if self.journal is not None:
             self.journal.stop_replaying()
@@ -232,7 +232,7 @@ class Service:
     async def drain(self) -> dict[str, Any]:
         """Stop taking requests, evaluate what is open, hand everything over; within ``serve.drain_timeout``. The ledger."""
         until = time.monotonic() + self.options.drain_timeout
-        self.stop_starting()
+        self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
         doors = [server.stop(grace) for name, server in self._servers.items() if name == "http"]
         if self._grpc is not None:

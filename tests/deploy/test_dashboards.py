@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -18,6 +17,7 @@ import yaml
 
 from otel_agenteval import names
 from tests.support.fleet import AGENTS, Fleet
+from tests.support.modules import module_of
 from tests.support.prometheus import Prometheus
 
 ROOT = Path(__file__).parent.parent.parent
@@ -47,15 +47,6 @@ def build() -> ModuleType:
     """deploy/grafana/build.py as a module."""
     pytest.importorskip("grafana_foundation_sdk", reason="needs Python 3.11")
     return module_of(GRAFANA / "build.py")
-
-
-def module_of(script: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(script.stem, script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def dashboards() -> dict[str, dict[str, Any]]:

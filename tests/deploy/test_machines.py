@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -11,24 +10,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from tests.support.modules import module_of
 from tests.support.process import ROOT
 from tests.support.servers import Process, answers, free_port, program, until
 
 DOCKERFILE = ROOT / "deploy" / "docker" / "Dockerfile"
 UNIT = ROOT / "deploy" / "systemd" / "otel-agenteval.service"
-
-
-def module_of(script: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(script.stem, script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def instructions() -> list[tuple[str, str]]:

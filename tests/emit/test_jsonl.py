@@ -147,3 +147,15 @@ def test_where_nothing_may_be_dropped_all_of_it_waits(path: Path) -> None:
     assert (outlet.full, outlet.records.waiting) == (True, 20)
     outlet.close()
     assert outlet.records.to_dict() == {"made": 20, "delivered": 0, "waiting": 0, "failed": {"shutdown": 20}}
+
+
+def test_a_disk_that_has_room_again_takes_what_waits_before_anything_is_dropped(path: Path) -> None:
+    path.mkdir()
+    outlet = JsonLinesOutlet(path, max_waiting=100)
+    with pytest.raises(OSError, match="scores"):
+        outlet.emit([scored_turn(PASSED)])
+    assert outlet.full
+    path.rmdir()
+    outlet.emit([scored_turn(PASSED)])
+    outlet.close()
+    assert (len(lines(path)), outlet.records.failed) == (outlet.records.made, {})

@@ -1,0 +1,29 @@
+"""Words that the texts of benchmarks are made of."""
+
+from __future__ import annotations
+
+WORDS = [
+    "the",
+    "train",
+    "from",
+    "Paris",
+    "to",
+    "Lyon",
+    "leaves",
+    "at",
+    "nine",
+    "and",
+    "the",
+    "hotel",
+    "is",
+    "near",
+    "the",
+    "old",
+    "bridge",
+    "with",
+    "a",
+    "view",
+    "of",
+    "the",
+    "river",
+]
