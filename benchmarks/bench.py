@@ -40,8 +40,8 @@ from opentelemetry.sdk.trace import Event, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Tracer
 
-from otel_agenteval.processor import AgentEvalSpanProcessor
-from otel_agenteval.queues import Job, SqliteQueue
+from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
+from otel_agenteval.judging.queues import Job, SqliteQueue
 
 ROUNDS = 7
 TURNS_PER_BLOCK = 250

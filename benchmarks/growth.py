@@ -21,12 +21,12 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Tracer, set_span_in_context
 
-from otel_agenteval.config import load_config
-from otel_agenteval.engine import Engine
-from otel_agenteval.processor import AgentEvalSpanProcessor
-from otel_agenteval.replay import turns_of
-from otel_agenteval.selection import select_metrics
+from otel_agenteval.config.root import load_config
+from otel_agenteval.engine.engine import Engine
+from otel_agenteval.evaluation.selection import select_metrics
+from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.spans.record import SpanRecord
+from otel_agenteval.turns.recordings import turns_of
 
 TRACE = 0xA1
 START = 1_767_225_600_000_000_000

@@ -21,8 +21,8 @@ from typing import Any
 
 from opentelemetry.sdk.trace import TracerProvider
 
-from otel_agenteval.judging import configured
-from otel_agenteval.processor import AgentEvalSpanProcessor
+from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
+from otel_agenteval.judging import factory
 
 JOBS, AT_ONCE, SECONDS = 12_000, 200, 0.05
 
@@ -45,8 +45,8 @@ def jobs_per_second(backend: str, jobs: int, at_once: int, *, http: bool = False
             url = stack.enter_context(_served())
         else:
             url = "http://127.0.0.1:1/v1"
-            stack.callback(setattr, configured, "judge_from", configured.judge_from)
-            configured.judge_from = lambda *_, **__: _Sleeping()  # type: ignore[assignment, return-value]
+            stack.callback(setattr, factory, "judge_from", factory.judge_from)
+            factory.judge_from = lambda *_, **__: _Sleeping()  # type: ignore[assignment, return-value]
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         queue = {"backend": "sqlite", "path": str(Path(folder) / "q.db")} if backend == "sqlite" else {}
         processor = AgentEvalSpanProcessor({

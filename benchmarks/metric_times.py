@@ -9,9 +9,9 @@ import scenario
 from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.model import Turn
-from otel_agenteval.registry import BoundMetric, catalog
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.metrics.registry import BoundMetric, catalog
 
 MOST_INLINE = 50.0
 """Microseconds that a metric of the default pack may take."""

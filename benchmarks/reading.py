@@ -11,12 +11,12 @@ import tarfile
 import time
 from pathlib import Path
 
-from otel_agenteval.config import load_config
-from otel_agenteval.engine import Engine
+from otel_agenteval.config.root import load_config
+from otel_agenteval.engine.engine import Engine
 from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import LogPart, SpanRecord, cut_long_values, join_logs
-from otel_agenteval.turns.boundaries import reader_of, stitch
 from otel_agenteval.turns.roots import Group, split
+from otel_agenteval.turns.stitching import reader_of, stitch
 
 CORPUS = Path(__file__).parents[1] / "tests" / "data" / "corpus.tar.xz"
 ROUNDS = 5

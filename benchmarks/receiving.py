@@ -24,11 +24,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
-from otel_agenteval.config import load_config
-from otel_agenteval.emit.prometheus import PrometheusOutlet
-from otel_agenteval.engine import Engine
-from otel_agenteval.serve.intake import Intake, Request
-from otel_agenteval.serve.memory import tune
+from otel_agenteval.config.root import load_config
+from otel_agenteval.engine.engine import Engine
+from otel_agenteval.outlets.prometheus import PrometheusOutlet
+from otel_agenteval.server.memory import tune
+from otel_agenteval.server.receiver import Intake, Request
 from otel_agenteval.spans.otlp import _proto_attributes
 from otel_agenteval.spans.split import split_spans
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import words
 
-from otel_agenteval.privacy import KINDS, Redactor
-from otel_agenteval.redaction.numbers import _validator
+from otel_agenteval.core.redaction.numbers import _validator
+from otel_agenteval.evaluation.redaction import KINDS, Redactor
 
 ROUNDS = 3
 SECONDS = 0.02

@@ -171,7 +171,7 @@ def judges(folder: Path) -> list[str]:
 
 _CLAIM = """
 import resource, sys, time
-from otel_agenteval.queues.redis import RedisQueue
+from otel_agenteval.judging.queues.redis import RedisQueue
 queue = RedisQueue(sys.argv[1], 2**30)
 queue.depth
 done = 0
@@ -185,8 +185,8 @@ print(done, time.process_time() - cpu, begin, time.monotonic())
 
 def queue(folder: Path) -> list[str]:
     """The queue alone: jobs of 4 kB put by one process in hundreds, claimed and acknowledged in twenties."""
-    from otel_agenteval.queues import Job
-    from otel_agenteval.queues.redis import RedisQueue
+    from otel_agenteval.judging.queues import Job
+    from otel_agenteval.judging.queues.redis import RedisQueue
 
     server = RedisServer(folder / "redis-queue", ["--appendfsync", "everysec"])
     rows = ["| processes | claimed and acknowledged, jobs/s | CPU µs per job |", "|---|---|---|"]
@@ -226,10 +226,10 @@ def open_turns(folder: Path) -> list[str]:
 
 def _beside(count: int) -> tuple[float, float]:
     """CPU µs per turn beside so many open ones, and CPU ms to see what can be committed."""
-    from otel_agenteval.config import load_config
-    from otel_agenteval.engine import Engine
-    from otel_agenteval.stream.offsets import Partition, Place
-    from otel_agenteval.stream.source import Following
+    from otel_agenteval.config.root import load_config
+    from otel_agenteval.engine.engine import Engine
+    from otel_agenteval.kafka.consumer import Following
+    from otel_agenteval.kafka.offsets import Partition, Place
 
     clock = FakeClock()
     turn = {"decision_delay": "10s", "idle_timeout": "1h", "max_open": 200_000, "total_bytes": "4GiB"}
@@ -270,8 +270,8 @@ def backfill(folder: Path, spans: int) -> list[str]:
     """CPU µs per span of pyarrow and Daft over the same Parquet files, with what starts them."""
     import pyarrow.parquet as pq
 
-    from otel_agenteval.replay import Reading, read_items
     from otel_agenteval.spans.columnar import table_of
+    from otel_agenteval.turns.recordings import Reading, read_items
 
     lines = folder / "spans.jsonl"
     with lines.open("wb") as file:

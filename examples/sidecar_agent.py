@@ -19,7 +19,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from otel_agenteval.demo import SCENES, ScriptedAgent
+from otel_agenteval.cli.demo import SCENES, ScriptedAgent
 
 
 def main() -> None:

@@ -6,50 +6,48 @@ Nothing is imported before it is used: the package is also an entry point of oth
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .config import Config
-    from .errors import AgentEvalError, ConfigError, JudgeError, MissingExtra
-    from .expect import expect
-    from .exporter import AgentEvalSpanExporter
-    from .instrument import Handle, instrument
-    from .judge import Embedder, Judge
-    from .logs import AgentEvalLogProcessor
-    from .model import Turn
-    from .processor import AgentEvalSpanProcessor
-    from .registry import Result, get_metric, metric, skip, vacuous
-    from .replay import load_turns
-    from .sampler import record_all
-    from .score import Score
+    from .config.root import Config
+    from .core.errors import AgentEvalError, ConfigError, JudgeError, MissingExtra
+    from .core.score import Score
+    from .core.turn import Turn
+    from .instrumentation.attach import Handle, instrument
+    from .instrumentation.expectations import expect
+    from .instrumentation.log_processor import AgentEvalLogProcessor
+    from .instrumentation.sampler import record_all
+    from .instrumentation.span_exporter import AgentEvalSpanExporter
+    from .instrumentation.span_processor import AgentEvalSpanProcessor
+    from .judging.models import Embedder, Judge
+    from .metrics.registry import Result, get_metric, metric, skip, vacuous
+    from .turns.recordings import load_turns
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "AgentEvalError": "errors",
-    "AgentEvalLogProcessor": "logs",
-    "AgentEvalSpanExporter": "exporter",
-    "AgentEvalSpanProcessor": "processor",
-    "Config": "config",
-    "ConfigError": "errors",
-    "Embedder": "judge",
-    "Handle": "instrument",
-    "Judge": "judge",
-    "JudgeError": "errors",
-    "MissingExtra": "errors",
-    "Result": "registry",
-    "Score": "score",
-    "Turn": "model",
-    "expect": "expect",
-    "get_metric": "registry",
-    "instrument": "instrument",
-    "load_turns": "replay",
-    "metric": "registry",
-    "record_all": "sampler",
-    "skip": "registry",
-    "vacuous": "registry",
+    "AgentEvalError": "core.errors",
+    "AgentEvalLogProcessor": "instrumentation.log_processor",
+    "AgentEvalSpanExporter": "instrumentation.span_exporter",
+    "AgentEvalSpanProcessor": "instrumentation.span_processor",
+    "Config": "config.root",
+    "ConfigError": "core.errors",
+    "Embedder": "judging.models",
+    "Handle": "instrumentation.attach",
+    "Judge": "judging.models",
+    "JudgeError": "core.errors",
+    "MissingExtra": "core.errors",
+    "Result": "metrics.registry",
+    "Score": "core.score",
+    "Turn": "core.turn",
+    "expect": "instrumentation.expectations",
+    "get_metric": "metrics.registry",
+    "instrument": "instrumentation.attach",
+    "load_turns": "turns.recordings",
+    "metric": "metrics.registry",
+    "record_all": "instrumentation.sampler",
+    "skip": "metrics.registry",
+    "vacuous": "metrics.registry",
 }
 
 __all__ = [
@@ -88,15 +86,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """Two functions have the names of their modules: importing such a module must not put it in the function's place."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and _HOME.get(name) == name:
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -25,11 +25,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import BeforeValidator
 
-from otel_agenteval import config, demo, names
-from otel_agenteval.cli import type_name, value_of
-from otel_agenteval.config import Config, option_paths
-from otel_agenteval.instrument import instrument
-from otel_agenteval.registry import Metric, catalog
+from otel_agenteval.cli import demo
+from otel_agenteval.cli.main import type_name, value_of
+from otel_agenteval.config import root
+from otel_agenteval.config.root import Config, option_paths
+from otel_agenteval.core import semconv
+from otel_agenteval.instrumentation.attach import instrument
+from otel_agenteval.metrics.registry import Metric, catalog
 
 ROOT = Path(__file__).parent.parent
 _START_NS = 1_767_225_600_000_000_000
@@ -111,7 +113,7 @@ def options() -> str:
     written = Config().to_dict()
     paths = [path for path in option_paths() if not any(other[: len(path)] == path and other != path for other in option_paths())]
     rows = [
-        f"| `{'.'.join(path)}` | `{_default(written, path)}` | {_allowed(path)} | `{config._variable(path)}` | {_described(path)} |"
+        f"| `{'.'.join(path)}` | `{_default(written, path)}` | {_allowed(path)} | `{root._variable(path)}` | {_described(path)} |"
         for path in paths
     ]
     return "| option | default | value | variable | meaning |\n|---|---|---|---|---|\n" + "\n".join(rows)
@@ -131,21 +133,21 @@ def _default_of(path: tuple[str, ...]) -> str:
     if field.is_required():
         return "required"
     default = field.get_default(call_default_factory=True)
-    validators = config._validators(field.metadata)
-    if config.size in validators:
-        return config.size_text(default)
+    validators = root._validators(field.metadata)
+    if root.size in validators:
+        return root.size_text(default)
     if isinstance(default, float):
-        return config.duration_text(default)
+        return root.duration_text(default)
     return default if isinstance(default, str) else json.dumps(default)
 
 
 _KINDS = {
-    config._positive: "duration above 0", config.seconds: "duration", config._delay: "`auto` or duration", config.size: "size",
-    config._count: "whole number from 1", config._switch: "`true` or `false`", config._port: "port",
-    config._file: "path", config._names: "`default` or list of names",
-    config.http_url: "http(s) address", config._text: "text", config._prices: "mapping of prices",
-    config._headers: "mapping of headers", config._usd: "US dollars", config._rate: "share from 0 to 1",
-    config._address: "HOST:PORT", config._hosts: "list of names", config._some_patterns: "text or list of texts",
+    root._positive: "duration above 0", root.seconds: "duration", root._delay: "`auto` or duration", root.size: "size",
+    root._count: "whole number from 1", root._switch: "`true` or `false`", root._port: "port",
+    root._file: "path", root._names: "`default` or list of names",
+    root.http_url: "http(s) address", root._text: "text", root._prices: "mapping of prices",
+    root._headers: "mapping of headers", root._usd: "US dollars", root._rate: "share from 0 to 1",
+    root._address: "HOST:PORT", root._hosts: "list of names", root._some_patterns: "text or list of texts",
 }  # fmt: skip
 
 
@@ -154,7 +156,7 @@ def _allowed(path: tuple[str, ...]) -> str:
     field = section.model_fields[name]
     annotated = typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
     found = next((_KINDS[kind] for kind in _validators(annotated) if kind in _KINDS), None)
-    if found is None and (name != "metrics" or section is config.ServeOptions):
+    if found is None and (name != "metrics" or section is root.ServeOptions):
         found = " or ".join(f"`{word}`" for word in _literals(annotated))
     return found or _SHAPES.get(".".join(path), "list of metrics, see [below](#metrics)")
 
@@ -197,7 +199,7 @@ def _described(path: tuple[str, ...]) -> str:
 def _field(path: tuple[str, ...]) -> tuple[Any, str]:
     section: Any = Config
     for key in path[:-1]:
-        section = config._section_of(section.model_fields[key].annotation)
+        section = root._section_of(section.model_fields[key].annotation)
     return section, path[-1]
 
 
@@ -215,9 +217,9 @@ def _declares(node: ast.stmt, field: str) -> bool:
 def instruments() -> str:
     """Every metric that leaves, under both of its names."""
     rows = [
-        f"| `{item.name}` | `{names.prometheus_name(item)}` | {item.kind}{f', {item.unit}' if item.unit else ''} "
+        f"| `{item.name}` | `{semconv.prometheus_name(item)}` | {item.kind}{f', {item.unit}' if item.unit else ''} "
         f"| {', '.join(f'`{name}`' for name in item.attributes) or '–'} | {item.description.rstrip('.')} |"
-        for item in names.INSTRUMENTS
+        for item in semconv.INSTRUMENTS
     ]
     return "| OTLP | Prometheus | kind, unit | attributes | what |\n|---|---|---|---|---|\n" + "\n".join(rows)
 
@@ -237,7 +239,8 @@ class Recorded:
         self.event = next(
             event
             for event in events
-            if event["attributes"][names.EVALUATION_NAME] == "code_repeated_tool_calls" and not event["attributes"][names.PASSED]
+            if event["attributes"][semconv.EVALUATION_NAME] == "code_repeated_tool_calls"
+            and not event["attributes"][semconv.PASSED]
         )
 
     def span_event(self) -> str:

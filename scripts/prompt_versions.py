@@ -3,7 +3,7 @@
     python scripts/prompt_versions.py           add what is new; status 1 when a prompt changed under its version
 
 A score's series is told apart by the metric's version, so a prompt that changed needs a new one: raise ``version`` in the metric's
-decorator (of what every judge is told: ``VERSION`` in otel_agenteval/judge/prompt.py), then run this. A version's hash that stands in the
+decorator (of what every judge is told: ``VERSION`` in otel_agenteval/judging/models/prompt.py), then run this. A version's hash that stands in the
 file is never replaced; one that was never released may be taken out of it by hand.
 
 What is hashed are the questions that a metric asks on the catalogue's examples: stage, task and form of the reply.
@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import otel_agenteval as oa
-from otel_agenteval.errors import JudgeError
-from otel_agenteval.judge.prompt import REPAIR, SYSTEM, VERSION
-from otel_agenteval.judge.verdicts import verdict_in
-from otel_agenteval.registry import catalog
+from otel_agenteval.core.errors import JudgeError
+from otel_agenteval.judging.models.prompt import REPAIR, SYSTEM, VERSION
+from otel_agenteval.judging.models.reply import verdict_in
+from otel_agenteval.metrics.registry import catalog
 
 TESTS = Path(__file__).parent.parent / "tests" / "data"
 FILE = TESTS / "prompt_versions.json"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from otel_agenteval import registry
+from otel_agenteval.metrics import registry
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 

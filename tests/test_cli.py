@@ -18,9 +18,10 @@ import zstandard
 from annotated_types import Ge, Gt, Le, MinLen
 
 import otel_agenteval as oa
-from otel_agenteval.cli import main, type_name
-from otel_agenteval.registry import catalog, default_pack
-from otel_agenteval.table import Summary, render_turn
+from otel_agenteval.cli.main import main, type_name
+from otel_agenteval.core.turn import ToolCall
+from otel_agenteval.metrics.registry import catalog, default_pack
+from otel_agenteval.report.table import Summary, render_turn
 from tests.support.recordings import recording, unpack
 
 GOOD = "pydantic_ai-native_v6/s2.jsonl"
@@ -342,9 +343,7 @@ def test_the_table_of_several_turns_ends_in_a_summary(tmp_path: Path, capsys: Ca
 
 
 def test_a_turn_cannot_write_to_the_terminal() -> None:
-    turn = oa.Turn(
-        agent="\033[31mbot", input="a\rb\x1b]0;title\x07", output="c\u202ed\n\ne", tool_calls=[oa.model.ToolCall("x\033[2J")]
-    )
+    turn = oa.Turn(agent="\033[31mbot", input="a\rb\x1b]0;title\x07", output="c\u202ed\n\ne", tool_calls=[ToolCall("x\033[2J")])
     shown = render_turn(turn, [])
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", shown)
     assert "c�d e" in shown

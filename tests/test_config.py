@@ -11,11 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval import yamlio
-from otel_agenteval.config import Config, JobQueueOptions, SpendingOptions, TlsOptions, effective_yaml, load_config, option_paths
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.registry import default_pack
-from otel_agenteval.selection import select_metrics
+from otel_agenteval.config import yaml
+from otel_agenteval.config.root import (
+    Config,
+    JobQueueOptions,
+    SpendingOptions,
+    TlsOptions,
+    effective_yaml,
+    load_config,
+    option_paths,
+)
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.evaluation.selection import select_metrics
+from otel_agenteval.metrics.registry import default_pack
 
 NOTHING: dict[str, str] = {}
 
@@ -541,13 +549,13 @@ JSON = st.recursive(
 def test_any_value_gives_a_config_or_a_config_error(path: str, value: Any) -> None:
     with contextlib.suppress(ConfigError):
         config = load_config(nested(path, value), NOTHING)
-        assert yamlio.load(effective_yaml(config), "printed", {})[0].keys() == Config.model_fields.keys()
+        assert yaml.load(effective_yaml(config), "printed", {})[0].keys() == Config.model_fields.keys()
 
 
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"#%@`\\ \n\t${env}0.", max_size=40))
 def test_any_text_is_read_or_refused_with_a_config_error(text: str) -> None:
     with contextlib.suppress(ConfigError):
-        yamlio.load(text, "file", {})
+        yaml.load(text, "file", {})
 
 
 # --- the environment
@@ -871,7 +879,7 @@ def test_every_option_is_documented_with_its_default() -> None:
             continue
         section = path.rpartition(".")[0]
         filled = load_config(nested(section, NEEDED[section]) if section in NEEDED else {}, NOTHING)
-        assert at(load_config(nested(path, yamlio.load(default, "docs", {})[0]), NOTHING), path) == at(filled, path), path
+        assert at(load_config(nested(path, yaml.load(default, "docs", {})[0]), NOTHING), path) == at(filled, path), path
 
 
 # --- groups
@@ -1021,6 +1029,6 @@ def test_yaml_that_stands_for_more_than_it_says_is_refused(text: str, said: str,
     with pytest.raises(ConfigError, match=said):
         load_config(file)
     with pytest.raises(ConfigError, match=said):
-        yamlio.load(text, "text", {}, lines=False)
+        yaml.load(text, "text", {}, lines=False)
     few = "a: &a {k: 1}\nb: [*a, *a, {<<: *a}]\n"
-    assert yamlio.load(few, "text", {})[0] == {"a": {"k": 1}, "b": [{"k": 1}] * 3}
+    assert yaml.load(few, "text", {})[0] == {"a": {"k": 1}, "b": [{"k": 1}] * 3}

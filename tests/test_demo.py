@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from otel_agenteval import demo
-from otel_agenteval.config import Config
-from otel_agenteval.emit.base import ScoredTurn
-from otel_agenteval.instrument import instrument
+from otel_agenteval.cli import demo
+from otel_agenteval.config.root import Config
+from otel_agenteval.instrumentation.attach import instrument
+from otel_agenteval.outlets.base import ScoredTurn
 
-COMMAND = [sys.executable, "-c", "import sys; from otel_agenteval.cli import main; sys.exit(main())", "demo"]
+COMMAND = [sys.executable, "-c", "import sys; from otel_agenteval.cli.main import main; sys.exit(main())", "demo"]
 FAILS: dict[str, set[str]] = {
     "all is well": set(),
     "a tool fails, and the agent recovers": {"code_tool_success", "code_tool_schema_validity"},

@@ -21,10 +21,10 @@ import pytest
 import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from otel_agenteval.cli import main
-from otel_agenteval.config import load_config, option_paths
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.selection import select_metrics
+from otel_agenteval.cli.main import main
+from otel_agenteval.config.root import load_config, option_paths
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.evaluation.selection import select_metrics
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^( *)(`{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from otel_agenteval.demo import SCENES
+from otel_agenteval.cli.demo import SCENES
 from tests.support.recordings import unpack
 from tests.support.servers import program, until
 from tests.support.sidecar import Sidecar

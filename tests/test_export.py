@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from otel_agenteval.cli import main
-from otel_agenteval.export import moment
-from otel_agenteval.store import EXPORTED
+from otel_agenteval.cli.main import main
+from otel_agenteval.outlets.sqlite.export import moment
+from otel_agenteval.outlets.sqlite.store import EXPORTED
 from tests.support.rig import Rig
 
 Capture = pytest.CaptureFixture[str]

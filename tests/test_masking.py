@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.cli import main
-from otel_agenteval.masking import masked
+from otel_agenteval.cli.main import main
+from otel_agenteval.config.masking import masked
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 

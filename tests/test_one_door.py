@@ -11,17 +11,19 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval import names, privacy
 from otel_agenteval.backfill import score_batch
-from otel_agenteval.cli import main
-from otel_agenteval.emit.otlp import OtlpOutlet
-from otel_agenteval.emit.store import StoreOutlet
-from otel_agenteval.privacy import Redactor
-from otel_agenteval.replay import Reading, read_items
+from otel_agenteval.cli.main import main
+from otel_agenteval.core import semconv
+from otel_agenteval.evaluation import redaction
+from otel_agenteval.evaluation.redaction import Redactor
+from otel_agenteval.metrics.registry import MetricError
+from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
+from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
+from otel_agenteval.outlets.sqlite.store import StoreReader
 from otel_agenteval.report import FORMATS
 from otel_agenteval.spans.columnar import table_of
 from otel_agenteval.spans.record import SpanRecord
-from otel_agenteval.store import StoreReader
+from otel_agenteval.turns.recordings import Reading, read_items
 from tests.support.judges import ScriptedModels
 from tests.support.receiver import Receiver
 from tests.support.rig import Rig, chat_attributes
@@ -41,7 +43,7 @@ def quoting() -> None:
         """Quotes the answer."""
         said = turn.output or ""
         inner = oa.Score("code_quotes_inner", 0.5, explanation=said, detail={"said": [said]})
-        return oa.registry.Result(
+        return oa.Result(
             0.25, passed=False, label=f"by {said[-16:-1]}", explanation=said, also={"inner": inner},
             detail={"said": {said: [said]}, "card": 4111111111111111, "calls": 3, "start": 1_732_234_567_123, "trace_id": "4" * 32},
         )  # fmt: skip
@@ -49,17 +51,17 @@ def quoting() -> None:
     @oa.metric(heavy=True)
     def code_quotes_later(turn: oa.Turn) -> Any:
         """Quotes the answer, on the worker."""
-        return oa.registry.Result(0.25, passed=False, explanation=turn.output)
+        return oa.Result(0.25, passed=False, explanation=turn.output)
 
     @oa.metric()
     def code_quotes_in_an_error(turn: oa.Turn) -> float:
         """Fails with the answer."""
-        raise oa.registry.MetricError("quoting", f"cannot read {turn.output}")
+        raise MetricError("quoting", f"cannot read {turn.output}")
 
     @oa.metric()
     def code_quotes_conversation(turn: oa.Turn) -> Any:
         """Quotes what was said."""
-        return oa.registry.Result(0.25, passed=False, explanation=turn.output)
+        return oa.Result(0.25, passed=False, explanation=turn.output)
 
 
 QUOTING = ["code_quotes", "code_quotes_later", "code_quotes_in_an_error"]
@@ -104,17 +106,17 @@ def test_no_outlet_gets_what_a_score_quotes(tmp_path: Path, receiver: Receiver) 
     for where in (events, logs, left, [score.to_dict() for kept in rig.kept for score in kept.scores]):
         assert_nothing_leaks(str(where))
     assert_nothing_leaks(held.decode("latin-1"))
-    assert {event[names.EVALUATION_NAME] for event in logs} == {*QUOTING, "code_quotes_conversation"}
+    assert {event[semconv.EVALUATION_NAME] for event in logs} == {*QUOTING, "code_quotes_conversation"}
     redacted = "See https://acme.test/reset?token=[SECRET_1], card [CARD_1], [EMAIL_1]."
-    assert events["code_quotes"][names.EXPLANATION] == redacted
-    assert [event[names.EXPLANATION] for event in logs if event[names.EVALUATION_NAME] == "code_quotes_later"] == [redacted]
+    assert events["code_quotes"][semconv.EXPLANATION] == redacted
+    assert [event[semconv.EXPLANATION] for event in logs if event[semconv.EVALUATION_NAME] == "code_quotes_later"] == [redacted]
     lines = [json.loads(line) for line in (out / "scores.jsonl").read_text().splitlines()]
     [line] = [line for line in lines if line["metric"] == "code_quotes"]
     assert line["detail"] == {
         "said": {redacted: [redacted]}, "card": "[CARD_1]", "calls": 3, "start": 1_732_234_567_123, "trace_id": "4" * 32,
     }  # fmt: skip
     assert line["also"]["inner"]["explanation"] == redacted
-    assert (line["value"], line["passed"], line["result_id"]) == (0.25, False, events["code_quotes"][names.RESULT_ID])
+    assert (line["value"], line["passed"], line["result_id"]) == (0.25, False, events["code_quotes"][semconv.RESULT_ID])
     with StoreReader(out / "scores.db") as reader:
         rows = {row["metric"]: row for row in reader.scores(scored.turn.turn_id)}
     assert rows["code_quotes"]["explanation"] == redacted
@@ -152,16 +154,18 @@ def test_a_find_has_the_same_marker_in_scores_content_and_judges_questions(model
         turn = reader.turn(scored.turn.turn_id)
     assert turn is not None
     assert (turn["content"]["input"], turn["content"]["output"]) == ("I am [EMAIL_1].", "Ask [EMAIL_2].")
-    assert {(event[names.TURN_INPUT], event[names.TURN_OUTPUT]) for event in events} == {("I am [EMAIL_1].", "Ask [EMAIL_2].")}
+    assert {(event[semconv.TURN_INPUT], event[semconv.TURN_OUTPUT]) for event in events} == {
+        ("I am [EMAIL_1].", "Ask [EMAIL_2].")
+    }
     assert "Ask [EMAIL_2]." in models.asked[0]
-    assert [event[names.EXPLANATION] for event in events if names.EXPLANATION in event] == ["Ask [EMAIL_2]."]
+    assert [event[semconv.EXPLANATION] for event in events if semconv.EXPLANATION in event] == ["Ask [EMAIL_2]."]
 
 
 def test_what_a_caller_gets_is_not_redacted() -> None:
     turn = oa.Turn.from_dict({"turn_id": "t", "output": SAID})
     score = oa.get_metric("code_quotes").evaluate(turn)
     assert (score.explanation, score.detail["said"]) == (SAID, {SAID: [SAID]})
-    left = Redactor(privacy.KINDS).score(score)
+    left = Redactor(redaction.KINDS).score(score)
     assert_nothing_leaks(str(left.to_dict()))
     assert (score.explanation, score.detail["said"], score.also["inner"].explanation) == (SAID, {SAID: [SAID]}, SAID)
 
@@ -169,7 +173,7 @@ def test_what_a_caller_gets_is_not_redacted() -> None:
 def test_nothing_is_redacted_where_nothing_is_to_be() -> None:
     with Rig({"inline": {"metrics": ["code_quotes"]}, "privacy": {"redact": []}}) as rig:
         rig.run(says=SAID)
-        assert rig.score_events("invoke_agent bot")["code_quotes"][names.EXPLANATION] == SAID
+        assert rig.score_events("invoke_agent bot")["code_quotes"][semconv.EXPLANATION] == SAID
 
 
 def test_a_score_that_cannot_be_redacted_leaves_without_its_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -181,8 +185,8 @@ def test_a_score_that_cannot_be_redacted_leaves_without_its_texts(monkeypatch: p
     outlets = {"jsonl": str(file), "store": {"path": str(tmp_path / "scores.db"), "content": True}}
     with Rig({"inline": {"metrics": ["code_quotes", "code_latency"]}, "outlets": outlets}) as rig:
         rig.run(says=SAID)
-        [event] = [event for event in rig.log_events() if event.attributes[names.EVALUATION_NAME] == "code_quotes"]
-        assert (event.attributes[names.SCORE_VALUE], event.attributes[names.PASSED]) == (0.25, False)
+        [event] = [event for event in rig.log_events() if event.attributes[semconv.EVALUATION_NAME] == "code_quotes"]
+        assert (event.attributes[semconv.SCORE_VALUE], event.attributes[semconv.PASSED]) == (0.25, False)
         assert_nothing_leaks(str(dict(event.attributes)))
         assert rig.engine.pipeline.emit_errors[("redaction", "ValueError")] >= 1
         assert rig.engine.flush(10)
@@ -193,9 +197,9 @@ def test_a_score_that_cannot_be_redacted_leaves_without_its_texts(monkeypatch: p
 def test_text_is_redacted_first_and_cut_after() -> None:
     key = "-----BEGIN PRIVATE KEY-----\n" + "Ab1/" * 1_600 + "\n-----END PRIVATE KEY-----"
     turn = oa.Turn.from_dict({"turn_id": "t", "output": f"{key} {'x ' * 800} {TOKEN} end"})
-    said = privacy.exported(turn, privacy.KINDS)[names.TURN_OUTPUT]
+    said = redaction.exported(turn, redaction.KINDS)[semconv.TURN_OUTPUT]
     assert TOKEN[:12] not in said
-    assert len(said) <= privacy.MOST_EXPORTED
+    assert len(said) <= redaction.MOST_EXPORTED
 
 
 def test_outlets_of_scores_know_nothing_of_redaction() -> None:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval import privacy
-from otel_agenteval.privacy import KINDS, redacted, redacted_text, redacted_turn
-from otel_agenteval.references import evaluate
+from otel_agenteval.evaluation import redaction
+from otel_agenteval.evaluation.redaction import KINDS, redacted, redacted_text, redacted_turn
+from otel_agenteval.evaluation.references import evaluate
 from tests.support.rig import Rig
 
 KEY = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -97,7 +97,7 @@ def test_nothing_leaves_when_redaction_fails_and_that_is_counted(models, monkeyp
     def failing(*_):
         raise RuntimeError("no")
 
-    monkeypatch.setattr(privacy, "_finds", failing)
+    monkeypatch.setattr(redaction, "_finds", failing)
     models.play({"score": 80})
     judge = {"base_url": models.url, "model": "scripted", "queue": backend}
     with Rig({"inline": {"metrics": ["code_latency"]}, "metrics": ["llm_relevance"], "judge": judge}) as rig:

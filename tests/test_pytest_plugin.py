@@ -176,6 +176,6 @@ def test_a_suite_that_does_not_use_it_loads_nothing(suite):
         import sys
         def test_nothing():
             ours = {name for name in sys.modules if name.startswith("otel_agenteval")}
-            assert ours == {"otel_agenteval", "otel_agenteval.pytest_plugin"}
+            assert ours == {"otel_agenteval", "otel_agenteval.instrumentation", "otel_agenteval.instrumentation.pytest_plugin"}
     """)
     assert status == 0, out

@@ -11,15 +11,15 @@ from typing import Any, get_args
 
 import pytest
 
-from otel_agenteval import names
-from otel_agenteval.config import load_config, option_paths
-from otel_agenteval.emit import log_events, span_events
-from otel_agenteval.emit.base import Root, ScoredTurn
-from otel_agenteval.emit.jsonl import lines_of
-from otel_agenteval.model import CloseReason, LlmCall, Turn
-from otel_agenteval.privacy import exported
-from otel_agenteval.registry import catalog
-from otel_agenteval.score import Score
+from otel_agenteval.config.root import load_config, option_paths
+from otel_agenteval.core import semconv
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.turn import CloseReason, LlmCall, Turn
+from otel_agenteval.evaluation.redaction import exported
+from otel_agenteval.metrics.registry import catalog
+from otel_agenteval.outlets import log_events, span_events
+from otel_agenteval.outlets.base import Root, ScoredTurn
+from otel_agenteval.outlets.jsonl import lines_of
 
 ROOT = Path(__file__).parent.parent
 FULL = Score(
@@ -152,5 +152,5 @@ def mentioned() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "name"), sorted(set(mentioned())))
 def test_a_name_on_the_wire_that_is_mentioned_exists(page: str, name: str) -> None:
-    known = {value for value in vars(names).values() if isinstance(value, str)}
+    known = {value for value in vars(semconv).values() if isinstance(value, str)}
     assert name in known, f"{page} says {name}"

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.privacy import KINDS, Redactor, redacted, redacted_text
-from otel_agenteval.redaction import find, numbers
-from otel_agenteval.redaction.find import finds
-from otel_agenteval.redaction.views import first_view, next_view
+from otel_agenteval.core.redaction import find, numbers
+from otel_agenteval.core.redaction.find import finds
+from otel_agenteval.core.redaction.views import first_view, next_view
+from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted, redacted_text
 
 DATA = Path(__file__).parent / "data" / "redaction"
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"

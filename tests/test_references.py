@@ -8,11 +8,11 @@ import pytest
 from opentelemetry import baggage, context
 
 import otel_agenteval as oa
-from otel_agenteval.config import load_config
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.model import Turn
-from otel_agenteval.references import ReferenceSources, applies, evaluate
-from otel_agenteval.selection import select_metrics
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.evaluation.references import ReferenceSources, applies, evaluate
+from otel_agenteval.evaluation.selection import select_metrics
 from tests.support.rig import Rig
 
 

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 import otel_agenteval as oa
-from otel_agenteval.replay import Reading
+from otel_agenteval.turns.recordings import Reading
 
 
 def line(span_id=1, *, kind="traces", trace_id=1, **more):

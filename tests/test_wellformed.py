@@ -14,11 +14,12 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 import otel_agenteval as oa
-from otel_agenteval import jsonio, yamlio
-from otel_agenteval.emit.prometheus import PrometheusOutlet
-from otel_agenteval.expect import expect
-from otel_agenteval.replay import Reading, load_turns
-from otel_agenteval.wellformed import decoded, well_formed, well_formed_value
+from otel_agenteval.config import yaml
+from otel_agenteval.core import jsonio
+from otel_agenteval.core.wellformed import decoded, well_formed, well_formed_value
+from otel_agenteval.instrumentation.expectations import expect
+from otel_agenteval.outlets.prometheus import PrometheusOutlet
+from otel_agenteval.turns.recordings import Reading, load_turns
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
 from tests.support.service import AGENT, Sidecar, request
@@ -184,4 +185,4 @@ def test_turns_and_configurations_hold_none(models: ScriptedModels) -> None:
     assert (turn.input, turn.messages[0].content, turn.metadata) == (f"q{GONE}", f"q{GONE}", {GONE: [GONE]})
     assert models.score("llm_relevance", oa.Turn(input=f"q{HALF}", output="a"), {"score": 90}).value == 0.9
     assert f"q{GONE}" in models.asked[0]
-    assert yamlio.load('a: "\\ud83d"\nb: ${env:X}', "f", {"X": "\udcff"})[0] == {"a": GONE, "b": GONE}
+    assert yaml.load('a: "\\ud83d"\nb: ${env:X}', "f", {"X": "\udcff"})[0] == {"a": GONE, "b": GONE}

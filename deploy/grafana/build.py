@@ -3,7 +3,7 @@
     python deploy/grafana/build.py            # rewrites deploy/grafana/dashboards/*.json
     python deploy/grafana/build.py --check    # exit status 1 when a file is out of step, and says which
 
-Every metric is named by its OTLP name and looked up in ``otel_agenteval.names``: a panel cannot ask for a metric that
+Every metric is named by its OTLP name and looked up in ``otel_agenteval.core.semconv``: a panel cannot ask for a metric that
 does not exist. Needs the package ``grafana-foundation-sdk`` (extra ``dev``).
 """
 
@@ -29,14 +29,14 @@ from grafana_foundation_sdk.models import units
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from otel_agenteval import names
+from otel_agenteval.core import semconv
 
 FOLDER = Path(__file__).parent / "dashboards"
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
 # --- queries -----------------------------------------------------------------------------------------------------------
 
-_SERIES = {instrument.name: names.prometheus_name(instrument) for instrument in names.INSTRUMENTS}
+_SERIES = {instrument.name: semconv.prometheus_name(instrument) for instrument in semconv.INSTRUMENTS}
 AGENT = 'agent=~"$agent"'
 AGENT_AND_SERVICE = 'agent=~"$agent",service_name=~"$service"'
 JUDGED = f'metric=~"(llm|embed)_.*",{AGENT}'
@@ -67,8 +67,8 @@ def mean(name: str, labels: str, by: str) -> str:
 
 def estimate(labels: str, by: str) -> str:
     """Estimated mean over all turns; several instances count by how much each of them knows."""
-    known = gauge(names.ESTIMATE_N, labels)
-    return f"sum by ({by}) ({gauge(names.ESTIMATE_MEAN, labels)} * {known}) / (sum by ({by}) ({known}) > 0)"
+    known = gauge(semconv.ESTIMATE_N, labels)
+    return f"sum by ({by}) ({gauge(semconv.ESTIMATE_MEAN, labels)} * {known}) / (sum by ({by}) ({known}) > 0)"
 
 
 def gauge(name: str, labels: str = "") -> str:
@@ -85,7 +85,7 @@ def share(name: str, part: str, whole: str, by: str = "", window: str = WINDOW) 
 
 def passed(by: str = "", labels: str = AGENT, window: str = WINDOW) -> str:
     """Share of verdicts that are a pass."""
-    return share(names.RESULTS, f'outcome="pass",{labels}', f'outcome=~"pass|fail",{labels}', by, window)
+    return share(semconv.RESULTS, f'outcome="pass",{labels}', f'outcome=~"pass|fail",{labels}', by, window)
 
 
 def quantile(q: float, name: str, labels: str, by: str = "") -> str:
@@ -192,17 +192,17 @@ def _choice(name: str, label: str, query: str, *, several: bool) -> QueryVariabl
 
 
 def _services() -> QueryVariable:
-    return _choice("service", "Service", f"label_values({_SERIES[names.TURNS]}, service_name)", several=True)
+    return _choice("service", "Service", f"label_values({_SERIES[semconv.TURNS]}, service_name)", several=True)
 
 
 def _agents(*, several: bool = True) -> QueryVariable:
     labels = 'service_name=~"$service"'
-    return _choice("agent", "Agent", f"label_values({_SERIES[names.TURNS]}{{{labels}}}, agent)", several=several)
+    return _choice("agent", "Agent", f"label_values({_SERIES[semconv.TURNS]}{{{labels}}}, agent)", several=several)
 
 
 def fleet() -> Dashboard:
     """All agents: quality, cost, latency, errors, and how much of it judges have seen."""
-    turns, verdicts = names.TURNS, 'metric="code_turn_error"'
+    turns, verdicts = semconv.TURNS, 'metric="code_turn_error"'
     chosen = f'outcome!~"sampled_out|skipped|superseded",{JUDGED}'
     found = _new("agenteval-fleet", "Agents: fleet overview", "Quality, cost, latency, errors and coverage of judging.")
     found.with_variable(_services()).with_variable(_agents())
@@ -228,20 +228,20 @@ def fleet() -> Dashboard:
     found.with_panel(
         number(
             "Turn time, p95", "19 of 20 turns are faster. Interpolated in the histogram's buckets.", units.Seconds,
-            f"histogram_quantile(0.95, sum by (le) ({rate(names.TURN_DURATION, AGENT_AND_SERVICE, '$__range', '_bucket')}))",
+            f"histogram_quantile(0.95, sum by (le) ({rate(semconv.TURN_DURATION, AGENT_AND_SERVICE, '$__range', '_bucket')}))",
         )
     )  # fmt: skip
     found.with_panel(
         number(
             "Cost per hour", "Of the agents' model calls, where their price is known.", units.Dollars,
-            f"3600 * sum({rate(names.TURN_COST, AGENT_AND_SERVICE, '$__range')})", decimals=2,
+            f"3600 * sum({rate(semconv.TURN_COST, AGENT_AND_SERVICE, '$__range')})", decimals=2,
         )
     )  # fmt: skip
     found.with_panel(
         number(
             "Judged, of what was chosen", "Of the judged metrics' results that sampling let through, the share that has a score.",
             units.PercentUnit,
-            share(names.RESULTS, f'outcome=~"pass|fail|ok|vacuous",{JUDGED}', chosen, window="$__range"), bad_below=0.9,
+            share(semconv.RESULTS, f'outcome=~"pass|fail|ok|vacuous",{JUDGED}', chosen, window="$__range"), bad_below=0.9,
         )
     )  # fmt: skip
     found.with_row(Row("Quality"))
@@ -255,7 +255,7 @@ def fleet() -> Dashboard:
         bars(
             "Metrics that fail most", "Share of failures in the metric's verdicts, over the time range.", units.PercentUnit,
             "topk(10, "
-            + share(names.RESULTS, f'outcome="fail",{AGENT}', f'outcome=~"pass|fail",{AGENT}', "metric", "$__range")
+            + share(semconv.RESULTS, f'outcome="fail",{AGENT}', f'outcome=~"pass|fail",{AGENT}', "metric", "$__range")
             + " > 0)", "{{metric}}",
         )
     )  # fmt: skip
@@ -267,7 +267,7 @@ def fleet() -> Dashboard:
         )
     )  # fmt: skip
     found.with_row(Row("Cost and latency"))
-    cost = rate(names.TURN_COST, AGENT_AND_SERVICE)
+    cost = rate(semconv.TURN_COST, AGENT_AND_SERVICE)
     found.with_panel(
         lines(
             "Cost per hour, by agent", "Of the agents' model calls, where their price is known.", units.Dollars,
@@ -283,8 +283,8 @@ def fleet() -> Dashboard:
     found.with_panel(
         lines(
             "Turn time", "Median and 95th percentile, interpolated in the histogram's buckets.", units.Seconds,
-            (quantile(0.5, names.TURN_DURATION, AGENT_AND_SERVICE, "agent"), "{{agent}} p50"),
-            (quantile(0.95, names.TURN_DURATION, AGENT_AND_SERVICE, "agent"), "{{agent}} p95"), exemplars=True,
+            (quantile(0.5, semconv.TURN_DURATION, AGENT_AND_SERVICE, "agent"), "{{agent}} p50"),
+            (quantile(0.95, semconv.TURN_DURATION, AGENT_AND_SERVICE, "agent"), "{{agent}} p95"), exemplars=True,
         )
     )  # fmt: skip
     found.with_row(Row("Errors"))
@@ -292,7 +292,7 @@ def fleet() -> Dashboard:
         lines(
             "Turns in error, by agent", "Share of turns whose root ended in an error.", units.PercentUnit,
             (
-                share(names.RESULTS, f'outcome="fail",{verdicts},{AGENT}', f'outcome=~"pass|fail",{verdicts},{AGENT}', "agent"),
+                share(semconv.RESULTS, f'outcome="fail",{verdicts},{AGENT}', f'outcome=~"pass|fail",{verdicts},{AGENT}', "agent"),
                 "{{agent}}",
             ), most=1,
         )
@@ -300,7 +300,7 @@ def fleet() -> Dashboard:
     found.with_panel(
         lines(
             "Metrics that could not be computed", "Results that are errors; an error is never a score.", units.CountsPerSecond,
-            (rates(names.RESULTS, "metric", f'outcome="error",{AGENT}'), "{{metric}}"), stacked=True,
+            (rates(semconv.RESULTS, "metric", f'outcome="error",{AGENT}'), "{{metric}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
@@ -314,14 +314,14 @@ def fleet() -> Dashboard:
     found.with_panel(
         lines(
             "What came of judged metrics", "sampled_out is by choice; gated means the budget had no room, dropped that the queue had none.",
-            units.CountsPerSecond, (rates(names.RESULTS, "outcome", JUDGED), "{{outcome}}"), stacked=True,
+            units.CountsPerSecond, (rates(semconv.RESULTS, "outcome", JUDGED), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Share of turns that are judged", "With a score, of all turns that the metric applies to.", units.PercentUnit,
             (
-                share(names.RESULTS, f'outcome=~"pass|fail|ok",{JUDGED}', f'outcome!~"skipped|superseded",{JUDGED}', "metric"),
+                share(semconv.RESULTS, f'outcome=~"pass|fail|ok",{JUDGED}', f'outcome!~"skipped|superseded",{JUDGED}', "metric"),
                 "{{metric}}",
             ), most=1,
         )
@@ -330,8 +330,8 @@ def fleet() -> Dashboard:
         lines(
             "Judge: spending per hour, and what is left", "What judge and embedder cost, and the least that is left of an instance's budget.",
             units.Dollars,
-            (f"3600 * sum({rate(names.JUDGE_SPENT)})", "spent per hour"),
-            (f"min({gauge(names.BUDGET_REMAINING)})", "least that is left"),
+            (f"3600 * sum({rate(semconv.JUDGE_SPENT)})", "spent per hour"),
+            (f"min({gauge(semconv.BUDGET_REMAINING)})", "least that is left"),
         )
     )  # fmt: skip
     return found
@@ -342,7 +342,7 @@ def agent() -> Dashboard:
     found = _new("agenteval-agent", "Agents: one agent", "What one agent does, how well, how fast and for how much.")
     found.with_variable(_services()).with_variable(_agents(several=False))
     found.with_row(Row("Traffic"))
-    turns = rate(names.TURNS, AGENT_AND_SERVICE)
+    turns = rate(semconv.TURNS, AGENT_AND_SERVICE)
     found.with_panel(
         lines(
             "Turns, by service", "Turns per second.", units.CountsPerSecond,
@@ -352,14 +352,14 @@ def agent() -> Dashboard:
     found.with_panel(
         lines(
             "Turns that were seen as a whole", "The others closed before their root ended, or lost spans.", units.PercentUnit,
-            (share(names.TURNS, f'complete="true",{AGENT_AND_SERVICE}', AGENT_AND_SERVICE), "complete"), most=1,
+            (share(semconv.TURNS, f'complete="true",{AGENT_AND_SERVICE}', AGENT_AND_SERVICE), "complete"), most=1,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Tokens per turn", "Of the turns' model calls. Input has cached tokens, output has reasoning.", units.Short,
             (
-                rates(names.TURN_TOKENS, "token_type", AGENT_AND_SERVICE) + f" / ignoring(token_type) group_left () (sum({turns}) > 0)",
+                rates(semconv.TURN_TOKENS, "token_type", AGENT_AND_SERVICE) + f" / ignoring(token_type) group_left () (sum({turns}) > 0)",
                 "{{token_type}}",
             ),
         )
@@ -374,26 +374,26 @@ def agent() -> Dashboard:
     found.with_panel(
         lines(
             "Metrics that fail", "Failures per second.", units.CountsPerSecond,
-            (rates(names.RESULTS, "metric", f'outcome="fail",{AGENT}'), "{{metric}}"), stacked=True,
+            (rates(semconv.RESULTS, "metric", f'outcome="fail",{AGENT}'), "{{metric}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Mean scores", "Of metrics from 0 to 1. A metric that always scores the same tells nothing.", units.Short,
-            (mean(names.SCORE, AGENT_AND_SERVICE, "metric"), "{{metric}}"), most=1,
+            (mean(semconv.SCORE, AGENT_AND_SERVICE, "metric"), "{{metric}}"), most=1,
         )
     )  # fmt: skip
     found.with_row(Row("Time and money"))
     found.with_panel(
         spread(
             "Turn time", "Turns per bucket. The points are turns of which a trace was kept: they open it.", units.Seconds,
-            f"sum by (le) (increase({_SERIES[names.TURN_DURATION]}_bucket{{{AGENT_AND_SERVICE}}}[{WINDOW}]))", exemplars=True,
+            f"sum by (le) (increase({_SERIES[semconv.TURN_DURATION]}_bucket{{{AGENT_AND_SERVICE}}}[{WINDOW}]))", exemplars=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Cost per hour, by model", "The model is that of the call that wrote the answer.", units.Dollars,
-            (f"3600 * sum by (model) ({rate(names.TURN_COST, AGENT_AND_SERVICE)})", "{{model}}"), span=12, stacked=True,
+            (f"3600 * sum by (model) ({rate(semconv.TURN_COST, AGENT_AND_SERVICE)})", "{{model}}"), span=12, stacked=True,
         )
     )  # fmt: skip
     return found
@@ -405,7 +405,7 @@ def metric() -> Dashboard:
         "agenteval-metric", "Agents: one metric", "How one metric is spread, for which agents, and the traces behind it."
     )
     found.with_variable(_services()).with_variable(_agents())
-    results = _SERIES[names.RESULTS]
+    results = _SERIES[semconv.RESULTS]
     found.with_variable(_choice("metric", "Metric", f"label_values({results}{{{AGENT}}}, metric)", several=False))
     bucket, total, count = (A_VALUE_OF.format(part=part) for part in ("bucket", "sum", "count"))
     this = f'metric="$metric",{AGENT}'
@@ -445,21 +445,21 @@ def metric() -> Dashboard:
             "Estimate for all turns", "Of judged metrics: mean over the last hour's turns, judged or not, and the widest 95 % interval of an instance.",
             units.Short,
             (estimate(last_hour, "metric"), "mean"),
-            (f"min({gauge(names.ESTIMATE_LOW, last_hour)})", "low"),
-            (f"max({gauge(names.ESTIMATE_HIGH, last_hour)})", "high"), span=12,
+            (f"min({gauge(semconv.ESTIMATE_LOW, last_hour)})", "low"),
+            (f"max({gauge(semconv.ESTIMATE_HIGH, last_hour)})", "high"), span=12,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "What the estimate rests on", "How many turns, drawn alike, would tell as much: unequal chances and conditions make it fewer than were judged.",
-            units.Short, (f"sum by (agent) ({gauge(names.ESTIMATE_N, last_hour)})", "{{agent}}"), span=12,
+            units.Short, (f"sum by (agent) ({gauge(semconv.ESTIMATE_N, last_hour)})", "{{agent}}"), span=12,
         )
     )  # fmt: skip
     found.with_row(Row("Verdicts"))
     found.with_panel(
         lines(
             "What came of it", "Results per second: verdicts, values without one (ok), and why there was none.",
-            units.CountsPerSecond, (rates(names.RESULTS, "outcome", this), "{{outcome}}"), span=12, stacked=True,
+            units.CountsPerSecond, (rates(semconv.RESULTS, "outcome", this), "{{outcome}}"), span=12, stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
@@ -478,70 +478,70 @@ def itself() -> Dashboard:
     found.with_panel(
         lines(
             "Spans", "Received, by instance.", units.CountsPerSecond,
-            (rates(names.SPANS_RECEIVED, "instance"), "{{instance}}"), stacked=True,
+            (rates(semconv.SPANS_RECEIVED, "instance"), "{{instance}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Spans that were not used", "By reason.", units.CountsPerSecond,
-            (rates(names.SPANS_DROPPED, "reason"), "{{reason}}"), stacked=True,
+            (rates(semconv.SPANS_DROPPED, "reason"), "{{reason}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Open turns", "Not closed yet, by instance. turn.max_open bounds them.", units.Short,
-            (f"sum by (instance) ({gauge(names.TURNS_OPEN)})", "{{instance}}"),
+            (f"sum by (instance) ({gauge(semconv.TURNS_OPEN)})", "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Late spans", "That came after their turn was closed.", units.CountsPerSecond,
-            (rates(names.LATE_SPANS, "instance"), "{{instance}}"),
+            (rates(semconv.LATE_SPANS, "instance"), "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "How late", "95th percentile of the time from the close to the span: turn.decision_delay above it takes them in.",
-            units.Seconds, (quantile(0.95, names.LATE_SPAN_AGE, ""), "p95"),
+            units.Seconds, (quantile(0.95, semconv.LATE_SPAN_AGE, ""), "p95"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Results that are missing", "By what took them: an error, the budget (gated), or a full queue (dropped).",
             units.CountsPerSecond,
-            (rates(names.RESULTS, "outcome", 'outcome=~"error|gated|dropped"'), "{{outcome}}"), stacked=True,
+            (rates(semconv.RESULTS, "outcome", 'outcome=~"error|gated|dropped"'), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_row(Row("Load"))
     found.with_panel(
         lines(
             "Queues", "How full the fullest one of all instances is.", units.PercentUnit,
-            (f"max by (queue) ({gauge(names.QUEUE_SIZE)} / {gauge(names.QUEUE_CAPACITY)})", "{{queue}}"), most=1,
+            (f"max by (queue) ({gauge(semconv.QUEUE_SIZE)} / {gauge(semconv.QUEUE_CAPACITY)})", "{{queue}}"), most=1,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Time of a turn's metrics", "Mean and 95th percentile, by kind of metric.", units.Seconds,
-            (mean(names.METRIC_DURATION, "", "kind"), "{{kind}} mean"),
-            (quantile(0.95, names.METRIC_DURATION, "", "kind"), "{{kind}} p95"),
+            (mean(semconv.METRIC_DURATION, "", "kind"), "{{kind}} mean"),
+            (quantile(0.95, semconv.METRIC_DURATION, "", "kind"), "{{kind}} p95"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Load level", "What is left out while an instance cannot follow: 1 llm metrics, 2 embed too, 3 heavy code metrics too.", units.Short,
-            (f"max by (instance) ({gauge(names.LOAD_LEVEL)})", "{{instance}}"), most=3,
+            (f"max by (instance) ({gauge(semconv.LOAD_LEVEL)})", "{{instance}}"), most=3,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Sidecar: requests, by outcome", "Refused ones come again, but for those that are malformed or not allowed.", units.CountsPerSecond,
-            (rates(names.SERVE_REQUESTS, "outcome"), "{{outcome}}"), stacked=True,
+            (rates(semconv.SERVE_REQUESTS, "outcome"), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Results that were dropped, by reason", "What was in the way of a judged metric.", units.CountsPerSecond,
-            (rates(names.DROPPED, "reason"), "{{reason}}"), stacked=True,
+            (rates(semconv.DROPPED, "reason"), "{{reason}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_row(Row("Sidecar: who sends, and what runs"))
@@ -550,7 +550,7 @@ def itself() -> Dashboard:
             "Requests that were refused, by outcome", "Share of all requests. overloaded, throttled, stopping and error are sent again.",
             units.PercentUnit,
             (
-                f"sum by (outcome) ({rate(names.SERVE_REQUESTS, REFUSED)}) / on () group_left () (sum({rate(names.SERVE_REQUESTS)}) > 0)",
+                f"sum by (outcome) ({rate(semconv.SERVE_REQUESTS, REFUSED)}) / on () group_left () (sum({rate(semconv.SERVE_REQUESTS)}) > 0)",
                 "{{outcome}}",
             ), stacked=True, most=1,
         )
@@ -558,81 +558,81 @@ def itself() -> Dashboard:
     found.with_panel(
         lines(
             "Connections, by listener", "Open ones.", units.Short,
-            (f"sum by (listener) ({gauge(names.SERVE_CONNECTIONS)})", "{{listener}}"), stacked=True,
+            (f"sum by (listener) ({gauge(semconv.SERVE_CONNECTIONS)})", "{{listener}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Connections that were refused", "Closed at once: there were too many, of all or of one client.", units.CountsPerSecond,
-            (rates(names.SERVE_CONNECTIONS_REFUSED, "listener"), "{{listener}}"), stacked=True,
+            (rates(semconv.SERVE_CONNECTIONS_REFUSED, "listener"), "{{listener}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Requests under way", "Admitted and not answered yet. serve.max_requests bounds them.", units.Short,
-            (f"sum by (instance) ({gauge(names.SERVE_RUNNING)})", "{{instance}}"),
+            (f"sum by (instance) ({gauge(semconv.SERVE_RUNNING)})", "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Journal: oldest request", "How long ago it came. A turn that is open, or an outlet that does not take its scores, holds it.", units.Seconds,
-            (f"max by (instance) ({gauge(names.JOURNAL_AGE)})", "{{instance}}"),
+            (f"max by (instance) ({gauge(semconv.JOURNAL_AGE)})", "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Journal: writes that failed", "Their requests were not acknowledged.", units.CountsPerSecond,
-            (rates(names.JOURNAL_FAILURES, "instance"), "{{instance}}"),
+            (rates(semconv.JOURNAL_FAILURES, "instance"), "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Instances, by version", "Of this package, and of Python.", units.Short,
-            (f"count by (version, python) ({gauge(names.BUILD_INFO)})", "{{version}} on {{python}}"), stacked=True,
+            (f"count by (version, python) ({gauge(semconv.BUILD_INFO)})", "{{version}} on {{python}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Configuration taken", "Of sidecars: 1, or 0 while a configuration that was read again is not in use, for it has a fault.", units.Short,
-            (f"min by (instance) ({gauge(names.RELOAD_OK)})", "{{instance}}"), most=1,
+            (f"min by (instance) ({gauge(semconv.RELOAD_OK)})", "{{instance}}"), most=1,
         )
     )  # fmt: skip
     found.with_row(Row("What goes out"))
     found.with_panel(
         lines(
             "Outlets: what they could not do", "Errors per second.", units.CountsPerSecond,
-            (rates(names.EMIT_ERRORS, "outlet, reason"), "{{outlet}}: {{reason}}"), stacked=True,
+            (rates(semconv.EMIT_ERRORS, "outlet, reason"), "{{outlet}}: {{reason}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Scores that left, by outlet", "Of outlets that send or store single scores: sent, or why not.", units.CountsPerSecond,
-            (rates(names.EMIT_RECORDS, "outlet, outcome"), "{{outlet}}: {{outcome}}"), stacked=True,
+            (rates(semconv.EMIT_RECORDS, "outlet, outcome"), "{{outlet}}: {{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Span events, by outcome", "In-process only; ending is the good one.", units.CountsPerSecond,
-            (rates(names.SPAN_EVENTS, "outcome"), "{{outcome}}"), stacked=True,
+            (rates(semconv.SPAN_EVENTS, "outcome"), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_row(Row("Judge"))
     found.with_panel(
         lines(
             "Questions, by outcome", "gated were not asked: the budget was used up.", units.CountsPerSecond,
-            (rates(names.JUDGE_REQUESTS, "outcome"), "{{outcome}}"), stacked=True,
+            (rates(semconv.JUDGE_REQUESTS, "outcome"), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Spending per hour", "Where prices are known.", units.Dollars,
-            (f"3600 * sum by (instance) ({rate(names.JUDGE_SPENT)})", "{{instance}}"), stacked=True,
+            (f"3600 * sum by (instance) ({rate(semconv.JUDGE_SPENT)})", "{{instance}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
             "Left of the budget", "In US dollars, by instance, metric (none: all together) and window.", units.Dollars,
-            (gauge(names.BUDGET_REMAINING), "{{instance}} {{metric}} per {{window}}"),
+            (gauge(semconv.BUDGET_REMAINING), "{{instance}} {{metric}} per {{window}}"),
         )
     )  # fmt: skip
     return found

@@ -14,27 +14,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import jsonio
-from ..conditions import Known
-from ..config import Config, load_config
-from ..errors import JudgeError
-from ..judge import Embedder, Judge, LocalEmbedder, embedder_from, judge_from, recording
-from ..judge.prices import cost_of
-from ..judge.prompt import SYSTEM, question_of
-from ..judge.providers import Usage
-from ..judge.service import tokens_in
-from ..model import Turn
-from ..privacy import Redactor, redacted_score, redacted_turn
-from ..references import ReferenceSources, applies, root_attributes, tell_sources
-from ..registry import BoundMetric, require, resolve
-from ..replay import turns_of
-from ..sampling import EVERY_TURN, position
-from ..score import Score, result_id_of
-from ..selection import select_metrics
+from ..config.root import Config, load_config
+from ..core import jsonio
+from ..core.errors import JudgeError
+from ..core.score import Score, result_id_of
+from ..core.threads import mark_as_ours
+from ..core.turn import Turn
+from ..evaluation.conditions import Known
+from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
+from ..evaluation.references import ReferenceSources, applies, root_attributes, tell_sources
+from ..evaluation.selection import select_metrics
+from ..judging.models import Embedder, Judge, LocalEmbedder, embedder_from, judge_from, recording
+from ..judging.models.model_server import tokens_in
+from ..judging.models.prices import cost_of
+from ..judging.models.prompt import SYSTEM, question_of
+from ..judging.models.providers import Usage
+from ..judging.sampling import EVERY_TURN, position
+from ..metrics.registry import BoundMetric, require, resolve
 from ..spans.columnar import spans_of
 from ..spans.otlp import NotASpan
 from ..spans.record import SpanRecord
-from ..threads import mark_as_ours
+from ..turns.recordings import turns_of
 
 _REPLY_TOKENS = 300
 """What an answer is taken to have, where nobody asked yet."""

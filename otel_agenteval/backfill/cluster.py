@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from ..registry import require
+from ..metrics.registry import require
 from .batch import Account, Scorer, scorer_of
 from .run import Output, score_bucket
 from .sources import Parquet, bucket_of

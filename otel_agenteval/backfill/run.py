@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import AgentEvalError
-from ..registry import require
+from ..core.errors import AgentEvalError
+from ..metrics.registry import require
 from .batch import Account, Scorer
 from .sources import Source, bucket_of
 

@@ -12,10 +12,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 
-from ..errors import AgentEvalError, ConfigError
-from ..registry import require
-from ..replay import Reading, read_items, to_stderr
+from ..core.errors import AgentEvalError, ConfigError
+from ..metrics.registry import require
 from ..spans.columnar import known_columns, table_of
+from ..turns.recordings import Reading, read_items, to_stderr
 
 _ROWS = 20_000
 _JSON_ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".json.zst", ".jsonl.zst", ".json.zstd", ".jsonl.zstd")

@@ -1,1 +1,5 @@
-"""How instrumentations write GenAI facts: one small module per dialect, each filling the same :class:`~.step.Step`."""
+"""One module per instrumentation: what its span records mean, as steps.
+
+May import :mod:`~otel_agenteval.spans` and :mod:`~otel_agenteval.core`; nothing of OpenTelemetry.
+Start at :mod:`.reader`, which asks them in order, and :mod:`.otel_genai`, the convention itself.
+"""

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonio
-from ..model import ErrorInfo
+from ..core import jsonio
+from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
 from .step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step, as_text
 

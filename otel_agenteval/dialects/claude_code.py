@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..model import ErrorInfo
+from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
 from .step import AGENT, LLM, SETUP, TOOL, Step, as_float, as_int, as_text
 

@@ -14,8 +14,8 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from .. import jsonio
-from ..model import Message, ToolRequest, ToolResponse
+from ..core import jsonio
+from ..core.turn import Message, ToolRequest, ToolResponse
 
 ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonio
+from ..core import jsonio
 from ..spans.record import SpanRecord
 from .step import AGENT, CHAIN, INNER, LLM, WORKFLOW, Step, as_int, as_text
 

@@ -11,24 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonio
+from ..core import jsonio
 from ..spans.record import SpanRecord
 from .content import Later
 from .dspy import ASKED
 from .otel_genai import documents
-from .step import (
-    AGENT,
-    CHAIN,
-    EMBEDDING,
-    INNER,
-    LLM,
-    RERANK,
-    RETRIEVAL,
-    TOOL,
-    Step,
-    as_int,
-    as_text,
-)  # fmt: skip
+from .step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step, as_int, as_text  # fmt: skip
 
 MARKS = frozenset((
     "haystack.component.type", "haystack.component.name", "haystack.pipeline.max_runs_per_component", "haystack.agent.max_steps",

@@ -10,23 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonio
+from ..core import jsonio
 from ..spans.record import ERROR, SpanRecord
 from .otel_genai import documents
-from .step import (
-    AGENT,
-    CHAIN,
-    EMBEDDING,
-    GUARDRAIL,
-    INNER,
-    LLM,
-    RETRIEVAL,
-    TOOL,
-    Step,
-    as_float,
-    as_int,
-    as_text,
-)  # fmt: skip
+from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, INNER, LLM, RETRIEVAL, TOOL, Step, as_float, as_int, as_text  # fmt: skip
 
 KINDS = {
     "generation": LLM, "embedding": EMBEDDING, "agent": AGENT, "tool": TOOL, "retriever": RETRIEVAL, "chain": CHAIN, "span": CHAIN,

@@ -12,11 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonio
+from ..core import jsonio
 from ..spans.record import SpanRecord
 from .content import REDACTED
 from .otel_genai import documents
-from .step import (
+from .step import (  # fmt: skip
     AGENT,
     CHAIN,
     EMBEDDING,
@@ -30,7 +30,7 @@ from .step import (
     Step,
     as_int,
     as_text,
-)  # fmt: skip
+)
 
 MARKS = frozenset(("llamaindex.run_id", "llamaindex.step.input_event"))
 SCOPES = re.compile(

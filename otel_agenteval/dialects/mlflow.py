@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonio
+from ..core import jsonio
 from ..spans.record import SpanRecord
 from .langfuse import call_arguments, first_argument, read_usage
 from .otel_genai import documents
-from .step import (
+from .step import (  # fmt: skip
     AGENT,
     CHAIN,
     EMBEDDING,
@@ -31,7 +31,7 @@ from .step import (
     as_float,
     as_int,
     as_text,
-)  # fmt: skip
+)
 
 _TYPES = {
     "LLM": LLM, "CHAT_MODEL": LLM, "AGENT": AGENT, "TOOL": TOOL, "RETRIEVER": RETRIEVAL, "CHAIN": CHAIN, "EMBEDDING": EMBEDDING,

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import jsonio
-from ..model import Document
+from ..core import jsonio
+from ..core.turn import Document
 from ..spans.record import SpanRecord
 from .content import REDACTED, Later
 from .otel_genai import document, documents
-from .step import (
+from .step import (  # fmt: skip
     AGENT,
     CHAIN,
     EMBEDDING,
@@ -26,7 +26,7 @@ from .step import (
     as_float,
     as_int,
     as_text,
-)  # fmt: skip
+)
 
 KINDS = {
     "AGENT": AGENT, "CHAIN": CHAIN, "LLM": LLM, "TOOL": TOOL, "RETRIEVER": RETRIEVAL, "EMBEDDING": EMBEDDING, "RERANKER": RERANK,

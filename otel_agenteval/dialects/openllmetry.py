@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonio
+from ..core import jsonio
 from ..spans.record import SpanRecord
 from .openinference import unflatten
 from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step, as_int, as_text

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .. import jsonio
-from ..model import Document
+from ..core import jsonio
+from ..core.turn import Document
 from ..spans.record import SpanRecord
-from .step import (
+from .step import (  # fmt: skip
     AGENT,
     CHAIN,
     EMBEDDING,
@@ -31,7 +31,7 @@ from .step import (
     as_int,
     as_text,
     first_text,
-)  # fmt: skip
+)
 
 OPERATIONS = {
     "chat": LLM, "generate_content": LLM, "text_completion": LLM, "completion": LLM, "embeddings": EMBEDDING, "embedding": EMBEDDING,

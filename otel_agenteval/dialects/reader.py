@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ..model import ErrorInfo
+from ..core.turn import ErrorInfo
 from ..spans.record import ERROR, SpanRecord, make_well_formed
 from . import (
     adk,

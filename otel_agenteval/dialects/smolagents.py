@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonio
+from ..core import jsonio
 from ..spans.record import SpanRecord
 from .content import Later
 from .step import AGENT, LLM, TOOL, Step

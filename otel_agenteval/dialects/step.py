@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import jsonio
-from ..model import Document, ErrorInfo
+from ..core import jsonio
+from ..core.turn import Document, ErrorInfo
 from ..spans.record import SpanRecord
 
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"

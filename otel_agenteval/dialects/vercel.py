@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonio
-from ..model import Document
+from ..core import jsonio
+from ..core.turn import Document
 from ..spans.record import ERROR, SpanRecord
 from .otel_genai import document
 from .step import AGENT, EMBEDDING, INNER, LLM, RERANK, TOOL, Step, as_float, as_int, as_text, first_text

@@ -1,5 +1,6 @@
-"""The catalogue: one function is one metric, one module is one family.
+"""The catalogue: one function is one metric. By how a metric finds its value: :mod:`.code`, :mod:`.llm`, :mod:`.embed`.
 
-To add a metric, write a function in the family module it belongs to, decorate it with ``@metric`` and give it a
-docstring; nothing else has to be edited. Helpers that families share stand in modules whose name begins with ``_``.
+To add one, write a function in the module of its family, decorate it with ``@metric`` and give it a docstring; nothing else has to be
+edited. May import :mod:`~otel_agenteval.core`; of others nothing of OpenTelemetry: a metric sees turns and nothing else.
+Start at :mod:`.registry`.
 """

@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from .run import About, Row, Run, Series
-from .statistics import (
+from ..statistics.tests import (  # fmt: skip
     Interval,
     cliffs_delta,
     cohens_d,
@@ -27,7 +26,8 @@ from .statistics import (
     newcombe_paired,
     permutation,
     sign_flip,
-)  # fmt: skip
+)
+from .run import About, Row, Run, Series
 
 ALPHA = 0.05
 _FEWEST_PAIRS = 6  # 2 of the 2^6 ways to swap them is the first share below ALPHA

@@ -14,10 +14,9 @@ from importlib.resources import files
 
 import numpy as np
 
+from ..statistics.tests import wilson
 from .compare import Change, Comparison
-from .run import Row, Run, Series, Summary
-from .statistics import wilson
-from .words import (
+from .formatting import (
     Report,
     by_weight,
     change_numbers,
@@ -32,6 +31,7 @@ from .words import (
     remarks,
     worst_turns,
 )
+from .run import Row, Run, Series, Summary
 
 _MOST_TURNS = 500
 _BINS = 20

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .compare import Change, Comparison
+from .formatting import Report, change_in_words, effect_of, n_of, one_line, pairing_in_words, remarks
 from .run import Row, Run
-from .words import Report, change_in_words, effect_of, n_of, one_line, pairing_in_words, remarks
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})

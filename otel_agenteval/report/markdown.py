@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..statistics.tests import wilson
 from .compare import Change, Comparison
-from .run import Row, Run, Series, Summary
-from .statistics import wilson
-from .words import (
+from .formatting import (
     Report,
     by_weight,
     change_numbers,
@@ -27,6 +26,7 @@ from .words import (
     remarks,
     worst_turns,
 )
+from .run import Row, Run, Series, Summary
 
 LIMIT = 65_000
 """Characters; GitHub takes 65,536 in a comment."""

@@ -12,18 +12,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from ..errors import AgentEvalError, ConfigError
-from ..files import private
-from ..model import Turn
-from ..score import Score
-from ..table import Summary, colours_wanted, columns, render_turn
-from ..wellformed import well_formed
+from ..core.errors import AgentEvalError, ConfigError
+from ..core.files import private
+from ..core.score import Score
+from ..core.turn import Turn
+from ..core.wellformed import well_formed
+from .formatting import Report
 from .html import render_html
 from .junit import render_junit
 from .markdown import render_markdown
 from .run import About, line_of
+from .table import Summary, colours_wanted, columns, render_turn
 from .text import render_comparison
-from .words import Report
 
 Scored = Sequence[tuple[Score, str]]
 """A turn's scores, each with the hash of its metric's parameters."""

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import jsonio
-from ..emit.accounting import answering_call, outcome
-from ..errors import AgentEvalError, ConfigError
-from ..model import Turn
-from ..registry import BoundMetric
-from ..replay import Report, open_recording, to_stderr
-from ..score import FIELDS, Facts, Score
+from ..core import jsonio
+from ..core.errors import AgentEvalError, ConfigError
+from ..core.score import FIELDS, Facts, Score
+from ..core.turn import Turn
+from ..metrics.registry import BoundMetric
+from ..outlets.accounting import answering_call, outcome
+from ..turns.recordings import Report, open_recording, to_stderr
 
 PARAMETERS = "parameters_hash"
 """Key of a line that tells two configurations of one metric apart."""

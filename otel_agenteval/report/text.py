@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from .compare import Change, Comparison
-from .words import by_weight, change_numbers, effect_of, n_of, p_value, pairing_in_words, remarks
+from .formatting import by_weight, change_numbers, effect_of, n_of, p_value, pairing_in_words, remarks
 
 _MARKS = {"regression": "✗", "improvement": "✓", "changed": "·", "no change shown": "-", "too few": "-"}
 

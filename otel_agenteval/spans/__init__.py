@@ -1,1 +1,5 @@
-"""Spans in: one light record, whatever door a span came through."""
+"""Bytes and SDK objects become span records: one light record, whatever way a span came.
+
+May import :mod:`~otel_agenteval.core`; of others OpenTelemetry's SDK and protobuf classes.
+Start at :mod:`.record`.
+"""

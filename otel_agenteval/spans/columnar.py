@@ -32,8 +32,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .. import jsonio
-from ..registry import require
+from ..core import jsonio
+from ..metrics.registry import require
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, NotASpan, OtlpLog
 from .record import LogPart, SpanEvent, SpanRecord, cut_long_values
 

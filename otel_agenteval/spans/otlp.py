@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from ..names import EVENT, RESULT_ID, SCOPE, TURN_ID
+from ..core.semconv import EVENT, RESULT_ID, SCOPE, TURN_ID
 from .record import LogPart, SpanEvent, SpanRecord
 
 Signal = Literal["traces", "logs"]

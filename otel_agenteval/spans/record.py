@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..tenancy import turn_id_in
-from ..wellformed import well_formed, well_formed_value
+from ..core.tenancy import turn_id_in
+from ..core.wellformed import well_formed, well_formed_value
 
 UNSET, ERROR = 0, 2
 

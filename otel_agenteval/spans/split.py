@@ -129,7 +129,7 @@ _NO_TRACE = bytes(16)
 def split_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
     """The spans of an ExportTraceServiceRequest by trace id, and how many had no valid ids.
 
-    Spans of ``drop_scope`` are left out. ``base`` makes the trace ids of their records trace keys (:mod:`otel_agenteval.tenancy`).
+    Spans of ``drop_scope`` are left out. ``base`` makes the trace ids of their records trace keys (:mod:`otel_agenteval.core.tenancy`).
 
     Raises:
         NotOtlp: the bytes are no such message.

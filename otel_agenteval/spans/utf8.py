@@ -12,7 +12,7 @@ from opentelemetry.proto.logs.v1 import logs_pb2
 from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from ..wellformed import decoded
+from ..core.wellformed import decoded
 
 Kind = Literal["trace.v1.Span", "resource.v1.Resource", "logs.v1.LogRecord", "common.v1.AnyValue"]
 

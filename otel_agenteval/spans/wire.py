@@ -22,7 +22,7 @@ class Origin(NamedTuple):
     read: Callable[[WireSpan], SpanRecord]
     """What makes a record of one."""
     base: int = 0
-    """What makes their trace ids trace keys, see :mod:`otel_agenteval.tenancy`."""
+    """What makes their trace ids trace keys, see :mod:`otel_agenteval.core.tenancy`."""
 
 
 def _unread(span: WireSpan) -> SpanRecord:

@@ -21,11 +21,11 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.tenancy import number_in
+from ..core.turn import CloseReason
 from ..dialects.reader import ROLE_KEYS
 from ..dialects.step import AGENT, LLM, RETRIEVAL, ROOT_ROLES, TOOL, WORKFLOW
-from ..model import CloseReason
 from ..spans.record import LogPart
-from ..tenancy import number_in
 from .state import OWNER_ROLES, Closed, Limits, Owner, Share, Trace, size_of
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Turns that share a conversation id, in order, until the conversation ends.
 
 A conversation ends when it is told to, when nothing was said for long enough, or when others need the room; it is then one
-:class:`~otel_agenteval.model.Turn` whose messages are all that was said. Turns that come after the end resume it: its next
+:class:`~otel_agenteval.core.turn.Turn` whose messages are all that was said. Turns that come after the end resume it: its next
 end is a new revision, which supersedes the one before.
 
 What metrics said of its turns belongs to it too, as signals. A judge may say it long after the turn, even after the end: then
@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..model import Message, Turn, Usage
-from ..tenancy import qualified
+from ..core.tenancy import qualified
+from ..core.turn import Message, Turn, Usage
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 SIGNALS: Mapping[str, str] = {

@@ -15,10 +15,10 @@ import heapq
 from collections.abc import Iterable
 from typing import Any
 
+from ..core.turn import CloseReason
 from ..dialects.content import decode
 from ..dialects.reader import read, role_in
 from ..dialects.step import AGENT, CHAIN, LLM, WORKFLOW
-from ..model import CloseReason
 from ..spans.record import SpanRecord
 from .state import Portion
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.turn import CloseReason
 from ..dialects.step import ROOT_ROLES, UNKNOWN
-from ..model import CloseReason
 from ..spans.record import LogPart
 
 OWNER_ROLES = ROOT_ROLES | {UNKNOWN}

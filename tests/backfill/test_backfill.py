@@ -19,11 +19,11 @@ import pytest
 
 from otel_agenteval.backfill import RESULT_COLUMNS, score_batch
 from otel_agenteval.backfill.run import line_of
-from otel_agenteval.cli import main
-from otel_agenteval.replay import Reading, read_items
+from otel_agenteval.cli.main import main
 from otel_agenteval.spans.columnar import spans_of, table_of
 from otel_agenteval.spans.otlp import NotASpan
 from otel_agenteval.spans.record import SpanRecord
+from otel_agenteval.turns.recordings import Reading, read_items
 from tests.support.judges import ScriptedModels
 from tests.support.process import environment
 from tests.support.recordings import CORPUS
@@ -135,7 +135,7 @@ def test_a_backfill_that_is_killed_goes_on_where_it_was(parquet: Path, tmp_path:
     script = """
         import os, signal, sys
         from otel_agenteval.backfill import run
-        from otel_agenteval.cli import main
+        from otel_agenteval.cli.main import main
         whole = run.score_bucket
         def score_bucket(output, bucket, *rest):
             if bucket == 3:
@@ -376,7 +376,7 @@ def test_daft_on_a_ray_cluster_of_two_nodes_gives_them_too(parquet: Path, record
         import sys
         import ray
         from ray.cluster_utils import Cluster
-        from otel_agenteval.cli import main
+        from otel_agenteval.cli.main import main
         cluster = Cluster()
         for _ in range(2):
             cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from otel_agenteval.cli import main
+from otel_agenteval.cli.main import main
 from tests.backfill.test_backfill import clickhouse_like, results
 
 chdb = pytest.importorskip("chdb.session")

@@ -14,8 +14,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from otel_agenteval.config import load_config
-from otel_agenteval.names import INSTRUMENTS, prometheus_name
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core.semconv import INSTRUMENTS, prometheus_name
 from tests.support.certificates import Authority
 from tests.support.process import ROOT
 from tests.support.servers import Process, answers, free_port, program

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
-from otel_agenteval.config import load_config
-from otel_agenteval.demo import SCENES
-from otel_agenteval.selection import select_metrics
+from otel_agenteval.cli.demo import SCENES
+from otel_agenteval.config.root import load_config
+from otel_agenteval.evaluation.selection import select_metrics
 from tests.support.process import ROOT
 from tests.support.receiver import GrpcReceiver
 from tests.support.servers import Process, answers, free_port, program, until

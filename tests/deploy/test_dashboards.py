@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from otel_agenteval import names
+from otel_agenteval.core import semconv
 from tests.support.fleet import AGENTS, Fleet
 from tests.support.modules import module_of
 from tests.support.prometheus import Prometheus
@@ -126,7 +126,7 @@ def test_every_series_that_is_asked_for_is_one_of_ours() -> None:
     for file in RULES:
         for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
             exprs += [rule["expr"] for rule in group["rules"]]
-    known = {names.prometheus_name(instrument) for instrument in names.INSTRUMENTS}
+    known = {semconv.prometheus_name(instrument) for instrument in semconv.INSTRUMENTS}
     asked = set(re.findall(r"\bagenteval_[a-z_]+[a-z](?=[{\[ )]|$)", "\n".join(exprs), re.MULTILINE))
     assert {re.sub("_(bucket|sum|count)$", "", name) for name in asked} - known == set()
     assert len(asked) > 20
@@ -228,7 +228,7 @@ def test_what_alerts_look_at_is_there(watched: tuple[Fleet, Prometheus]) -> None
     missing = {found for found in asked if not shows(prometheus, f"count({found})")}
     assert missing == {
         "agenteval_serve_certificate_expiry_timestamp_seconds"
-    }  # the fleet here has no certificate; tests/serve/test_tls.py has
+    }  # the fleet here has no certificate; tests/server/test_tls.py has
 
 
 def raised(prometheus: Prometheus) -> set[str]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from otel_agenteval.names import KNOWN_LABELS, SERVE_REQUESTS
-from otel_agenteval.registry import catalog
-from otel_agenteval.serve.intake import FULL
+from otel_agenteval.core.semconv import KNOWN_LABELS, SERVE_REQUESTS
+from otel_agenteval.metrics.registry import catalog
+from otel_agenteval.server.receiver import FULL
 from tests.support.servers import program
 
 ROOT = Path(__file__).parent.parent.parent

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval import names
-from otel_agenteval.pipeline import Pipeline
-from otel_agenteval.shedding import Shedding
+from otel_agenteval.core import semconv
+from otel_agenteval.engine.pipeline import Pipeline
+from otel_agenteval.evaluation.load_shedding import Shedding
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -40,7 +40,7 @@ def config(models: ScriptedModels, **more: Any) -> dict[str, Any]:
 def outcomes(rig: Rig) -> dict[str, dict[str, float]]:
     """By metric: how many results there are of each outcome."""
     found: dict[str, dict[str, float]] = {}
-    for (metric, _, outcome), count in rig.count(names.RESULTS).items():
+    for (metric, _, outcome), count in rig.count(semconv.RESULTS).items():
         if outcome != "superseded":
             its = found.setdefault(metric, {})
             its[outcome] = its.get(outcome, 0) + count
@@ -50,14 +50,14 @@ def outcomes(rig: Rig) -> dict[str, dict[str, float]]:
 def assert_accounted(rig: Rig, turns: int, waiting: int = 0) -> None:
     """Turns × metrics is the sum of all outcomes, beside the jobs that still wait."""
     found = outcomes(rig)
-    assert sum(rig.count(names.TURNS).values()) == turns
+    assert sum(rig.count(semconv.TURNS).values()) == turns
     expected = {CODE, "code_takes_long", "llm_relevance", "llm_coherence", "code_empty_answer"}
     assert set(found) <= expected
     missing = {metric: turns - sum(found.get(metric, {}).values()) for metric in expected}
     assert sum(missing.values()) == waiting, found
     assert all(count == 0 for metric, count in missing.items() if metric.startswith("code_")), found
     dropped = sum(its.get("dropped", 0) for its in found.values())
-    assert sum(rig.count(names.DROPPED).values()) == dropped
+    assert sum(rig.count(semconv.DROPPED).values()) == dropped
 
 
 def test_each_outcome_is_counted_once_and_told(models: ScriptedModels) -> None:
@@ -157,7 +157,7 @@ def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch
         found = outcomes(rig)
         assert found[CODE]["dropped"] == 8
         assert found["llm_coherence"]["error"] >= 5
-        assert rig.count(names.DROPPED)[("llm_coherence", "fault")] == 8
+        assert rig.count(semconv.DROPPED)[("llm_coherence", "fault")] == 8
 
 
 def test_the_equation_holds_at_shutdown(models: ScriptedModels) -> None:
@@ -169,7 +169,7 @@ def test_the_equation_holds_at_shutdown(models: ScriptedModels) -> None:
         rig.engine.shutdown()
         assert_accounted(rig, 30)
         assert outcomes(rig)["llm_coherence"]["dropped"] >= 20
-        assert rig.count(names.DROPPED)[("llm_coherence", "shutdown")] >= 20
+        assert rig.count(semconv.DROPPED)[("llm_coherence", "shutdown")] >= 20
 
 
 def test_the_equation_holds_at_a_shutdown_in_which_an_outlet_hangs(models: ScriptedModels) -> None:
@@ -299,7 +299,7 @@ def test_a_full_worker_leaves_out_judges_first_and_heavy_metrics_last(
         assert sum(found[CODE].values()) == 1
         why = rig.engine.pipeline.why(rig.turns()[0].turn_id) or {}
         assert {kind for kind, metric in kinds.items() if why[metric] == "dropped: shed"} == left_out
-        assert rig.engine.telemetry.read(names.LOAD_LEVEL).values == {(): len(left_out)}
+        assert rig.engine.telemetry.read(semconv.LOAD_LEVEL).values == {(): len(left_out)}
 
 
 def test_a_dead_judge_s_full_queue_switches_nothing_else_off(models: ScriptedModels) -> None:
@@ -308,6 +308,6 @@ def test_a_dead_judge_s_full_queue_switches_nothing_else_off(models: ScriptedMod
         for _ in range(20):
             rig.run("vip")
         rig.turns()
-        assert rig.engine.telemetry.read(names.LOAD_LEVEL).values == {(): 0}
+        assert rig.engine.telemetry.read(semconv.LOAD_LEVEL).values == {(): 0}
         assert outcomes(rig)["code_takes_long"] == {"ok": 20}
         assert outcomes(rig)["llm_coherence"] == {"dropped": 20}

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval import names
-from otel_agenteval.budget import WINDOWS, Bound, Budget, bounds_of
-from otel_agenteval.config import BudgetOptions, SpendingOptions, load_config
-from otel_agenteval.engine import Engine
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
+from otel_agenteval.config.root import BudgetOptions, SpendingOptions, load_config
+from otel_agenteval.core import semconv
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.engine.engine import Engine
+from otel_agenteval.judging.budget import WINDOWS, Bound, Budget, bounds_of
+from otel_agenteval.judging.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.process import environment
@@ -127,7 +127,7 @@ def test_within_any_window_no_more_is_taken_than_its_limit(book: SpendBook) -> N
 def test_a_file_keeps_what_a_killed_process_spent(tmp_path: Path) -> None:
     script = """
         import os, signal, sys
-        from otel_agenteval.queues import Counter, Demand, SqliteSpendBook
+        from otel_agenteval.judging.queues import Counter, Demand, SqliteSpendBook
         book = SqliteSpendBook(sys.argv[1])
         assert book.take([Demand(Counter("", "usd", 3600.0), 1.25, 2.0, 2.0)], 1000.0) == 0
         os.kill(os.getpid(), signal.SIGKILL)
@@ -205,7 +205,7 @@ def config(models: ScriptedModels, *metrics: Any, **judge: Any) -> dict[str, Any
 
 
 def results(rig: Rig, metric: str = METRIC) -> dict[str, float]:
-    return {key[2]: value for key, value in rig.count(names.RESULTS).items() if key[0] == metric}
+    return {key[2]: value for key, value in rig.count(semconv.RESULTS).items() if key[0] == metric}
 
 
 def test_gates_and_rule_hits_use_what_is_kept_for_them(models: ScriptedModels) -> None:
@@ -219,7 +219,7 @@ def test_gates_and_rule_hits_use_what_is_kept_for_them(models: ScriptedModels) -
         for _ in range(3):
             rig.run("vip")
         assert not rig.engine.drain(1, judges=True)
-        by_agent = {key[1]: value for key, value in rig.count(names.RESULTS).items()}
+        by_agent = {key[1]: value for key, value in rig.count(semconv.RESULTS).items()}
         assert by_agent == {"bot": 5, "vip": 3}
 
 
@@ -238,7 +238,7 @@ def test_tokens_are_bounded_and_told(models: ScriptedModels, monkeypatch: pytest
             rig.run()
         assert not rig.engine.drain(1, judges=True)
         assert results(rig) == {"pass": 2}
-        assert rig.engine.telemetry.read(names.BUDGET_TOKENS).values == {("", "minute"): 500}
+        assert rig.engine.telemetry.read(semconv.BUDGET_TOKENS).values == {("", "minute"): 500}
         clock.advance(62)
         assert rig.engine.drain(10, judges=True)
         assert results(rig) == {"pass": 3}
@@ -252,8 +252,8 @@ def test_the_request_that_repairs_a_reply_is_one_of_the_calls(models: ScriptedMo
         rig.run()
         assert not rig.engine.drain(1, judges=True)
         assert (results(rig), len(models.requests)) == ({"pass": 1}, 2)
-        assert rig.engine.telemetry.read(names.BUDGET_CALLS).values == {("", "hour"): 0}
-        assert {key: n for key, n in rig.count(names.JUDGE_REQUESTS).items() if key != ("gated",)} == {
+        assert rig.engine.telemetry.read(semconv.BUDGET_CALLS).values == {("", "hour"): 0}
+        assert {key: n for key, n in rig.count(semconv.JUDGE_REQUESTS).items() if key != ("gated",)} == {
             ("ok",): 1,
             ("unreadable",): 1,
         }
@@ -269,7 +269,7 @@ def test_no_reply_is_repaired_past_the_budget(models: ScriptedModels) -> None:
             rig.run()
         assert not rig.engine.drain(1, judges=True)
         assert (results(rig), len(models.requests)) == ({"error": 2}, 3)
-        errors = [event.attributes[names.ERROR_TYPE] for event in rig.log_events()]
+        errors = [event.attributes[semconv.ERROR_TYPE] for event in rig.log_events()]
         assert errors == ["unreadable_reply"] * 2
 
 
@@ -286,7 +286,7 @@ def test_a_budget_outlives_the_process_with_its_queue(models: ScriptedModels, tm
         assert results(rig) == {"pass": 2}
     with Rig(stored, clock=clock) as rig:
         assert not rig.engine.drain(0.3, judges=True)
-        assert rig.engine.telemetry.read(names.BUDGET_CALLS).values == {("", "day"): 0}
+        assert rig.engine.telemetry.read(semconv.BUDGET_CALLS).values == {("", "day"): 0}
         assert len(models.requests) == 2
         clock.advance(90_000)
         assert rig.engine.drain(10, judges=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.judging import configured
-from otel_agenteval.judging.jobs import SCORE_BYTES
-from otel_agenteval.queues import Job, SqliteQueue
+from otel_agenteval.judging import factory
+from otel_agenteval.judging.job import SCORE_BYTES
+from otel_agenteval.judging.queues import Job, SqliteQueue
 from tests.support.clock import FakeClock
 from tests.support.judges import SameReply
 from tests.support.rig import Rig
@@ -24,7 +24,7 @@ def config(path: Path, threads: int) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configured, "judge_from", lambda _: SameReply({"score": 90}))
+    monkeypatch.setattr(factory, "judge_from", lambda _: SameReply({"score": 90}))
 
 
 def test_many_threads_claim_some_at_a_time_and_every_job_is_done_once(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_score_waits_for_room_and_is_not_paid_for_again(tmp_path: Path, monkey
             asked.append(stage)
             return super().ask(stage, *args, **more)
 
-    monkeypatch.setattr(configured, "judge_from", lambda _: Counting({"score": 90}))
+    monkeypatch.setattr(factory, "judge_from", lambda _: Counting({"score": 90}))
     with Rig(config(tmp_path, 4)) as rig:
         judging, worker = rig.engine.judging, rig.engine.worker
         assert judging is not None

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval import names
-from otel_agenteval.registry import resolve
+from otel_agenteval.core import semconv
+from otel_agenteval.metrics.registry import resolve
 from otel_agenteval.turns.conversations import SIGNALS, Conversations
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -91,7 +91,7 @@ def test_a_signal_that_comes_after_the_end_revises_what_looks_at_signals(models:
         clock.advance(120)
         rig.engine.tick()
         assert len(whole_ones(rig)) == 2
-        counted = {key[2]: value for key, value in rig.count(names.RESULTS).items() if key[0] == RELIABILITY}
+        counted = {key[2]: value for key, value in rig.count(semconv.RESULTS).items() if key[0] == RELIABILITY}
         assert counted == {"vacuous": 1, "superseded": 1}
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval import names
-from otel_agenteval.config import load_config
-from otel_agenteval.encryption import Seal, SealedQueue, SealError
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.judge import seal_from
-from otel_agenteval.queues import Job, MemoryQueue, SqliteQueue
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core import semconv
+from otel_agenteval.core.encryption import Seal, SealedQueue, SealError
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.judging.models import seal_from
+from otel_agenteval.judging.queues import Job, MemoryQueue, SqliteQueue
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -45,7 +45,7 @@ def test_the_file_of_a_queue_holds_no_content_once_there_is_a_key(
         assert rig.engine.judging.step()
         rig.scored()
         [event] = rig.log_events()
-        assert event.attributes[names.SCORE_VALUE] == 0.9
+        assert event.attributes[semconv.SCORE_VALUE] == 0.9
         assert WORDS in models.asked[0]
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from otel_agenteval import names
-from otel_agenteval.judge import judge_from
-from otel_agenteval.judging import configured
+from otel_agenteval.core import semconv
+from otel_agenteval.judging import factory
+from otel_agenteval.judging.models import judge_from
 from tests.support.faulty import FAULTS, INPUT_TOKENS, OUTPUT_TOKENS, FaultyModel
 from tests.support.process import PRELUDE, environment
 from tests.support.rig import Rig
@@ -46,7 +46,9 @@ class JumpingClock:
 def is_ours(one: object) -> bool:
     """Whether an object is one of ours; but for what is remembered of traces, of which there may be thousands."""
     module = str(type(one).__module__)
-    return module.startswith("otel_agenteval.") and not module.startswith(("otel_agenteval.turns.", "otel_agenteval.estimates"))
+    return module.startswith("otel_agenteval.") and not module.startswith(
+        ("otel_agenteval.turns.", "otel_agenteval.statistics.estimates")
+    )
 
 
 class Bill:
@@ -98,7 +100,7 @@ def test_with_faults_every_job_has_one_end_within_the_budget(
     clock, sleeps = JumpingClock(), []
     bill = Bill(clock)
     model = FaultyModel(0.3, {"score": 90, "reason": "It answers."}, served=bill.add)
-    monkeypatch.setattr(configured, "judge_from", lambda config: judge_from(config, clock=clock, sleep=sleeps.append))
+    monkeypatch.setattr(factory, "judge_from", lambda config: judge_from(config, clock=clock, sleep=sleeps.append))
     prices = {"m-1": {"input": USD_PER_TOKEN * 1e6, "output": USD_PER_TOKEN * 1e6}}
     queue = {"backend": "sqlite", "path": str(tmp_path / "q.db")} if backend == "sqlite" else {}
     judge = {
@@ -119,10 +121,10 @@ def test_with_faults_every_job_has_one_end_within_the_budget(
                 work_off(rig, clock)
                 for event in rig.log_events():
                     attributes = dict(event.attributes)
-                    ids.add(attributes[names.RESULT_ID])
-                    scored = names.SCORE_VALUE in attributes
-                    assert scored != (names.ERROR_TYPE in attributes)
-                    ends["score" if scored else attributes[names.ERROR_TYPE]] += 1
+                    ids.add(attributes[semconv.RESULT_ID])
+                    scored = semconv.SCORE_VALUE in attributes
+                    assert scored != (semconv.ERROR_TYPE in attributes)
+                    ends["score" if scored else attributes[semconv.ERROR_TYPE]] += 1
                 rig._logs.clear()
                 rig._spans.clear()
                 rig.kept.clear()

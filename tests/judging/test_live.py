@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval import names, privacy
-from otel_agenteval.queues import Job
+from otel_agenteval.core import semconv
+from otel_agenteval.evaluation import redaction
+from otel_agenteval.judging.queues import Job
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -40,7 +41,7 @@ def results(rig: Rig, metric: str = METRIC) -> dict[str, float]:
 
 
 def events(rig: Rig, metric: str = METRIC) -> list[dict[str, Any]]:
-    return [dict(event.attributes) for event in rig.log_events() if event.attributes[names.EVALUATION_NAME] == metric]
+    return [dict(event.attributes) for event in rig.log_events() if event.attributes[semconv.EVALUATION_NAME] == metric]
 
 
 def test_a_turn_is_judged_and_its_score_leaves_through_every_outlet(models: ScriptedModels, tmp_path: Path) -> None:
@@ -51,13 +52,13 @@ def test_a_turn_is_judged_and_its_score_leaves_through_every_outlet(models: Scri
         rig.run()
         assert drain(rig)
         [event] = events(rig)
-        assert event[names.SCORE_VALUE] == 0.9
-        assert event[names.SAMPLE_PROBABILITY] == 1.0
-        assert event[names.JUDGE_MODEL] == "scripted"
-        assert event[names.METRIC_KIND] == "llm"
+        assert event[semconv.SCORE_VALUE] == 0.9
+        assert event[semconv.SAMPLE_PROBABILITY] == 1.0
+        assert event[semconv.JUDGE_MODEL] == "scripted"
+        assert event[semconv.METRIC_KIND] == "llm"
         [inline] = events(rig, "code_latency")
-        assert event[names.TURN_ID] == inline[names.TURN_ID]
-        assert names.SAMPLE_PROBABILITY not in inline
+        assert event[semconv.TURN_ID] == inline[semconv.TURN_ID]
+        assert semconv.SAMPLE_PROBABILITY not in inline
         assert METRIC not in rig.score_events("invoke_agent bot")
         assert results(rig) == {"pass": 1}
         assert rig.count("agenteval.turns").popitem()[1] == 1
@@ -65,8 +66,8 @@ def test_a_turn_is_judged_and_its_score_leaves_through_every_outlet(models: Scri
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         [line] = [line for line in lines if line["metric"] == METRIC]
         assert (line["value"], line["sample_probability"], line["judge_model"]) == (0.9, 1.0, "scripted")
-        assert line["result_id"] == event[names.RESULT_ID]
-        why = rig.engine.pipeline.why(event[names.TURN_ID])
+        assert line["result_id"] == event[semconv.RESULT_ID]
+        why = rig.engine.pipeline.why(event[semconv.TURN_ID])
         assert why == {"code_latency": "scored", METRIC: "scored"}
         assert rig.engine.judging is not None
         assert (rig.engine.judging.queue.depth, rig.engine.judging.queue.bytes) == (0, 0)
@@ -110,7 +111,7 @@ def test_a_turn_that_the_condition_names_is_judged_with_probability_one(models: 
         rig.run("bot")
         rig.run("vip")
         assert drain(rig)
-        assert [event[names.SAMPLE_PROBABILITY] for event in events(rig)] == [1.0]
+        assert [event[semconv.SAMPLE_PROBABILITY] for event in events(rig)] == [1.0]
         assert results(rig) == {"sampled_out": 1, "pass": 1}
 
 
@@ -138,7 +139,7 @@ def test_a_judge_that_fails_is_asked_again_later_and_then_answers(models: Script
         assert not judging.step()
         clock.advance(10)
         assert judging.step()
-        assert events(rig)[0][names.SCORE_VALUE] == 0.9
+        assert events(rig)[0][semconv.SCORE_VALUE] == 0.9
         assert results(rig) == {"pass": 1}
         assert rig.count("agenteval.judge.requests") == {("error",): 1, ("ok",): 1}
 
@@ -149,8 +150,8 @@ def test_after_all_attempts_the_score_is_an_error(models: ScriptedModels) -> Non
         rig.run()
         assert drain(rig)
         [event] = events(rig)
-        assert event[names.ERROR_TYPE] == "http_401"
-        assert names.SCORE_VALUE not in event
+        assert event[semconv.ERROR_TYPE] == "http_401"
+        assert semconv.SCORE_VALUE not in event
         assert results(rig) == {"error": 1}
         assert rig.engine.judging is not None
         [(_, reason)] = rig.engine.judging.queue.dead_letters()
@@ -218,7 +219,7 @@ def test_dollars_are_bounded_and_told(models: ScriptedModels, monkeypatch: pytes
         assert telemetry.read("agenteval.budget.remaining.usd").values == {("", "hour"): 1.5}
         rig.run()
         assert drain(rig)
-        assert events(rig)[0][names.JUDGE_COST] == 2.0
+        assert events(rig)[0][semconv.JUDGE_COST] == 2.0
         assert rig.count("agenteval.judge.cost.usd") == {(): 2.0}
         assert telemetry.read("agenteval.budget.remaining.usd").values == {("", "hour"): 0.0}
         rig.run()
@@ -234,7 +235,7 @@ def test_a_model_without_a_price_is_not_asked_where_dollars_are_bounded(models: 
         rig.run()
         assert drain(rig)
         assert results(rig) == {"error": 1}
-        assert events(rig)[0][names.ERROR_TYPE] == "unpriced"
+        assert events(rig)[0][semconv.ERROR_TYPE] == "unpriced"
         assert models.requests == []
 
 
@@ -249,7 +250,7 @@ def test_a_whole_conversation_is_judged_when_it_ends(models: ScriptedModels) -> 
         assert rig.engine.end_conversation("c-1")
         assert drain(rig)
         [event] = events(rig)
-        assert event[names.CONVERSATION_ID] == "c-1"
+        assert event[semconv.CONVERSATION_ID] == "c-1"
         assert results(rig) == {"pass": 1}
         assert sum(rig.count("agenteval.turns").values()) == 2
 
@@ -285,7 +286,7 @@ def test_references_reach_the_judged_score_and_are_told(models: ScriptedModels) 
         judged = [scored for scored in rig.scored() if scored.judged is not None]
         assert [scored.scores[0].value for scored in judged] == [1.0, 0.4]
         assert [scored.scores[0].detail["reference_from"] for scored in judged] == [{"ground_truth": "config"}] * 2
-        assert [event[names.SAMPLE_PROBABILITY] for event in events(rig, "llm_same")] == [1.0, 1.0]
+        assert [event[semconv.SAMPLE_PROBABILITY] for event in events(rig, "llm_same")] == [1.0, 1.0]
         assert len(models.requests) == 1
 
 
@@ -302,7 +303,7 @@ def test_a_job_that_never_ends_is_given_up(models: ScriptedModels) -> None:
             assert judging.queue.claim(1, 1.0)
             clock.advance(2)
         assert judging.step()
-        assert events(rig)[0][names.ERROR_TYPE] == "attempts_exhausted"
+        assert events(rig)[0][semconv.ERROR_TYPE] == "attempts_exhausted"
         assert models.requests == []
 
 
@@ -370,8 +371,8 @@ def test_a_turn_that_was_cut_off_is_judged_only_if_that_is_wanted(models: Script
             for _ in range(4):
                 rig.chat("How far is it?", "Far.")
         assert drain(rig)
-        cut = next(event for event in events(rig, "code_latency") if not event[names.TURN_COMPLETE])
-        why = rig.engine.pipeline.why(cut[names.TURN_ID])
+        cut = next(event for event in events(rig, "code_latency") if not event[semconv.TURN_COMPLETE])
+        why = rig.engine.pipeline.why(cut[semconv.TURN_ID])
         assert why is not None
         if incomplete == "skip":
             assert len(models.requests) == results(rig)["pass"] == 1
@@ -390,8 +391,8 @@ def test_content_leaves_with_the_scores_only_where_that_is_wanted_and_redacted(m
             assert drain(rig)
             for metric in (METRIC, "code_latency"):
                 [event] = events(rig, metric)
-                assert event.get(names.TURN_INPUT) == ("I am [EMAIL_1], how far is it?" if wanted else None)
-                assert len(event.get(names.TURN_OUTPUT, "")) == (4_096 if wanted else 0)
+                assert event.get(semconv.TURN_INPUT) == ("I am [EMAIL_1], how far is it?" if wanted else None)
+                assert len(event.get(semconv.TURN_OUTPUT, "")) == (4_096 if wanted else 0)
 
 
 def test_content_that_cannot_be_redacted_stays_here_and_its_scores_leave(
@@ -400,12 +401,12 @@ def test_content_that_cannot_be_redacted_stays_here_and_its_scores_leave(
     def failing(*_: Any) -> dict[str, str]:
         raise ValueError("redaction failed")
 
-    monkeypatch.setattr(privacy, "exported", failing)
+    monkeypatch.setattr(redaction, "exported", failing)
     models.play(GOOD)
     with Rig(config(models, privacy={"export_content": True})) as rig:
         rig.run()
         assert drain(rig)
         for metric in (METRIC, "code_latency"):
             [event] = events(rig, metric)
-            assert names.TURN_INPUT not in event
+            assert semconv.TURN_INPUT not in event
         assert len(models.requests) == 1

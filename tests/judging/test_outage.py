@@ -9,10 +9,10 @@ from typing import Any
 import psutil
 import pytest
 
-from otel_agenteval import names
-from otel_agenteval.asking import Outage
-from otel_agenteval.judge import judge_from
-from otel_agenteval.judging import configured
+from otel_agenteval.core import semconv
+from otel_agenteval.judging import factory
+from otel_agenteval.judging.models import judge_from
+from otel_agenteval.judging.session import Outage
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -48,7 +48,7 @@ def test_an_hour_without_a_judge_and_what_follows(
 ) -> None:
     clock = FakeClock()
     monkeypatch.setattr(
-        configured, "judge_from", lambda config: judge_from(config, clock=clock, sleep=lambda seconds: clock.advance(0.1))
+        factory, "judge_from", lambda config: judge_from(config, clock=clock, sleep=lambda seconds: clock.advance(0.1))
     )
     file = tmp_path / "q.db"
     queue: dict[str, Any] = {"max_bytes": BOUND, "max_age": "45m", "lease": "10m"}
@@ -87,10 +87,10 @@ def test_an_hour_without_a_judge_and_what_follows(
             assert on_disk < 4 * BOUND + 6 * 2**20, on_disk  # the file, and a log that is emptied every thousand pages
         assert dying.tried < 120, dying.tried  # it was left alone
         assert claimed[0] < 60 * 40  # and the jobs too
-        dropped = {key[1]: value for key, value in rig.count(names.RESULTS).items() if key[2] == "dropped"}
+        dropped = {key[1]: value for key, value in rig.count(semconv.RESULTS).items() if key[2] == "dropped"}
         assert dropped["bot"] > 300
-        assert rig.count(names.DROPPED).keys() <= {(METRIC, "queue_full"), (METRIC, "too_old")}
-        before = rig.count(names.RESULTS)
+        assert rig.count(semconv.DROPPED).keys() <= {(METRIC, "queue_full"), (METRIC, "too_old")}
+        before = rig.count(semconv.RESULTS)
         assert not any(key[2] in ("pass", "error") for key in before), before  # nobody's job was used up in trying
 
         # --- it is back
@@ -113,10 +113,10 @@ def test_an_hour_without_a_judge_and_what_follows(
         assert len(others) > 20
         assert min(answers)[0] >= 14  # what is older than 45 minutes nobody wants to know any more
         assert rig.engine.flush(10)
-        results = rig.count(names.RESULTS)
+        results = rig.count(semconv.RESULTS)
         assert sum(results.values()) == 600
         assert results[(METRIC, "bot", "pass")] + results[(METRIC, "vip", "pass")] == len(answers)
-        assert rig.count(names.DROPPED)[(METRIC, "too_old")] > 0
+        assert rig.count(semconv.DROPPED)[(METRIC, "too_old")] > 0
 
 
 def _counting(queue: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -207,6 +207,6 @@ def test_a_dead_judge_does_not_hold_up_the_embedder(dying: Dying) -> None:
         for _ in range(3):
             rig.run()
         assert not rig.engine.drain(2, judges=True)
-        assert {key[0]: value for key, value in rig.count(names.RESULTS).items()} == {"embed_coherence": 3}
+        assert {key[0]: value for key, value in rig.count(semconv.RESULTS).items()} == {"embed_coherence": 3}
         why = rig.engine.pipeline.why(rig.turns()[0].turn_id) or {}
         assert why[METRIC] == "waiting: circuit_open"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval import names
+from otel_agenteval.core import semconv
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.process import PRELUDE, environment, output_of
@@ -74,8 +74,8 @@ def test_a_job_of_a_killed_process_comes_back_after_its_lease_and_gives_one_scor
         with Rig(stored, clock=FakeClock(time_ns=time.time_ns() + 61_000_000_000)) as rig:
             assert rig.engine.drain(10, judges=True)
             [event] = rig.log_events()
-            assert (event.attributes[names.EVALUATION_NAME], event.attributes[names.SCORE_VALUE]) == (METRIC, 0.9)
-            assert event.attributes[names.TURN_ID].startswith(f"{event.trace_id:032x}")
+            assert (event.attributes[semconv.EVALUATION_NAME], event.attributes[semconv.SCORE_VALUE]) == (METRIC, 0.9)
+            assert event.attributes[semconv.TURN_ID].startswith(f"{event.trace_id:032x}")
         with Rig(stored, clock=FakeClock(time_ns=time.time_ns() + 200_000_000_000)) as rig:
             assert rig.engine.drain(10, judges=True)
             assert rig.log_events() == []

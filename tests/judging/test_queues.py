@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.queues import Job, JobQueue, MemoryQueue, SqliteQueue
-from otel_agenteval.queues.redis import RedisQueue
+from otel_agenteval.judging.queues import Job, JobQueue, MemoryQueue, SqliteQueue
+from otel_agenteval.judging.queues.redis import RedisQueue
 from tests.support.clock import FakeClock
 from tests.support.process import environment
 from tests.support.redis_server import RedisServer
@@ -343,7 +343,7 @@ def test_a_file_is_for_its_owner_only_and_outlives_its_queue(tmp_path: Path, clo
 def test_what_a_killed_process_had_claimed_comes_back_after_its_lease(tmp_path: Path, clock: FakeClock) -> None:
     script = """
         import os, signal, sys
-        from otel_agenteval.queues import Job, SqliteQueue
+        from otel_agenteval.judging.queues import Job, SqliteQueue
         from tests.support.clock import FakeClock
         queue = SqliteQueue(sys.argv[1], 10_000, FakeClock())
         queue.put_many([Job("a", b"1"), Job("b", b"2")])

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from redis.exceptions import RedisError
 
-from otel_agenteval import names
-from otel_agenteval.config import effective_yaml, load_config
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.queues import Job, queue_from, redis
-from otel_agenteval.queues.connect import connect
-from otel_agenteval.queues.redis import GROUP, RedisQueue
-from otel_agenteval.queues.redis_server import Script
+from otel_agenteval.config.root import effective_yaml, load_config
+from otel_agenteval.core import semconv
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.judging.queues import Job, queue_from, redis
+from otel_agenteval.judging.queues.connect import connect
+from otel_agenteval.judging.queues.redis import GROUP, RedisQueue
+from otel_agenteval.judging.queues.redis_server import Script
 from tests.support.certificates import Authority
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -217,7 +217,7 @@ def test_time_is_the_server_s_so_a_wrong_clock_does_no_harm(server: RedisServer,
 def test_a_job_of_a_killed_worker_is_taken_over_after_its_lease(server: RedisServer) -> None:
     script = """
         import os, signal, sys
-        from otel_agenteval.queues.redis import RedisQueue
+        from otel_agenteval.judging.queues.redis import RedisQueue
         queue = RedisQueue(sys.argv[1], 1_000_000)
         assert queue.claim(1, 2.0)[0].id == "a"
         os.kill(os.getpid(), signal.SIGKILL)
@@ -238,7 +238,7 @@ def test_a_job_of_a_killed_worker_is_taken_over_after_its_lease(server: RedisSer
 def test_processes_share_the_jobs_and_each_is_done_once(server: RedisServer, tmp_path: Path) -> None:
     script = """
         import sys
-        from otel_agenteval.queues.redis import RedisQueue
+        from otel_agenteval.judging.queues.redis import RedisQueue
         queue = RedisQueue(sys.argv[1], 10_000_000, shards=2)
         while queue.depth:
             for job in queue.claim(5, 60.0):
@@ -278,9 +278,9 @@ def test_a_turn_is_judged_by_another_process_than_the_agent_s(
             worker.engine.judging.start(2)
             assert worker.engine.drain(20, judges=True)
             events = worker.log_events()
-            assert [event.attributes[names.SCORE_VALUE] for event in events] == [0.9, 0.9]
+            assert [event.attributes[semconv.SCORE_VALUE] for event in events] == [0.9, 0.9]
             turns = {turn.turn_id for turn in agent.turns()}
-            assert {event.attributes[names.TURN_ID] for event in events} == turns
+            assert {event.attributes[semconv.TURN_ID] for event in events} == turns
         assert agent.log_events() == []
         assert agent.engine.judging.queue.depth == 0
 

@@ -12,15 +12,15 @@ import pytest
 from opentelemetry.trace import TraceState
 
 import otel_agenteval as oa
-from otel_agenteval import names
-from otel_agenteval.conditions import Condition, Known
-from otel_agenteval.config import Selector, load_config
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.estimates import Estimates, Sums
-from otel_agenteval.history import History
-from otel_agenteval.sampling import Cascade, Chance, Rule, position, upstream_probability
-from otel_agenteval.score import Score
-from otel_agenteval.selection import select_metrics
+from otel_agenteval.config.root import Selector, load_config
+from otel_agenteval.core import semconv
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.score import Score
+from otel_agenteval.evaluation.conditions import Condition, Known
+from otel_agenteval.evaluation.selection import select_metrics
+from otel_agenteval.judging.baselines import History
+from otel_agenteval.judging.sampling import Cascade, Chance, Rule, position, upstream_probability
+from otel_agenteval.statistics.estimates import Estimates, Sums
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -224,11 +224,11 @@ def config(models: ScriptedModels, sample: Mapping[str, Any], first: Any = CHEAP
 
 
 def judged(rig: Rig, metric: str = DEAR_METRIC) -> list[dict[str, Any]]:
-    return [dict(event.attributes) for event in rig.log_events() if event.attributes[names.EVALUATION_NAME] == metric]
+    return [dict(event.attributes) for event in rig.log_events() if event.attributes[semconv.EVALUATION_NAME] == metric]
 
 
 def results(rig: Rig, metric: str = DEAR_METRIC) -> dict[str, float]:
-    return {key[2]: value for key, value in rig.count(names.RESULTS).items() if key[0] == metric}
+    return {key[2]: value for key, value in rig.count(semconv.RESULTS).items() if key[0] == metric}
 
 
 CASCADE = {"rate": 0, "cascade": {"after": CHEAP_METRIC, "judge_if": "score.embed_coherence < 0.5"}}
@@ -245,7 +245,7 @@ def test_a_cheap_metric_decides_whether_the_dear_one_is_asked(models: ScriptedMo
         assert results(rig) == {"sampled_out": 2, "pass": 1}
         assert results(rig, CHEAP_METRIC) == {"pass": 2, "fail": 1}
         [event] = judged(rig)
-        assert (event[names.DECIDED_BY], event[names.SAMPLE_PROBABILITY]) == (CHEAP_METRIC, 1.0)
+        assert (event[semconv.DECIDED_BY], event[semconv.SAMPLE_PROBABILITY]) == (CHEAP_METRIC, 1.0)
         [scored] = [scored for scored in rig.scored() if scored.judged is not None and scored.scores[0].metric == DEAR_METRIC]
         assert scored.scores[0].detail["decided_by"] == {"metric": CHEAP_METRIC, "value": 0.0}
         first = rig.engine.pipeline.why(next(one.turn.turn_id for one in rig.scored() if one.judged is None)) or {}
@@ -258,7 +258,7 @@ def test_what_a_condition_names_waits_for_nobody(models: ScriptedModels) -> None
         rig.run("vip")
         assert rig.engine.drain(10, judges=True)
         [event] = judged(rig)
-        assert (event[names.DECIDED_BY], event[names.SAMPLE_PROBABILITY]) == ("rule", 1.0)
+        assert (event[semconv.DECIDED_BY], event[semconv.SAMPLE_PROBABILITY]) == ("rule", 1.0)
 
 
 def test_a_cascade_has_the_lower_of_both_probabilities(models: ScriptedModels) -> None:
@@ -270,9 +270,9 @@ def test_a_cascade_has_the_lower_of_both_probabilities(models: ScriptedModels) -
         assert rig.engine.drain(20, judges=True)
         assert sum(results(rig).values()) == sum(results(rig, CHEAP_METRIC).values()) == 60
         found = judged(rig)
-        places = {event[names.TURN_ID]: position(event[names.TURN_ID].partition("-")[0]) for event in found}
-        assert {event[names.SAMPLE_PROBABILITY] for event in found} == {0.3, 0.6}
-        assert all(places[event[names.TURN_ID]] < event[names.SAMPLE_PROBABILITY] for event in found)
+        places = {event[semconv.TURN_ID]: position(event[semconv.TURN_ID].partition("-")[0]) for event in found}
+        assert {event[semconv.SAMPLE_PROBABILITY] for event in found} == {0.3, 0.6}
+        assert all(places[event[semconv.TURN_ID]] < event[semconv.SAMPLE_PROBABILITY] for event in found)
 
 
 def test_where_the_first_metric_cannot_say_the_rate_decides(models: ScriptedModels) -> None:
@@ -325,11 +325,11 @@ def test_the_head_sampler_s_probability_goes_with_the_score(models: ScriptedMode
         rig.run()
         assert rig.engine.drain(10, judges=True)
         [event] = judged(rig)
-        assert event[names.UPSTREAM_PROBABILITY] == 0.5
+        assert event[semconv.UPSTREAM_PROBABILITY] == 0.5
     with Rig(config(models, {"rate": 1}, None)) as rig:
         rig.run()
         assert rig.engine.drain(10, judges=True)
-        assert names.UPSTREAM_PROBABILITY not in judged(rig)[0]
+        assert semconv.UPSTREAM_PROBABILITY not in judged(rig)[0]
 
 
 @pytest.mark.parametrize("reloaded", [False, True], ids=["from the start", "after a reload"])
@@ -361,7 +361,7 @@ def test_a_quota_is_met_by_live_turns_and_told(models: ScriptedModels) -> None:
             assert rig.engine.drain(10, judges=True), hour
         found = judged(rig)
         assert len(found) == 8
-        assert {(event[names.DECIDED_BY], event[names.SAMPLE_PROBABILITY]) for event in found} == {("quota", 1.0)}
+        assert {(event[semconv.DECIDED_BY], event[semconv.SAMPLE_PROBABILITY]) for event in found} == {("quota", 1.0)}
 
 
 def test_a_revised_turn_is_judged_if_it_was(models: ScriptedModels) -> None:
@@ -480,12 +480,12 @@ def test_estimates_of_live_turns_are_gauges(models: ScriptedModels) -> None:
         key = (DEAR_METRIC, "bot", "1h")
         read = {
             name: rig.engine.telemetry.read(name).values
-            for name in (names.ESTIMATE_MEAN, names.ESTIMATE_LOW, names.ESTIMATE_HIGH, names.ESTIMATE_N)
+            for name in (semconv.ESTIMATE_MEAN, semconv.ESTIMATE_LOW, semconv.ESTIMATE_HIGH, semconv.ESTIMATE_N)
         }
-        assert read[names.ESTIMATE_MEAN] == {key: pytest.approx(0.65)}
-        assert read[names.ESTIMATE_N] == {key: pytest.approx(10)}
-        assert read[names.ESTIMATE_LOW][key] < 0.6
-        assert read[names.ESTIMATE_HIGH][key] > 0.7
+        assert read[semconv.ESTIMATE_MEAN] == {key: pytest.approx(0.65)}
+        assert read[semconv.ESTIMATE_N] == {key: pytest.approx(10)}
+        assert read[semconv.ESTIMATE_LOW][key] < 0.6
+        assert read[semconv.ESTIMATE_HIGH][key] > 0.7
 
 
 def test_a_quota_s_chance_is_never_nothing() -> None:
@@ -533,4 +533,4 @@ def test_an_estimate_does_not_fall_when_the_budget_is_used_up(models: ScriptedMo
         assert rig.engine.flush(20)
         assert results(rig) == {"pass": 5, "fail": 10}
         assert judging.queue.depth == 5
-        assert rig.engine.telemetry.read(names.ESTIMATE_MEAN).values[DEAR_METRIC, "bot", "1h"] == pytest.approx(0.45)
+        assert rig.engine.telemetry.read(semconv.ESTIMATE_MEAN).values[DEAR_METRIC, "bot", "1h"] == pytest.approx(0.45)

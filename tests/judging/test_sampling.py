@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.conditions import Condition, Known
-from otel_agenteval.config import load_config
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.sampling import Rule, position
-from otel_agenteval.score import Score
-from otel_agenteval.selection import select_conversation_metrics, select_metrics
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.score import Score
+from otel_agenteval.evaluation.conditions import Condition, Known
+from otel_agenteval.evaluation.selection import select_conversation_metrics, select_metrics
+from otel_agenteval.judging.sampling import Rule, position
 
 TURN = oa.Turn.from_dict({
     "turn_id": "t", "duration_s": 31.0, "agent": "travel", "output": "Hi.", "error": None, "tool_calls": [{"name": "a", "error": "x"}, {"name": "b"}],

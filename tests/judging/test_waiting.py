@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval import names
-from otel_agenteval.config import load_config
-from otel_agenteval.judge import judge_from
-from otel_agenteval.judging import configured
-from tests.judge.wire import Request, Response, Server, said
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core import semconv
+from otel_agenteval.judging import factory
+from otel_agenteval.judging.models import judge_from
+from tests.models.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 from tests.support.rig import Rig
 
@@ -35,7 +35,7 @@ def server() -> Iterator[Server]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """Moved by a judge's sleeping, and by the test."""
     clock = FakeClock()
-    monkeypatch.setattr(configured, "judge_from", lambda config: judge_from(config, clock=clock, sleep=clock.advance))
+    monkeypatch.setattr(factory, "judge_from", lambda config: judge_from(config, clock=clock, sleep=clock.advance))
     return clock
 
 
@@ -67,7 +67,7 @@ def work(rig: Rig) -> None:
 
 def outcomes(rig: Rig) -> dict[str, float]:
     found: dict[str, float] = {}
-    for key, value in rig.count(names.RESULTS).items():
+    for key, value in rig.count(semconv.RESULTS).items():
         found[key[2]] = found.get(key[2], 0) + value
     return found
 
@@ -194,14 +194,14 @@ def test_a_server_that_is_down_holds_up_its_own_jobs_only(server: Server, clock:
             rig.run()
             work(rig)
             clock.advance(5)
-        done = {key[0]: value for key, value in rig.count(names.RESULTS).items()}
+        done = {key[0]: value for key, value in rig.count(semconv.RESULTS).items()}
         assert done == {METRIC: 10}
         assert len(other.requests) < 10
         other.answering = server.answering
         for _ in range(20):
             clock.advance(31)
             work(rig)
-        assert {key[0]: value for key, value in rig.count(names.RESULTS).items()} == {METRIC: 10, "llm_coherence": 10}
+        assert {key[0]: value for key, value in rig.count(semconv.RESULTS).items()} == {METRIC: 10, "llm_coherence": 10}
     other.close()
 
 

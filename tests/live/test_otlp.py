@@ -10,7 +10,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
-from otel_agenteval.names import EVENT, INSTRUMENTS
+from otel_agenteval.core.semconv import EVENT, INSTRUMENTS
 from tests.support.live import Live
 from tests.support.receiver import GrpcReceiver, Receiver, plain
 from tests.support.rig import chat_attributes

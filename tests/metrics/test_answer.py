@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval import get_metric
-from otel_agenteval.model import ErrorInfo, LlmCall, Message, Turn
+from otel_agenteval.core.turn import ErrorInfo, LlmCall, Message, Turn
 
 
 def calls(*reasons: Any) -> list[LlmCall]:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.registry import catalog
+from otel_agenteval.metrics.registry import catalog
 
 METRICS = [metric for metric in catalog() if metric.kind == "code"]
 CANDIDATES = [

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval import names, table
-from otel_agenteval.emit import span_events
+from otel_agenteval.core import semconv
+from otel_agenteval.outlets import span_events
+from otel_agenteval.report import table
 from tests.support.judges import SameReply, ScriptedModels
 
 
@@ -204,8 +205,8 @@ def test_a_label_with_nothing_expected_is_only_a_label(models: ScriptedModels, n
 def test_outlets_show_a_label_without_a_value(models: ScriptedModels) -> None:
     score = models.score("llm_audio_sentiment", recorded(), {"label": "negative"})
     attributes = span_events.attributes(score, None)
-    assert attributes[names.SCORE_LABEL] == "negative"
-    assert names.SCORE_VALUE not in attributes
+    assert attributes[semconv.SCORE_LABEL] == "negative"
+    assert semconv.SCORE_VALUE not in attributes
     assert "audio_sentiment negative" in table.render_turn(recorded(), [score])
 
 

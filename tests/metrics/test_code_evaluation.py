@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.metrics import _code, _sandbox
-from otel_agenteval.registry import MetricError, get_metric
+from otel_agenteval.metrics.lib import code
+from otel_agenteval.metrics.lib import sandbox as sandboxes
+from otel_agenteval.metrics.registry import MetricError, get_metric
 from tests.support.judges import ScriptedModels
 from tests.support.servers import for_every_user
 
@@ -63,7 +64,7 @@ def fenced(code: str, info: str = "python") -> str:
     ],
 )
 def test_code_is_what_stands_in_fences(output: str, found: list[tuple[str, str | None]]) -> None:
-    assert [(block.text, block.label) for block in _code.code_blocks(output)] == found
+    assert [(block.text, block.label) for block in code.code_blocks(output)] == found
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_code_is_what_stands_in_fences(output: str, found: list[tuple[str, str |
     ],
 )  # fmt: skip
 def test_the_word_after_the_fence_names_the_language(info: str, label: str | None) -> None:
-    (block,) = _code.code_blocks(f"```{info}\nx\n```")
+    (block,) = code.code_blocks(f"```{info}\nx\n```")
     assert block.label == label
 
 
@@ -169,7 +170,7 @@ def test_parsers_see_so_much_and_no_more() -> None:
 
 def test_so_many_blocks_are_looked_at_and_no_more() -> None:
     found = evaluate("code_code_language", "```\nx\n```\n" * 5_000, language="python")
-    assert len(found.detail["languages"]) == _code.MAX_BLOCKS
+    assert len(found.detail["languages"]) == code.MAX_BLOCKS
 
 
 # --- the two questions about it
@@ -225,31 +226,31 @@ def run(output: str, sandbox: str | None = "auto", **params: Any) -> oa.Score:
 def bubblewrap_on_path() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, for_every_user("bwrap") as folder:
         patch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-        _sandbox.usable.cache_clear()
+        sandboxes.usable.cache_clear()
         yield
-    _sandbox.usable.cache_clear()
+    sandboxes.usable.cache_clear()
 
 
 @pytest.fixture(params=["monty", "bubblewrap"])
 def sandbox(request: pytest.FixtureRequest) -> str:
     if request.param == "bubblewrap":
         request.getfixturevalue("bubblewrap_on_path")
-    if request.param not in _sandbox.usable():
+    if request.param not in sandboxes.usable():
         pytest.skip(f"{request.param} does not work on this machine")
     return str(request.param)
 
 
 def test_nothing_runs_unless_a_sandbox_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sandbox, "run", lambda *args: pytest.fail("it ran"))
-    monkeypatch.setattr(_sandbox, "usable", lambda: pytest.fail("it was tried out"))
+    monkeypatch.setattr(sandboxes, "run", lambda *args: pytest.fail("it ran"))
+    monkeypatch.setattr(sandboxes, "usable", lambda: pytest.fail("it was tried out"))
     for output in (PYTHON, "no code"):
         found = get_metric("code_code_execution").evaluate(oa.Turn(output=output))
         assert (found.status, found.detail) == ("skipped", {"reason": "no_sandbox"})
 
 
 def test_nothing_runs_where_no_sandbox_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sandbox, "run", lambda *args: pytest.fail("it ran"))
-    monkeypatch.setattr(_sandbox, "usable", tuple)
+    monkeypatch.setattr(sandboxes, "run", lambda *args: pytest.fail("it ran"))
+    monkeypatch.setattr(sandboxes, "usable", tuple)
     assert run(PYTHON).detail == {"reason": "no_sandbox"}
     for name in ("monty", "bubblewrap"):
         assert run(PYTHON, name).error_type == "sandbox_unavailable"
@@ -259,8 +260,8 @@ def test_nothing_runs_where_no_sandbox_works(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sandbox, "usable", lambda: ("bubblewrap", "monty"))
-    monkeypatch.setattr(_sandbox, "run", lambda name, *args: _sandbox.Outcome(0, "", timed_out=False))
+    monkeypatch.setattr(sandboxes, "usable", lambda: ("bubblewrap", "monty"))
+    monkeypatch.setattr(sandboxes, "run", lambda name, *args: sandboxes.Outcome(0, "", timed_out=False))
     assert run(PYTHON).detail["sandbox"] == "bubblewrap"
 
 
@@ -479,7 +480,7 @@ def test_what_is_left_behind_ends_with_the_program(sandbox: str) -> None:
     ],
 )
 def test_what_monty_lacks_is_no_fault_of_the_program(code: str) -> None:
-    if "monty" not in _sandbox.usable():
+    if "monty" not in sandboxes.usable():
         pytest.skip("monty does not work on this machine")
     found = run(fenced(code), "monty")
     assert (found.status, found.error_type, found.value) == ("error", "unsupported_program", None)
@@ -503,7 +504,7 @@ os.write(int(args[args.index("--json-status-fd") + 1]), json.dumps({{"exit-code"
 @pytest.fixture
 def other_bwrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Puts another program in the place of bubblewrap, where an unprivileged user can run it."""
-    _sandbox.usable.cache_clear()
+    sandboxes.usable.cache_clear()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
 
@@ -514,7 +515,7 @@ def other_bwrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
         yield place
-    _sandbox.usable.cache_clear()
+    sandboxes.usable.cache_clear()
 
 
 needs_linux = pytest.mark.skipif(
@@ -525,27 +526,27 @@ needs_linux = pytest.mark.skipif(
 @needs_linux
 def test_a_sandbox_without_walls_is_not_used(other_bwrap: Any) -> None:
     other_bwrap(OPEN_DOOR.format(python="/usr/bin/python3"))
-    assert _sandbox.run("bubblewrap", "print(1)", "", 20).exit_code == 0  # it runs programs, and that is all
-    assert "bubblewrap" not in _sandbox.usable()
+    assert sandboxes.run("bubblewrap", "print(1)", "", 20).exit_code == 0  # it runs programs, and that is all
+    assert "bubblewrap" not in sandboxes.usable()
     assert run(PYTHON, "bubblewrap").error_type == "sandbox_unavailable"
 
 
 @needs_linux
 def test_a_sandbox_that_does_not_start_is_not_used(other_bwrap: Any) -> None:
     other_bwrap("#!/bin/sh\nexit 1\n")
-    assert "bubblewrap" not in _sandbox.usable()
+    assert "bubblewrap" not in sandboxes.usable()
     with pytest.raises(MetricError, match="could not start"):
-        _sandbox.run("bubblewrap", "print(1)", "", 20)
+        sandboxes.run("bubblewrap", "print(1)", "", 20)
 
 
 def test_a_machine_without_bubblewrap_has_none(other_bwrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert "bubblewrap" not in _sandbox.usable()
+    assert "bubblewrap" not in sandboxes.usable()
 
 
 def test_monty_without_its_worker_is_not_used(other_bwrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MONTY_BIN", "/nonexistent/monty")
-    assert "monty" not in _sandbox.usable()
+    assert "monty" not in sandboxes.usable()
 
 
 # --- all of them

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.registry import catalog
+from otel_agenteval.metrics.registry import catalog
 from tests.support.judges import SameReply, ScriptedModels
 
 ANN = [("user", "My name is Ann."), ("assistant", "Hi Ann."), ("user", "Book it."), ("assistant", "What is your name?")]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from otel_agenteval import privacy
-from otel_agenteval.metrics._excerpt import excerpt
+from otel_agenteval.evaluation import redaction
+from otel_agenteval.metrics.lib.excerpt import excerpt
 
 KINDS = ("email", "phone", "card", "secret")
 
@@ -36,5 +36,5 @@ def test_an_excerpt_ends_between_words(text: str, limit: int, shown: str) -> Non
 def test_wherever_it_is_cut_no_half_of_a_secret_is_left(secret: str) -> None:
     text = f"before {secret} after"
     for limit in range(len(text) + 1):
-        left = privacy.redacted_text(excerpt(text, limit), KINDS)
+        left = redaction.redacted_text(excerpt(text, limit), KINDS)
         assert secret[: len(secret) // 2] not in left

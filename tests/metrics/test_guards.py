@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from otel_agenteval import ConfigError, get_metric
-from otel_agenteval.model import Document, ErrorInfo, Message, Retrieval, ToolCall, ToolRequest, ToolResponse, Turn
-from otel_agenteval.registry import catalog
-from otel_agenteval.score import Score
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.turn import Document, ErrorInfo, Message, Retrieval, ToolCall, ToolRequest, ToolResponse, Turn
+from otel_agenteval.metrics.registry import catalog
 
 INLINE = [m.name for m in catalog() if m.family in ("answer", "guards")]
 

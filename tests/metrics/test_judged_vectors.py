@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.registry import catalog
+from otel_agenteval.metrics.registry import catalog
 from tests.metrics.test_vectors import VECTORS, _same
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.metrics import _agent_graph
-from otel_agenteval.registry import catalog
+from otel_agenteval.metrics.lib import agent_graph
+from otel_agenteval.metrics.registry import catalog
 from tests.support.spans import agent, tool, turns_of
 
 NAMES = [m.name for m in catalog() if m.family == "multi_agent"]
@@ -385,7 +385,7 @@ def test_a_ring_of_ten_thousand_agents_is_too_long(metric: str, params: dict[str
 
 
 def test_a_graph_that_is_too_large_for_one_measure_still_has_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_agent_graph, "MOST_STEPS", 3)
+    monkeypatch.setattr(agent_graph, "MOST_STEPS", 3)
     turn = graph("a>bc", "b>ac", "c>ab", agents=ROLES)
     assert evaluate("code_clustering_coefficient", turn).detail["reason"] == "too_long"
     assert evaluate("code_network_fault_tolerance", turn).detail["clustering"] is None
@@ -394,7 +394,7 @@ def test_a_graph_that_is_too_large_for_one_measure_still_has_the_others(monkeypa
 
 
 def test_distances_between_too_many_agents_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_agent_graph, "MOST_AGENTS", 2)
+    monkeypatch.setattr(agent_graph, "MOST_AGENTS", 2)
     assert evaluate("code_avg_path_length", graph("a>b")).value == 1.0
     assert evaluate("code_avg_path_length", graph("a>b", "b>c")).detail["reason"] == "too_long"
 
@@ -540,7 +540,7 @@ def test_the_summary_has_every_other_metric() -> None:
 
 
 def interactions_seen(turn: oa.Turn) -> set[tuple[str, str, str]]:
-    from otel_agenteval.metrics._agents import interactions_of
+    from otel_agenteval.metrics.lib.agents import interactions_of
 
     return {(each.sender or "", each.recipients[0], each.kind) for each in interactions_of(turn)}
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import otel_agenteval as oa
-from otel_agenteval.registry import catalog
+from otel_agenteval.metrics.registry import catalog
 
 CATALOGUE = json.loads((Path(__file__).parents[1] / "data" / "names.json").read_text(encoding="utf-8"))
 REGISTERED = {metric.name for metric in catalog()}

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.jsonio import dumps
-from otel_agenteval.metrics._tokens import common_subsequence, stem, tokens_of
+from otel_agenteval.core.jsonio import dumps
+from otel_agenteval.metrics.lib.tokens import common_subsequence, stem, tokens_of
 
 REFERENCE_NAME = {
     "code_bleu": "references",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.jsonio import dumps
+from otel_agenteval.core.jsonio import dumps
 
 METRICS = ("code_equals_number", "code_greater_than", "code_less_than")
 
@@ -139,8 +139,8 @@ def test_other_parameters_are_checked_too(params: dict[str, Any]) -> None:
 
 
 def test_the_function_itself_refuses_a_text_that_is_no_number() -> None:
-    from otel_agenteval.metrics.numeric import code_less_than
-    from otel_agenteval.registry import MetricError
+    from otel_agenteval.metrics.code.numeric import code_less_than
+    from otel_agenteval.metrics.registry import MetricError
 
     with pytest.raises(MetricError):
         code_less_than(oa.Turn(output="1"), value="one")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval import pricetable
-from otel_agenteval.metrics import _prices
+from otel_agenteval.core import prices as price_table
+from otel_agenteval.metrics.lib import prices as lib_prices
 
 
 def evaluate(metric: str, turn: dict[str, Any], **params: Any) -> oa.Score:
@@ -280,20 +280,20 @@ def test_estimates_can_be_switched_off() -> None:
 
 def test_without_the_table_only_configured_prices_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(module: str, *, feature: str, extra: str) -> Any:
-        raise oa.errors.MissingExtra(feature, extra)
+        raise oa.MissingExtra(feature, extra)
 
-    monkeypatch.setattr(pricetable, "require", absent)
-    pricetable.table.cache_clear()
+    monkeypatch.setattr(price_table, "require", absent)
+    price_table.table.cache_clear()
     try:
         score = evaluate("code_cost", {"llm_calls": [llm("gpt-4o", provider="openai")]})
         assert score.detail == {"reason": "missing:cost", "unpriced": ["gpt-4o"]}
         assert evaluate("code_cost", {"llm_calls": [llm()]}, prices=OWN).value == pytest.approx(0.003)
     finally:
-        pricetable.table.cache_clear()
+        price_table.table.cache_clear()
 
 
 TOKENS = [
-    pricetable.Tokens(*some) for some in ((0, 0), (1, 0), (0, 1), (12_345, 678), (12_345, 678, 9_000), (300_000, 5_000, 300_000))
+    price_table.Tokens(*some) for some in ((0, 0), (1, 0), (0, 1), (12_345, 678), (12_345, 678, 9_000), (300_000, 5_000, 300_000))
 ]
 
 
@@ -312,10 +312,10 @@ def test_what_is_reckoned_here_is_what_the_table_says_of_every_model() -> None:
                         there = genai_prices.calc_price(usage, model.id, provider_id=provider.id, genai_request_timestamp=at)
                     except (LookupError, ValueError, ArithmeticError):
                         there = None
-                    here = pricetable.table_cost(model.id, tokens, at, provider=provider.id)
+                    here = price_table.table_cost(model.id, tokens, at, provider=provider.id)
                     assert here == (None if there is None else float(there.total_price)), (provider.id, model.id, tokens)
                     asked += 1
-                    reckoned += there is not None and pricetable._rates(there.model_price) is not None
+                    reckoned += there is not None and price_table._rates(there.model_price) is not None
     assert reckoned > asked * 0.8
 
 
@@ -446,7 +446,7 @@ TURNS = st.fixed_dictionaries(
         "usage": st.fixed_dictionaries({}, optional=dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), COUNTS)),
         "logprobs": st.lists(st.floats(-1e6, 1), max_size=4),
         "metadata": st.dictionaries(
-            st.sampled_from(_prices.COST_KEYS), st.none() | st.booleans() | st.floats() | st.text(max_size=2)
+            st.sampled_from(lib_prices.COST_KEYS), st.none() | st.booleans() | st.floats() | st.text(max_size=2)
         ),
         "tool_calls": st.just(TOOLS),
     },

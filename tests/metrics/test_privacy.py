@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.metrics import _ledger
+from otel_agenteval.metrics.lib import ledger as ledgers
 
 
 def evaluate(output: str | None, input: str | None = None, **params: Any) -> oa.Score:  # noqa: A002 - the turn's field
@@ -274,9 +274,9 @@ def test_a_turn_of_nobody_stands_for_itself() -> None:
 
 
 def test_the_ledger_forgets_the_longest_unused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ledger, "_MOST_SCOPES", 2)
-    monkeypatch.setattr(_ledger, "_MOST_TURNS", 3)
-    ledger = _ledger.Ledger()
+    monkeypatch.setattr(ledgers, "_MOST_SCOPES", 2)
+    monkeypatch.setattr(ledgers, "_MOST_TURNS", 3)
+    ledger = ledgers.Ledger()
     for turn, scope in enumerate("aabca"):
         ledger.charge(scope, oa.Turn(turn_id=str(turn)), 1.0)
     assert ledger.charge("c", oa.Turn(turn_id="x"), 1.0) == 1.0

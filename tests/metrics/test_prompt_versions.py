@@ -8,9 +8,9 @@ import re
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.judge import prompt
-from otel_agenteval.metrics import rag_judges
-from otel_agenteval.registry import catalog
+from otel_agenteval.judging.models import prompt
+from otel_agenteval.metrics.llm import rag_judges
+from otel_agenteval.metrics.registry import catalog
 from scripts.prompt_versions import EVERY_JUDGE, FILE, changed, prompts
 
 KNOWN = json.loads(FILE.read_text(encoding="utf-8"))
@@ -52,5 +52,5 @@ def test_a_new_version_wants_to_be_written_down() -> None:
 def test_what_every_judge_is_told_is_part_of_what_replies_are_kept_by(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = oa.Judge("http://127.0.0.1:1/v1", "m-1", cache={})
     before = judge._key("t", {}, "r", (), None)
-    monkeypatch.setattr("otel_agenteval.judge.judge.VERSION", "another")
+    monkeypatch.setattr("otel_agenteval.judging.models.judge.VERSION", "another")
     assert judge._key("t", {}, "r", (), None) != before

@@ -12,10 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.errors import MissingExtra
-from otel_agenteval.metrics import _schema, _schema_subset, _sql, _xml, structured_output
-from otel_agenteval.metrics._json_text import containers
-from otel_agenteval.registry import MetricError
+from otel_agenteval.core.errors import MissingExtra
+from otel_agenteval.metrics.code import structured_output
+from otel_agenteval.metrics.lib import schema as schemas
+from otel_agenteval.metrics.lib import schema_subset, sql, xml
+from otel_agenteval.metrics.lib.json_text import containers
+from otel_agenteval.metrics.registry import MetricError
 from tests.support.judges import ScriptedModels
 
 MEBIBYTE = 1 << 20
@@ -331,7 +333,7 @@ def shortest_elements(text: str) -> list[tuple[int, int]]:
         ends = (
             range(position + 1, len(text) + 1) if text[position] == "<" and text[position + 1 : position + 2] not in "!?" else ()
         )
-        end = next((end for end in ends if text[end - 1] == ">" and _xml.read(text[position:end]).fault is None), None)
+        end = next((end for end in ends if text[end - 1] == ">" and xml.read(text[position:end]).fault is None), None)
         found += [(position, end)] if end is not None else []
         position = end or position + 1
     return found
@@ -340,7 +342,7 @@ def shortest_elements(text: str) -> list[tuple[int, int]]:
 @settings(max_examples=500)
 @given(st.lists(XML_PIECES, max_size=14).map("".join))
 def test_contains_xml_finds_every_element_that_the_parser_takes(text: str) -> None:
-    assert _xml.elements(text) == shortest_elements(text)
+    assert xml.elements(text) == shortest_elements(text)
 
 
 @settings(max_examples=300)
@@ -486,9 +488,9 @@ def test_is_sql_says_nothing_in_the_log(caplog: pytest.LogCaptureFixture) -> Non
 @pytest.fixture
 def without_sqlglot(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(sys.modules, "sqlglot", None)
-    _sql._parser.cache_clear()
+    sql._parser.cache_clear()
     yield
-    _sql._parser.cache_clear()
+    sql._parser.cache_clear()
 
 
 @pytest.mark.usefixtures("without_sqlglot")
@@ -833,8 +835,8 @@ SCHEMAS = st.recursive(
 @settings(max_examples=500)
 @given(SCHEMAS, JSON_VALUES)
 def test_both_validators_say_the_same(schema: Any, instance: Any) -> None:
-    by_hand = _schema_subset.violations(schema, instance, feature="x")
-    assert (not by_hand) is (not _schema.violations(schema, instance, feature="x"))
+    by_hand = schema_subset.violations(schema, instance, feature="x")
+    assert (not by_hand) is (not schemas.violations(schema, instance, feature="x"))
 
 
 ANYTHING = st.recursive(
@@ -847,10 +849,10 @@ ANYTHING = st.recursive(
 @given(st.dictionaries(st.sampled_from(["type", "items", "enum", "required", "properties", "minLength", "const", "x"]), ANYTHING))
 def test_any_schema_is_used_or_refused_by_hand(schema: dict[str, Any]) -> None:
     try:
-        _schema_subset.violations(schema, {"a": [1]}, feature="x")
+        schema_subset.violations(schema, {"a": [1]}, feature="x")
     except (MetricError, MissingExtra):
         return
-    _schema.violations(schema, {"a": [1]}, feature="x")  # what one takes the other takes too
+    schemas.violations(schema, {"a": [1]}, feature="x")  # what one takes the other takes too
 
 
 # --- code_field_completeness and code_field_accuracy ---

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.jsonio import dumps
+from otel_agenteval.core.jsonio import dumps
 
 
 def evaluate(metric: str, output: str | None, **params: Any) -> oa.Score:

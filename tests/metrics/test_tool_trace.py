@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.model import ErrorInfo, SpanInfo, ToolCall
+from otel_agenteval.core.turn import ErrorInfo, SpanInfo, ToolCall
 
 
 def call(name: str, **known: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.registry import catalog
+from otel_agenteval.metrics.registry import catalog
 
 VECTORS = pathlib.Path(__file__).parent.parent / "data" / "vectors"
 

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from otel_agenteval.cli import _parser, main
+from otel_agenteval.cli.main import _parser, main
+from otel_agenteval.core.score import Score
 from otel_agenteval.report import FORMATS
-from otel_agenteval.score import Score
 from tests.support.recordings import unpack
 
 RECORDINGS = [f"pydantic_ai-native_v6/s{i}.jsonl" for i in (1, 2, 10, 11, 12, 13, 14, 15, 16, 17)]

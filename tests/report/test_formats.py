@@ -13,10 +13,10 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.report import About, Report, Run, compare
+from otel_agenteval.report.formatting import number, one_line, percent, points
 from otel_agenteval.report.html import render_html
 from otel_agenteval.report.junit import render_junit
 from otel_agenteval.report.markdown import render_markdown
-from otel_agenteval.report.words import number, one_line, percent, points
 from tests.report.made_up import about, run_of, score
 from tests.support.servers import program
 

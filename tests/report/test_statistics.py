@@ -9,7 +9,7 @@ import statistics
 import numpy as np
 import pytest
 
-from otel_agenteval.report import statistics as ours
+from otel_agenteval.statistics import tests as ours
 
 # --- proportions
 

@@ -19,8 +19,8 @@ from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 
 import otel_agenteval as oa
-from otel_agenteval.demo import SCENES
-from otel_agenteval.names import EVENT, SCOPE
+from otel_agenteval.cli.demo import SCENES
+from otel_agenteval.core.semconv import EVENT, SCOPE
 from tests.support.collector import CONFIGS, Agent, Alternating, Collector
 from tests.support.kafka import Kafka
 from tests.support.receiver import GrpcReceiver, plain

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import otel_agenteval as oa
-from otel_agenteval.demo import SCENES
-from otel_agenteval.store import CURRENT
+from otel_agenteval.cli.demo import SCENES
+from otel_agenteval.outlets.sqlite.store import CURRENT
 from tests.support.collector import Agent, Collector
 from tests.support.receiver import GrpcReceiver
 from tests.support.servers import until

@@ -12,8 +12,8 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 import otel_agenteval as oa
-from otel_agenteval.demo import SCENES
-from otel_agenteval.emit.prometheus import PrometheusOutlet
+from otel_agenteval.cli.demo import SCENES
+from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from tests.support.collector import Agent
 from tests.support.prometheus import Alertmanager, Prometheus, Webhook
 from tests.support.receiver import GrpcReceiver

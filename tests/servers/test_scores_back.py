@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.demo import SCENES
-from otel_agenteval.names import EVENT
+from otel_agenteval.cli.demo import SCENES
+from otel_agenteval.core.semconv import EVENT
 from tests.support.collector import Agent, Collector
 from tests.support.prometheus import Prometheus
 from tests.support.receiver import GrpcReceiver, Receiver, plain

@@ -16,7 +16,7 @@ from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 
 import otel_agenteval as oa
-from otel_agenteval.demo import SCENES
+from otel_agenteval.cli.demo import SCENES
 from tests.support.collector import Agent, Alternating, Collector
 from tests.support.receiver import GrpcReceiver
 from tests.support.rotel import Rotel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class FakeClock:
-    """Both readings of :class:`otel_agenteval.clock.Clock`; they move together."""
+    """Both readings of :class:`otel_agenteval.core.clock.Clock`; they move together."""
 
     def __init__(self, monotonic: float = 1_000.0, time_ns: int = 1_767_225_600_000_000_000) -> None:
         self._monotonic = monotonic

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from prometheus_client.parser import text_string_to_metric_families
 
-from otel_agenteval.demo import SCENES, Scene, ScriptedAgent
+from otel_agenteval.cli.demo import SCENES, Scene, ScriptedAgent
 from tests.support.process import ROOT
 from tests.support.servers import Process, answers, free_port, program
 

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from typing_extensions import Self
 
 import otel_agenteval as oa
-from otel_agenteval.emit.prometheus import PrometheusOutlet
+from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from tests.support.judges import ScriptedModels
 from tests.support.service import Sidecar
 

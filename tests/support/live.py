@@ -17,10 +17,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import otel_agenteval as oa
-from otel_agenteval.emit.base import ScoredTurn
-from otel_agenteval.emit.prometheus import PrometheusOutlet
-from otel_agenteval.model import Turn
-from otel_agenteval.names import EVENT
+from otel_agenteval.core.semconv import EVENT
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.outlets.base import ScoredTurn
+from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from tests.support.receiver import Receiver, plain
 
 Position = Literal["before", "after"]

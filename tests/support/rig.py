@@ -16,10 +16,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from typing_extensions import Self
 
 from otel_agenteval import AgentEvalLogProcessor, AgentEvalSpanProcessor
-from otel_agenteval.clock import SYSTEM_CLOCK
-from otel_agenteval.emit.base import ScoredTurn
-from otel_agenteval.model import Turn
-from otel_agenteval.names import EVENT
+from otel_agenteval.core.clock import SYSTEM_CLOCK
+from otel_agenteval.core.semconv import EVENT
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.outlets.base import ScoredTurn
 
 
 class Rig:

@@ -17,11 +17,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from typing_extensions import Self
 
-from otel_agenteval.clock import SYSTEM_CLOCK
-from otel_agenteval.config import load_config
-from otel_agenteval.emit.base import ScoredTurn
-from otel_agenteval.model import Turn
-from otel_agenteval.serve.service import Service
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core.clock import SYSTEM_CLOCK
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.outlets.base import ScoredTurn
+from otel_agenteval.server.app import Service
 
 Transport = Literal["grpc", "http"]
 ANY_PORT = "127.0.0.1:0"

@@ -47,7 +47,7 @@ class Sidecar(Process):
         file = folder / f"sidecar-{ports['grpc']}.yaml"
         merged = {"turn": {"decision_delay": "1s"}, **(config or {})}
         file.write_text(yaml.safe_dump(merged), encoding="utf-8")
-        main = f"import sys\n{script}\nfrom otel_agenteval.cli import main\nsys.exit(main())"
+        main = f"import sys\n{script}\nfrom otel_agenteval.cli.main import main\nsys.exit(main())"
         command = [sys.executable, "-c", main, "serve", "--config", str(file)]
         for name, address in addresses.items():
             command += [f"--{name}", address]

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from otel_agenteval.model import Turn
+from otel_agenteval.core.turn import Turn
 from otel_agenteval.spans.record import ERROR, LogPart, SpanEvent, SpanRecord
-from otel_agenteval.turns.build import build_turn
+from otel_agenteval.turns.reading.turn import build_turn
 from otel_agenteval.turns.roots import split
 
 TRACE = 0xA1

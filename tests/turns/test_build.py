@@ -7,7 +7,7 @@ import json
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.model import ErrorInfo
+from otel_agenteval.core.turn import ErrorInfo
 from otel_agenteval.spans.record import LogPart, SpanEvent
 from tests.support.spans import agent, chat, span, tool, turn_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from otel_agenteval.config import load_config
-from otel_agenteval.engine import Engine
+from otel_agenteval.config.root import load_config
+from otel_agenteval.engine.engine import Engine
 from tests.support.clock import FakeClock
 from tests.support.spans import agent, chat, span, tool
 

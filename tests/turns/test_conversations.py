@@ -6,10 +6,10 @@ import datetime
 
 import pytest
 
-from otel_agenteval.config import load_config
-from otel_agenteval.errors import ConfigError
-from otel_agenteval.model import Turn
-from otel_agenteval.selection import select_conversation_metrics
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.evaluation.selection import select_conversation_metrics
 from otel_agenteval.turns.conversations import Conversations, whole
 from tests.support.clock import FakeClock
 from tests.support.rig import Rig

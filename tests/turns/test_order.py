@@ -14,9 +14,9 @@ from functools import cache
 import pytest
 
 from otel_agenteval import load_turns
-from otel_agenteval.config import load_config
-from otel_agenteval.engine import Engine
-from otel_agenteval.jsonio import loads
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core.jsonio import loads
+from otel_agenteval.engine.engine import Engine
 from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import SpanRecord, cut_long_values
 from tests.support.clock import FakeClock

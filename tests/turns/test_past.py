@@ -7,13 +7,13 @@ from collections import Counter
 
 import pytest
 
-from otel_agenteval import names
-from otel_agenteval.config import load_config
-from otel_agenteval.engine import Engine
-from otel_agenteval.estimates import Estimates
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core import semconv
+from otel_agenteval.engine.engine import Engine
+from otel_agenteval.statistics.estimates import Estimates
 from otel_agenteval.turns.conversations import Conversations
-from tests.emit.factories import scored_turn
-from tests.emit.test_store import Kept, kept, score
+from tests.outlets.factories import scored_turn
+from tests.outlets.test_store import Kept, kept, score
 from tests.support.clock import FakeClock
 from tests.support.rig import Rig
 from tests.support.spans import agent, chat, tool
@@ -36,7 +36,7 @@ def test_a_root_that_comes_late_revises_its_turn_under_a_new_id():
     assert ids(received) == [("02", 1, "", True), ("01", 2, "02", False)]
     assert [one.first_id[-2:] for one in received.kept] == ["02", "02"]
     assert received.turns() == [("idle", False), ("delay", True)]
-    counted = received.engine.telemetry.read(names.TURNS).values
+    counted = received.engine.telemetry.read(semconv.TURNS).values
     assert sum(counted.values()) == 1
 
 

@@ -1,0 +1,90 @@
+"""``otel-agenteval backfill``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from ..backfill import cluster
+from ..backfill.batch import Account, Scorer
+from ..backfill.run import Bar, Output, buckets_for, run
+from ..backfill.sources import Parquet, source_of
+from ..config.root import load_config
+from ..core.errors import ConfigError
+from ..server.memory import tune
+
+
+def command_backfill(args: argparse.Namespace) -> int:
+    """Run it; 0 when all was scored, 2 when nothing could be read."""
+    tune()
+    shard = _shard(args.shard)
+    source = source_of(args.source, shard=shard)
+    names = None if args.metrics is None else [name.strip() for name in args.metrics.split(",") if name.strip()]
+    if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
+        raise ConfigError("--engine daft reads Parquet files, and shares them out itself: without --shard")
+    if args.ray is not None and args.engine != "daft":
+        raise ConfigError("--ray needs --engine daft")
+    if args.buckets is not None and args.buckets < 1:
+        raise ConfigError("--buckets: a number from 1 is wanted")
+    scorer = Scorer(load_config(args.config), names, dry=args.dry_run)
+    folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
+    existed, empty = (folder / "manifest.json").exists(), folder.is_dir()
+    output = Output(folder, args.buckets or buckets_for(source))
+    bar = Bar(True if args.progress else None)
+    try:
+        complete = existed and output.is_complete(scorer.keys, source.fingerprint())
+        if args.engine == "daft" and not args.dry_run:
+            account = cluster.run(source, output, scorer, names, ray=args.ray)  # type: ignore[arg-type]  # checked above
+        else:
+            account = run(source, output, scorer, shards=shard[1], progress=bar)
+    finally:
+        bar.end()
+        scorer.close()
+        if args.dry_run and not existed:
+            _remove(output, folder_too=not empty)
+    if complete:
+        print("nothing is missing: every metric was evaluated on these spans before")
+        return 0
+    _say(account, scorer, dry=args.dry_run)
+    if not account.spans:
+        print("no spans found in the source", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _shard(text: str | None) -> tuple[int, int]:
+    if text is None:
+        return 0, 1
+    k, slash, n = text.partition("/")
+    if not (slash and k.isdigit() and n.isdigit() and int(k) < int(n)):
+        raise ConfigError(f"--shard: {text!r} is not allowed; K/N with K from 0 to N - 1 is, as in 0/8")
+    return int(k), int(n)
+
+
+def _remove(output: Output, *, folder_too: bool) -> None:
+    """A dry run leaves nothing, also when it broke off."""
+    for folder in ("parts", "done", "spans"):
+        shutil.rmtree(output.folder / folder, ignore_errors=True)
+    (output.folder / "manifest.json").unlink()
+    if folder_too:
+        output.folder.rmdir()
+
+
+def _say(account: Account, scorer: Scorer, *, dry: bool) -> None:
+    at_least = "at least " if dry else ""
+    lines = [f"{account.spans:,} spans, {account.turns:,} turns"]
+    if dry:
+        lines.append(f"{len(scorer.metrics)} metrics on each turn")
+    else:
+        lines.append(f"{account.scores:,} scores, of them {account.errors:,} errors; {account.known:,} were there already")
+    if account.questions or any(metric.metric.kind != "code" for metric in scorer.metrics):
+        cost = f"{account.cost_usd:,.4g} USD"
+        if account.unpriced:
+            cost = f"{cost}, and {account.unpriced:,} questions of unknown price"
+        lines.append(f"{at_least}{account.questions:,} questions to judge and embedder, {account.tokens:,} tokens, {cost}")
+        lines += [f"  {name}: {count:,}" for name, count in sorted(account.metrics.items())]
+    if account.bad:
+        lines.append(f"{account.bad:,} rows held no span")
+    print("\n".join(lines))

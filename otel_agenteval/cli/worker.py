@@ -1,0 +1,96 @@
+"""``otel-agenteval worker``: the engine without doors, fed by Kafka, or working on judge jobs, or both."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+from typing import Any
+
+from ..config.root import Config, load_config
+from ..core.errors import ConfigError
+from ..kafka.consumer import Address, Following, KafkaSource
+from ..kafka.pacing import Patience
+from ..server.app import Service
+from ..server.memory import tune
+from ..server.notify import Notifier, Progress
+
+_log = logging.getLogger("otel_agenteval")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Work until SIGTERM or SIGINT. 0 when everything was handed over, else 1."""
+    if args.spans is None and args.judge is None:
+        raise ConfigError("worker: --spans kafka://BROKER:9092/TOPIC, --judge redis://HOST:6379, or both")
+    address = None if args.spans is None else Address.read(args.spans)
+    config = configured(args)
+    tune()
+    ledger = asyncio.run(_work(config, address, Notifier.from_environment()))
+    print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
+    return 0 if ledger["handed_over"] else 1
+
+
+def configured(args: argparse.Namespace) -> Config:
+    """The configuration with what the command line says on top.
+
+    Raises:
+        ConfigError: jobs would be lost with the process, or there is nothing to work on.
+    """
+    serve: dict[str, Any] = {"grpc": None, "http": None, "journal": None, "web": None}
+    if args.metrics is not None:
+        serve["metrics"] = None if args.metrics == "off" else args.metrics
+    if args.insecure:
+        serve["insecure"] = True
+    config = load_config(args.config, overrides={"serve": serve})
+    queue: dict[str, Any] = {}
+    if args.judge is not None:
+        queue = {"backend": "redis", "url": args.judge, "path": None, "work": True}
+    elif config.judge.queue.backend == "redis":
+        queue = {"work": False}  # this one reads spans; workers with --judge do the jobs
+    if queue:
+        config = load_config(config, overrides={"judge": {"queue": queue}})
+    if args.judge is not None and config.judge.base_url is None and config.embedder.base_url is None:
+        raise ConfigError("worker --judge: there is nobody to ask; set judge.base_url and judge.model, or embedder's")
+    if args.spans is not None and config.judge.base_url is not None and config.judge.queue.backend == "memory":
+        raise ConfigError(
+            "worker --spans: judge.queue.backend: memory would lose jobs with the process; redis or sqlite would not"
+        )
+    return config
+
+
+async def _work(config: Config, address: Address | None, notifier: Notifier) -> dict[str, Any]:
+    patience = None if address is None else Patience()
+    service = Service(config, waited=patience)
+    engine = service.engine
+    judging = engine.judging
+    source = None
+    if address is not None and patience is not None:
+        engine.keep_all()  # what does not leave stays in the topic: offsets are committed behind it
+        intake = Following(engine, config.serve)
+        service.intake = intake
+        source = KafkaSource(intake, address, patience, lambda: judging is None or judging.queue.flush())
+    await service.start()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # not on this platform
+            loop.add_signal_handler(number, stop.set)
+    where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
+    print(f"working: {where}", flush=True)
+    if judging is not None:
+        judging.start(config.judge.max_concurrency)
+    if source is not None:
+        source.start()
+    notifier.ready(f"working: {where}")
+    stalled = Progress(engine.progress, "the worker makes no progress")
+    telling = loop.create_task(notifier.keep_telling(stalled, lambda: f"working: {where}"))
+    await stop.wait()
+    notifier.stopping(config.serve.drain_timeout)
+    telling.cancel()
+    _log.info("stopping: what is done is handed over; open turns and jobs are left to the others")
+    if source is not None:
+        await loop.run_in_executor(None, source.stop, config.serve.drain_timeout)
+    return await service.drain()

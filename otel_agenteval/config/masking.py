@@ -1,0 +1,110 @@
+"""Configurations as they may be shown: without what gives access to anything, wherever it stands.
+
+Secrets are known by the name of their key, by what they look like, by their place in an address, and because an environment
+variable whose name says so holds them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+MASK = "****"
+_LEAST_KNOWN = 6
+"""Characters of a variable's value from which it is looked for elsewhere."""
+_SECRET_KEY = re.compile(
+    r"(?:^|[_.\s-]|(?<=[a-z])(?=[A-Z]))(?:api[_-]?key|key|token|password|passwd|pwd|pass|passphrase|passcode|secret|authorization|auth|credentials?|cookies?|"
+    r"private|jaas[._-]config|user[._-]?info|connection[_-]?string|dsn|webhook(?:[_-]?url)?|secrets|passwords)$",
+    re.IGNORECASE,
+)
+_SECRET_NUMBER = re.compile(r"(?:password|passwd|passphrase|passcode|pwd|secret)$", re.IGNORECASE)
+_PLURAL = re.compile(r"(?:api[_-]?keys|(?:^|[_.-])keys|tokens)$", re.IGNORECASE)
+_HEADERS = re.compile(r"headers?$", re.IGNORECASE)
+_AUTHORITY = re.compile(
+    r"(?<=://)(?:([^/?#@\s:\"']*):[^\s\"'?#]*?(?:@[^/?#\s\"']*)?|[^/?#@\s:\"']+)@(?=[^@\s/?#]*(?:[/?#\s,\"']|$))"
+)
+_QUERY = re.compile(
+    r"([?&;#](?:[\w.-]*[_.-])?(?:api[_-]?key|key|token|password|passwd|pwd|pass|secret|sig|signature|auth|authorization|credential|code|jwt|session)=)[^&#;\s\"']+",
+    re.IGNORECASE,
+)
+
+
+def masked(value: Any, key: Any = "", env: Mapping[str, str] | None = None) -> Any:
+    """A value of a configuration as it may be shown.
+
+    Args:
+        value: anything of mappings, lists and scalars.
+        key: what it stands under.
+        env: the environment whose secrets are known; default ``os.environ``.
+    """
+    return _masked(value, key, _known(os.environ if env is None else env))
+
+
+def _masked(value: Any, key: Any, known: Collection[str]) -> Any:
+    if isinstance(value, dict):
+        if _HEADERS.search(str(key)) is not None:
+            return dict.fromkeys(value, MASK)
+        if _is_plural_of_secrets(key):
+            return {_text(name, known): _hidden(inner) for name, inner in value.items()}
+        return {_text(name, known): _masked(inner, name, known) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        if _is_plural_of_secrets(key):
+            return [_hidden(inner) for inner in value]
+        return [_masked(inner, key, known) for inner in value]
+    if isinstance(value, str):
+        return MASK if value and _SECRET_KEY.search(str(key)) is not None else _text(value, known)
+    if isinstance(value, int) and not isinstance(value, bool) and _SECRET_NUMBER.search(str(key)) is not None:
+        return MASK
+    return value
+
+
+def _is_plural_of_secrets(key: Any) -> bool:
+    return isinstance(key, str) and _PLURAL.search(key) is not None
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _hidden(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_hidden(inner) for inner in value]
+    return MASK if isinstance(value, str) and value else value
+
+
+def _text(text: Any, known: Collection[str]) -> Any:
+    if not isinstance(text, str):
+        return text
+    for secret in known:
+        text = text.replace(secret, MASK)
+    text = _QUERY.sub(rf"\1{MASK}", _AUTHORITY.sub(_without_password, text))
+    from ..core.redaction.find import finds, may_hold  # only who shows a configuration pays for it
+
+    if not may_hold(text) or "${" in text:
+        return text
+    out: list[str] = []
+    at = 0
+    for start, end, _ in finds(text, ("secret",)):
+        out += text[at:start], MASK
+        at = end
+    return "".join([*out, text[at:]]) if at else text
+
+
+def _without_password(found: re.Match[str]) -> str:
+    """``user:****@``; a name alone may be a token."""
+    return f"{MASK}@" if found[1] is None else f"{found[1]}:{MASK}@"
+
+
+def _known(env: Mapping[str, str]) -> list[str]:
+    """What variables hold whose names say that they hold secrets, also as an address writes it; the longest first."""
+    held = {
+        value
+        for name, value in env.items()
+        if _SECRET_KEY.search(name) is not None and len(value) >= _LEAST_KNOWN and not value.startswith("/")
+    }
+    return sorted(
+        {form for value in held for form in (value, quote(value, safe=""), quote(value), quote_plus(value))},
+        key=len,
+        reverse=True,
+    )

@@ -1,0 +1,182 @@
+"""YAML in and out: safe, with YAML 1.2's plain scalars, ``${env:NAME}``, and the line of every value.
+
+The older rules that the parser comes with read ``off`` as false, ``10:30`` as 630 and ``2026-11-21`` as a date; here only
+``true`` and ``false`` are booleans. A key that stands twice is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from ..core.errors import ConfigError
+from ..core.wellformed import well_formed
+from .keypath import KeyPath, dotted
+
+"""Where a value stands: ``("metrics", 2, "code_latency")``."""
+
+_CORE_TYPES = (
+    ("null", r"~|null|Null|NULL|", [*"~nN", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
+    ("int", r"[-+]?[0-9]+", [*"-+0123456789"]),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", [*"-+.0123456789"]),
+    ("merge", r"<<", ["<"]),
+)
+_VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
+
+
+_MAX_CHARACTERS = 2_000_000
+_MAX_VALUES = 200_000
+"""A few lines of aliases of aliases stand for billions of values; what reads them would write them out."""
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - the shape that the base class has; ours begins empty
+
+    def construct_decimal(self, node: yaml.ScalarNode) -> int:
+        """An integer; a leading 0 does not make it octal."""
+        return int(self.construct_scalar(node))
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        """Repeated values are written out: people read this."""
+        return True
+
+
+def _set_up() -> None:
+    for name, pattern, first in _CORE_TYPES:
+        resolver = (f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z"), first)
+        _Loader.add_implicit_resolver(*resolver)
+        _Dumper.add_implicit_resolver(*resolver)  # beside the older rules: text that either would misread is quoted
+    _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_decimal)
+    _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(str(value)))
+
+
+_set_up()
+
+
+def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
+    """The document, and where each of its values stands: ``origin:line``, or only ``origin`` without ``lines``.
+
+    ``${env:NAME}`` and ``${env:NAME:-default}`` become the variable's value (an empty one counts as unset); ``$${`` is a
+    literal ``${``. A value that was a variable and is not quoted can be a number, a boolean or null.
+
+    Raises:
+        ConfigError: not YAML, a key that stands twice, a variable that is not set and has no default; too large, also once its
+            aliases are written out.
+    """
+    if len(text) > _MAX_CHARACTERS:
+        raise ConfigError(f"{origin}: larger than {_MAX_CHARACTERS:,} characters")
+    loader: Any = _Loader(text)
+    reader = _Reader(loader, origin, env, lines)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None, {}
+        reader.walk(node, ())
+        return loader.construct_document(node), reader.places
+    except yaml.MarkedYAMLError as error:
+        place = reader.place(error.problem_mark or error.context_mark)
+        raise ConfigError(f"{place}: not YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{origin}: not YAML: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise ConfigError(f"{origin}: nested too deep") from None
+    finally:
+        loader.dispose()
+
+
+def dump(value: Any) -> str:
+    """YAML text that :func:`load` (and any YAML 1.1 reader) reads as the same; unknown objects become their ``str``."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
+    """A text with the values of variables in it, as :func:`load` puts them in.
+
+    Raises:
+        ConfigError: one is not set, or not written as it should be; ``where`` is said in front.
+    """
+
+    def value_of(found: re.Match[str]) -> str:
+        if found[0] == "$$":
+            return "$"
+        if found[1] is None:
+            raise ConfigError(
+                f"{where}: {found.string[found.start() :][:40]!r} is not allowed; ${{env:NAME}} or ${{env:NAME:-default}} is"
+            )
+        value = env.get(found[1]) or found[2]
+        if value is None:
+            raise ConfigError(f"{where}: the variable {found[1]} is not set; a default is written ${{env:{found[1]}:-default}}")
+        return value
+
+    return _VARIABLE.sub(value_of, text)
+
+
+class _Reader:
+    """Walks the parsed nodes before anything is made of them."""
+
+    def __init__(self, loader: Any, origin: str, env: Mapping[str, str], lines: bool) -> None:
+        self._loader = loader
+        self._origin = origin
+        self._env = env
+        self._lines = lines
+        self._weights: dict[int, int] = {}
+        """How many values each node stands for."""
+        self._weight = 0
+        self._around: set[int] = set()
+        self.places: dict[KeyPath, str] = {}
+
+    def place(self, mark: Any) -> str:
+        return f"{self._origin}:{mark.line + 1}" if self._lines and mark is not None else self._origin
+
+    def walk(self, node: yaml.Node, path: KeyPath) -> None:
+        self.places.setdefault(path, self.place(node.start_mark))
+        if id(node) in self._around:
+            raise ConfigError(f"{self.place(node.start_mark)}: {dotted(path)}: an alias of what it stands in is not allowed")
+        known = self._weights.get(id(node))
+        if known is not None:  # an alias: its variables are already put in
+            self._count(known, node)
+            return
+        before = self._weight
+        self._count(1, node)
+        self._around.add(id(node))
+        if isinstance(node, yaml.ScalarNode):
+            self._substitute(node, path)
+        elif isinstance(node, yaml.SequenceNode):
+            for i, item in enumerate(node.value):
+                self.walk(item, (*path, i))
+        elif isinstance(node, yaml.MappingNode):
+            self._walk_mapping(node, path)
+        self._around.discard(id(node))
+        self._weights[id(node)] = self._weight - before
+
+    def _count(self, values: int, node: yaml.Node) -> None:
+        self._weight += values
+        if self._weight > _MAX_VALUES:
+            raise ConfigError(
+                f"{self.place(node.start_mark)}: more than {_MAX_VALUES:,} values, those of aliases counted each time"
+            )
+
+    def _walk_mapping(self, node: yaml.MappingNode, path: KeyPath) -> None:
+        keys: set[str] = set()
+        for key, item in node.value:
+            name = str(key.value)
+            here = (*path, name)
+            if name in keys:
+                raise ConfigError(f"{self.place(key.start_mark)}: {dotted(here)}: the key stands twice")
+            keys.add(name)
+            self.places[here] = self.place(key.start_mark)
+            self.walk(item, here)
+
+    def _substitute(self, node: yaml.ScalarNode, path: KeyPath) -> None:
+        node.value = well_formed(node.value)
+        if "$" not in node.value:
+            return
+        node.value = well_formed(expanded(node.value, f"{self.places[path]}: {dotted(path)}", self._env))
+        if node.style is None:
+            node.tag = self._loader.resolve(yaml.ScalarNode, node.value, (True, False))

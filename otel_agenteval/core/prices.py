@@ -1,0 +1,129 @@
+"""What public servers ask for a call, by the table of genai-prices (extra ``[cost]``). Nothing is fetched.
+
+The table takes a third of a millisecond to reckon one call, and is asked for every model call of every turn, often on the agent's thread.
+Nearly all of its prices are so much per token, whatever the number of tokens: those are found out once, by asking it, and reckoned with
+here. It is asked itself where a price has steps.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import importlib.metadata
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from ..metrics.registry import require
+from .errors import MissingExtra
+
+_UNKNOWN = (LookupError, ValueError, ArithmeticError)
+"""Raised for an unknown model or provider, and for prices that a usage does not fit."""
+_TRIED = 1_000_000
+
+
+class Tokens(NamedTuple):
+    """What a call took."""
+
+    input: int
+    output: int
+    cached: int = 0
+    """Of the input."""
+
+
+class _Rates(NamedTuple):
+    """USD per token."""
+
+    fresh: Decimal
+    output: Decimal
+    cached: Decimal
+
+    def times(self, tokens: Tokens) -> Decimal:
+        return self.fresh * (tokens.input - tokens.cached) + self.cached * tokens.cached + self.output * tokens.output
+
+
+@functools.cache
+def table() -> Any:
+    """The package with the prices, or None without it."""
+    try:
+        return require("genai_prices", feature="prices of models", extra="cost")
+    except MissingExtra:
+        return None
+
+
+@functools.cache
+def table_name() -> str:
+    """What prices from it are called, with the version."""
+    return f"genai-prices {importlib.metadata.version('genai-prices')}"
+
+
+def table_cost(
+    model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
+) -> float | None:
+    """USD; None without the package, and where it has no such model.
+
+    Args:
+        model: as the server calls it.
+        tokens: what the call took.
+        at: when it was made; prices change with time.
+        provider: whose model it is, as the table calls it.
+        base_url: where it was asked, in place of a provider.
+    """
+    prices = table()
+    if prices is None:
+        return None
+    found = _model(model, provider, base_url)
+    if found is None:
+        return None
+    rates = None if tokens.cached > tokens.input else _rates(found.get_prices(at))
+    if rates is not None:
+        return float(rates.times(tokens))
+    try:
+        asked = prices.calc_price(
+            _usage(tokens), model, provider_id=provider, provider_api_url=base_url, genai_request_timestamp=at
+        )
+    except _UNKNOWN:
+        return None
+    return float(asked.total_price)
+
+
+def _usage(tokens: Tokens) -> Any:
+    return table().Usage(input_tokens=tokens.input, output_tokens=tokens.output, cache_read_tokens=tokens.cached or None)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _model(model: str, provider: str | None, base_url: str | None) -> Any:
+    """A model of the table."""
+    try:
+        return table().calc_price(_usage(Tokens(0, 0)), model, provider_id=provider, provider_api_url=base_url).model
+    except _UNKNOWN:
+        return None
+
+
+_RATES: dict[int, tuple[Any, _Rates | None]] = {}
+"""By the id of a price of the table, which is kept with its rates; there are no more than the table has."""
+
+
+def _rates(price: Any) -> _Rates | None:
+    """So much per token, if that is all there is to a price."""
+    found = _RATES.get(id(price))
+    if found is None:
+        try:
+            found = price, _tried(price)
+        except _UNKNOWN:
+            found = price, None
+        _RATES[id(price)] = found
+    return found[1]
+
+
+def _tried(price: Any) -> _Rates | None:
+    if not all(isinstance(part, Decimal) for part in vars(price).values() if part is not None):
+        return None  # steps
+
+    def asked(*tokens: int) -> Decimal:
+        total: Decimal = price.calc_price(_usage(Tokens(*tokens)))["total_price"]
+        return total
+
+    once = asked(0, 0), asked(_TRIED, 0), asked(0, _TRIED), asked(_TRIED, 0, _TRIED)
+    rates = _Rates(*(some / _TRIED for some in once[1:]))
+    several = Tokens(5 * _TRIED, 3 * _TRIED, 2 * _TRIED)
+    return rates if once[0] == 0 and rates.times(several) == asked(*several) else None

@@ -1,0 +1,442 @@
+"""Numbers about turns, scores and ourselves, kept until someone collects them.
+
+The accumulators are our own because they have to be cheap (a worker feeds some fifty per turn), bounded whatever the
+traffic brings, and readable by several outlets at once. Nothing here does I/O, and no callback runs under the lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from .clock import SYSTEM_CLOCK, Clock
+from .label_values import LabelValues
+from .semconv import EMIT_ERRORS, INSTRUMENTS, OTHER, SPAN_LABELS, Instrument, known_label_sets
+
+Labels = tuple[str, ...]
+"""Label values in the order of the instrument's attributes."""
+
+Observation = tuple[str, Labels, float]
+"""Instrument name, label values, and what to add (counters) or to observe (histograms)."""
+
+Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
+"""Gives the present values of something that is counted elsewhere."""
+
+MAX_TAPPED = 10_000
+"""Single values that wait for an outlet at most; past it the oldest are lost to that outlet."""
+
+
+class Exemplar(NamedTuple):
+    """One observation that stands for its bucket."""
+
+    labels: Mapping[str, str]
+    """``trace_id`` and ``span_id``, in hex."""
+    value: float
+    time_s: float
+    """Seconds since the Unix epoch."""
+
+
+class Distribution(NamedTuple):
+    """A histogram's state: per bucket (the last one infinite) how many, and the latest exemplar."""
+
+    counts: tuple[int, ...]
+    sum: float
+    exemplars: tuple[Exemplar | None, ...]
+
+
+class Family(NamedTuple):
+    """The present state of one instrument, by label values: ``values`` for counters and gauges, else ``distributions``."""
+
+    instrument: Instrument
+    values: dict[Labels, float]
+    distributions: dict[Labels, Distribution]
+
+
+class _Cell:
+    """One label set of a histogram."""
+
+    __slots__ = ("counts", "exemplars", "sum")
+
+    def __init__(self, buckets: int) -> None:
+        self.counts = [0] * buckets
+        self.sum = 0.0
+        self.exemplars: list[tuple[Mapping[str, str], float, float] | None] = [None] * buckets
+
+    def plus(self, other: _Cell) -> _Cell:
+        """This, with all that the other holds."""
+        self.sum += other.sum
+        for bucket, count in enumerate(other.counts):
+            self.counts[bucket] += count
+            mine, theirs = self.exemplars[bucket], other.exemplars[bucket]
+            if mine is None or (theirs is not None and theirs[2] > mine[2]):
+                self.exemplars[bucket] = theirs
+        return self
+
+    def snapshot(self) -> Distribution:
+        return Distribution(
+            tuple(self.counts), self.sum, tuple([None if kept is None else Exemplar(*kept) for kept in self.exemplars])
+        )
+
+
+class _Series:
+    """All label sets of one instrument."""
+
+    __slots__ = (
+        "buckets",
+        "capped",
+        "cells",
+        "expected",
+        "instrument",
+        "key_of",
+        "keys_of",
+        "last",
+        "pick",
+        "sighting",
+        "taps",
+        "values",
+        "watches",
+    )
+
+    def __init__(self, instrument: Instrument, max_values: int) -> None:
+        self.instrument = instrument
+        self.buckets = instrument.buckets
+        self.key_of = _key_of(instrument.attributes)
+        self.values: dict[Labels, float] = {}
+        self.expected: dict[Labels, float] = {}
+        """Label sets that are shown before they are first counted, as 0."""
+        self.cells: dict[Labels, _Cell] = {}
+        self.capped: dict[int, LabelValues[str]] = {
+            i: LabelValues(max_values) for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS
+        }
+        """Which values have series of their own, by position of the attributes that are capped."""
+        self.keys_of: dict[tuple[int, str], set[Labels]] = {}
+        """The label sets that a capped value is part of, by its position."""
+        self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
+        """The capped values of a label set, as one thing to compare."""
+        self.sighting = 0
+        self.last: Any = None
+        """The capped values that were seen last, and when: a turn has many observations, and each value is seen once in it."""
+        self.watches: list[Read] = []
+        self.taps: list[deque[Observation]] = []
+
+    def clear(self) -> None:
+        self.values = dict(self.expected)
+        self.cells.clear()
+        self.keys_of.clear()
+        self.last = None
+        for kept in self.capped.values():
+            kept.clear()
+        for tap in self.taps:
+            tap.clear()
+
+    def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
+        """Note that the values of a label set that is known are in use: once for each sighting, by its first label set."""
+        for position, kept in self.capped.items():
+            kept.use(key[position], now, counts)
+        self.sighting = sighting
+        self.last = self.pick(key)
+
+    def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
+        """The label set that a new ``key`` is counted under: itself where its values get a place, else with ``__other__`` in it."""
+        picked = self.pick(key)
+        if self.sighting == sighting and self.last == picked:
+            counts = 0
+        self.sighting = sighting
+        self.last = picked
+        folded = list(key)
+        for position, kept in self.capped.items():
+            value = key[position]
+            if value in kept:
+                kept.use(value, now, counts)
+                continue
+            admitted, leaving = kept.ask(value, now, counts)
+            if leaving is not None:
+                self._leave(position, leaving)
+            if not admitted:
+                folded[position] = OTHER
+        return self._within(tuple(folded), max_series)
+
+    def shown(self, key: Labels, max_series: int) -> Labels:
+        """As :meth:`admit` would answer for a value that is seen for the first time, with nothing changed."""
+        folded = list(key)
+        for position, kept in self.capped.items():
+            if kept.full and key[position] not in kept:
+                folded[position] = OTHER
+        return self._within(tuple(folded), max_series)
+
+    def place(self, key: Labels) -> None:
+        """Note a label set that is new."""
+        for position in self.capped:
+            self.keys_of.setdefault((position, key[position]), set()).add(key)
+
+    def _within(self, key: Labels, max_series: int) -> Labels:
+        if not self.capped or key in self.cells or key in self.values or len(self.cells) + len(self.values) < max_series:
+            return key
+        return tuple([OTHER if position in self.capped else value for position, value in enumerate(key)])
+
+    def _leave(self, position: int, value: str) -> None:
+        """A value lost its place: what was counted under it is part of ``__other__`` from now on, so that no sum ever falls."""
+        for key in self.keys_of.pop((position, value), ()):
+            for other in self.capped:
+                if other != position:
+                    self.keys_of[other, key[other]].discard(key)
+            folded = (*key[:position], OTHER, *key[position + 1 :])
+            if folded not in self.values and folded not in self.cells:
+                self.place(folded)
+            if key in self.values:
+                self.values[folded] = self.values.get(folded, 0) + self.values.pop(key)
+            else:
+                cell = self.cells.pop(key)
+                into = self.cells.get(folded)
+                self.cells[folded] = cell if into is None else into.plus(cell)
+
+
+class Telemetry:
+    """Counters and histograms of :data:`names.INSTRUMENTS`, safe to use from any thread.
+
+    Args:
+        clock: dates exemplars, and says how long a label value was not used.
+        max_values: distinct values of each label that comes from spans, per instrument. All others are counted under
+            ``__other__``, and each time as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Which values
+            have a place, :class:`~otel_agenteval.core.label_values.LabelValues` decides by their use; when one leaves, all that was
+            counted under it goes to ``__other__``, so that no sum over a label ever falls. Labels that configuration and code
+            make (``metric``, ``outcome``, …) cannot grow with traffic and have no cap.
+        max_series: label sets per instrument; past it the labels from spans become ``__other__``, counted the same way.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK, *, max_values: int = 100, max_series: int = 10_000) -> None:
+        self._clock = clock
+        self._max_series = max_series
+        self._lock = threading.Lock()
+        self._series = {instrument.name: _Series(instrument, max_values) for instrument in INSTRUMENTS}
+        self._now = 0.0
+        self._sighting = 0
+        """Number of the present call, whose observations are one sighting of each label value."""
+        self._counts = 1
+
+    def expect(self, name: str, **given: Collection[str]) -> None:
+        """Show every known label set of a counter from now on, as 0 until it is counted: see :data:`names.KNOWN_LABELS`.
+
+        Args:
+            name: the counter.
+            given: see :func:`names.known_label_sets`.
+        """
+        series = self._series[name]
+        zeros = {series.key_of(labels): 0.0 for labels in known_label_sets(name, given)}
+        with self._lock:
+            series.expected |= zeros
+            series.values = zeros | series.values
+
+    def add(self, name: str, amount: float = 1, **labels: str) -> None:
+        """Add to a counter.
+
+        Raises:
+            KeyError: no such instrument, or one of its labels was not given.
+        """
+        series = self._series[name]
+        key = series.key_of(labels)
+        with self._lock:
+            self._begin(1)
+            self._count(series, key, amount)
+
+    def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
+        """Put a value into a histogram.
+
+        Args:
+            name: the instrument.
+            value: in the instrument's unit.
+            exemplar: ``trace_id`` and ``span_id`` in hex, of a trace that is kept.
+            labels: every attribute of the instrument.
+
+        Raises:
+            KeyError: no such instrument, or one of its labels was not given.
+        """
+        series = self._series[name]
+        key = series.key_of(labels)
+        with self._lock:
+            self._begin(1)
+            self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
+
+    def record(
+        self, observations: Iterable[Observation], exemplar: Mapping[str, str] | None = None, *, again: bool = False
+    ) -> None:
+        """Add and observe many at once: one lock for all.
+
+        Args:
+            observations: all of one turn, as a rule. However many they are, they are one sighting of each label value.
+            exemplar: as for :meth:`observe`, for all of them.
+            again: more about a turn that was recorded before: it makes no label value look more frequent.
+        """
+        now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
+        all_series = self._series
+        with self._lock:
+            self._begin(0 if again else 1)
+            for name, key, value in observations:
+                series = all_series[name]
+                if series.buckets:
+                    self._observe(series, key, value, exemplar, now)
+                else:
+                    self._count(series, key, value)
+
+    def watch(self, name: str, read: Read) -> None:
+        """Read values where they are counted, whenever someone collects; the same label set twice is added up.
+
+        ``read`` runs on the collecting thread. When it fails, its values are missing from that collection and
+        ``agenteval.emit.errors{outlet="metrics", reason="watch"}`` counts it.
+        """
+        self._series[name].watches.append(read)
+
+    def tap(self, name: str) -> deque[Observation]:
+        """A queue that gets each later observation of ``name`` too, for an outlet that must hand on single values.
+
+        It holds the last :data:`MAX_TAPPED`; the outlet takes them with ``popleft``.
+        """
+        tapped: deque[Observation] = deque(maxlen=MAX_TAPPED)
+        with self._lock:
+            self._series[name].taps.append(tapped)
+        return tapped
+
+    def folded(self, name: str, labels: Labels) -> Labels:
+        """The label set that ``labels`` is counted under, so that all outlets show the same."""
+        with self._lock:
+            return self._series[name].shown(labels, self._max_series)
+
+    def read(self, name: str) -> Family:
+        """The present state of one instrument."""
+        series = self._series[name]
+        with self._lock:
+            values = dict(series.values)
+            distributions = {key: cell.snapshot() for key, cell in series.cells.items()}
+        for watched in series.watches:
+            try:
+                found = [(series.key_of(labels), value) for labels, value in watched()]
+            except Exception:  # whatever is watched may be half shut down; the scrape goes on
+                self.add(EMIT_ERRORS, outlet="metrics", reason="watch")
+                continue
+            for key, value in found:
+                values[key] = values.get(key, 0) + value
+        return Family(series.instrument, values, distributions)
+
+    def collect(self) -> list[Family]:
+        """The present state of every instrument, in the order of the table."""
+        return [self.read(name) for name in self._series]
+
+    def after_fork_in_child(self) -> None:
+        """Start again from zero: the parent goes on to report what it counted, and its threads may have held the lock."""
+        self._lock = threading.Lock()
+        for series in self._series.values():
+            series.clear()
+
+    def _begin(self, counts: int) -> None:
+        self._now = self._clock.monotonic()
+        self._sighting += 1
+        self._counts = counts
+
+    def _count(self, series: _Series, key: Labels, amount: float) -> None:
+        values = series.values
+        if key in values:
+            if series.sighting != self._sighting and series.capped:
+                series.use(key, self._sighting, self._now, self._counts)
+            values[key] += amount
+            return
+        key = self._admit(series, key)
+        values[key] = values.get(key, 0) + amount
+
+    def _observe(self, series: _Series, key: Labels, value: float, exemplar: Mapping[str, str] | None, now: float) -> None:
+        cell = series.cells.get(key)
+        if cell is not None:
+            if series.sighting != self._sighting and series.capped:
+                series.use(key, self._sighting, self._now, self._counts)
+        else:
+            key = self._admit(series, key)
+            cell = series.cells.get(key)
+            if cell is None:
+                cell = series.cells[key] = _Cell(len(series.buckets) + 1)
+        bucket = bisect_left(series.buckets, value)
+        cell.counts[bucket] += 1
+        cell.sum += value
+        if exemplar is not None:
+            cell.exemplars[bucket] = (exemplar, value, now)
+        for tapped in series.taps:
+            tapped.append((series.instrument.name, key, value))
+
+    def _admit(self, series: _Series, key: Labels) -> Labels:
+        if not series.capped:
+            return key
+        folded = series.admit(key, self._sighting, self._now, self._counts, self._max_series)
+        if folded != key:
+            errors = self._series[EMIT_ERRORS].values
+            overflow = ("metrics", "label_overflow")
+            errors[overflow] = errors.get(overflow, 0) + 1
+        if folded not in series.values and folded not in series.cells:
+            series.place(folded)
+        return folded
+
+
+class TelemetryGroup:
+    """Telemetries that leave through one place (a Prometheus registry, a MeterProvider), added up.
+
+    Two engines in one process would else show the same series twice, or one of them not at all.
+    """
+
+    def __init__(self) -> None:
+        self._members: tuple[Telemetry, ...] = ()
+        self._lock = threading.Lock()
+
+    def join(self, telemetry: Telemetry) -> None:
+        """Take one in. One that joins twice has to leave twice, and counts once."""
+        with self._lock:
+            self._members = (*self._members, telemetry)
+
+    def leave(self, telemetry: Telemetry) -> bool:
+        """Let one go; whether the group is empty now."""
+        with self._lock:
+            members = list(self._members)
+            if telemetry in members:
+                members.remove(telemetry)
+            self._members = tuple(members)
+            return not members
+
+    def read(self, name: str) -> Family | None:
+        """The sum over all members; None when there are none."""
+        families = [telemetry.read(name) for telemetry in dict.fromkeys(self._members)]
+        return _sum(families) if families else None
+
+
+def _sum(families: Sequence[Family]) -> Family:
+    first, *others = families
+    for family in others:
+        for key, value in family.values.items():
+            first.values[key] = first.values.get(key, 0) + value
+        for key, distribution in family.distributions.items():
+            mine = first.distributions.get(key)
+            first.distributions[key] = distribution if mine is None else _sum_of_two(mine, distribution)
+    return first
+
+
+def _sum_of_two(a: Distribution, b: Distribution) -> Distribution:
+    return Distribution(
+        tuple([x + y for x, y in zip(a.counts, b.counts, strict=True)]),
+        a.sum + b.sum,
+        tuple([_newer(x, y) for x, y in zip(a.exemplars, b.exemplars, strict=True)]),
+    )
+
+
+def _newer(a: Exemplar | None, b: Exemplar | None) -> Exemplar | None:
+    if a is None or b is None:
+        return a or b
+    return a if a.time_s >= b.time_s else b
+
+
+def _key_of(attributes: Sequence[str]) -> Callable[[Mapping[str, str]], Labels]:
+    """A function that picks the label values in order; ``itemgetter`` alone would unpack a single one."""
+    if not attributes:
+        return lambda labels: ()
+    if len(attributes) == 1:
+        only = attributes[0]
+        return lambda labels: (labels[only],)
+    return itemgetter(*attributes)

@@ -1,0 +1,387 @@
+"""One background thread for everything that may wait: evaluating turns, rendering scores, deadlines.
+
+The agent's threads only append to a queue that is bounded in bytes; they never wait for the worker. The thread starts with
+the first item, wakes at most a few times a second, and can be missing (before the first item, at exit, in a forked child):
+then whoever flushes does the work.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ..core.threads import OwnThread, is_meant_for_host
+
+_log = logging.getLogger("otel_agenteval")
+
+Found = TypeVar("Found")
+
+POLL = 0.25
+"""Seconds between two looks at the queue and at open turns."""
+_COURTEOUS_BATCH = 2
+_BREATH = 0.0005
+"""An agent's thread cannot run while we do: half a millisecond of work, then a pause in which it gets its turn."""
+_BACKLOG = 2_000
+"""Items from which the queue is emptied without pauses."""
+_RETRY = 0.05
+"""Seconds between two tries of an outlet that has no room, while somebody waits for it."""
+_QUIET_POLLS = 8
+"""Looks without work after which the thread sleeps until it is woken."""
+
+
+class Worker:
+    """A queue and the thread that empties it.
+
+    Args:
+        handle: does the work of a batch of items, and returns those that it did not begin because we end. When it raises, what is
+            left in the list is handled later.
+        tick: called at every look, for deadlines; returns whether there is anything that may become due.
+        flush: hands over what handling left in buffers, within the given seconds; False when that was not all.
+        max_bytes: bound of the queue; an item that does not fit is refused, unless it must be taken.
+        can_emit: whether there is room for the scores of one more batch; asked before each. Until then items wait in the queue.
+        failed: told of what went wrong with a batch, or ended the thread; exceptions are named without content.
+    """
+
+    def __init__(
+        self,
+        handle: Callable[[list[Any]], Sequence[Any]],
+        tick: Callable[[], bool],
+        flush: Callable[[float], bool],
+        max_bytes: int,
+        can_emit: Callable[[], bool] = lambda: True,
+        failed: Callable[[str, BaseException], None] = lambda where, error: None,
+    ) -> None:
+        self._handle = handle
+        self._tick = tick
+        self._flush = flush
+        self._can_emit = can_emit
+        self._failed = failed
+        self.max_bytes = max_bytes
+        self.may_start = True
+        """False at interpreter exit, when no thread can be started any more."""
+        self.courteous = True
+        """Whether to work in small bites, because an agent runs in this process."""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._queue: deque[tuple[Any, int]] = deque()
+        self._in_hand: Sequence[Any] = ()
+        """The batch that is being handled."""
+        self._given_up = False
+        """Whether no further batch is begun."""
+        self._bytes = 0
+        self._accepted = self._handled = 0
+        """Items put and done so far: a flush covers what was put before it, whatever comes meanwhile."""
+        self.looks = 0
+        """How often the thread has looked for work."""
+        self._lock = threading.Lock()
+        self._working = threading.Lock()
+        self._ticking = threading.Lock()
+        self._handling = threading.Lock()
+        self._wake = threading.Event()
+        self._requests: deque[_Flush] = deque()
+        self._soon: deque[_Flush] = deque()
+        """Requests that wait for no item."""
+        self._thread: threading.Thread | None = None
+        self.idle = True
+        """Whether the thread sleeps until somebody wakes it."""
+        self._stopping = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in the queue."""
+        return self._bytes
+
+    @property
+    def waiting(self) -> int:
+        """Items in the queue."""
+        return len(self._queue)
+
+    @property
+    def handled(self) -> int:
+        """Items done so far."""
+        return self._handled
+
+    def put(self, item: Any, size: int, *, must: bool = False) -> bool:
+        """Queue an item; False when the queue has no room for it, or the worker has stopped. Never blocks.
+
+        What ``must`` be taken was in memory anyway, as an open turn was: then the bound is no reason to lose it.
+        """
+        with self._lock:
+            if (self._bytes + size > self.max_bytes and not must) or self._stopping:
+                return False
+            self._bytes += size
+            self._accepted += 1
+            self._queue.append((item, size))
+        if self.idle or self._bytes * 2 > self.max_bytes:
+            self.wake()
+        return True
+
+    def wake(self) -> None:
+        """Make the thread look now; start it if there is none."""
+        if not self._runs() and self.may_start and not self._stopping:
+            with self._lock:
+                if not self._runs():
+                    thread = OwnThread(self._run, "otel-agenteval")
+                    try:
+                        thread.start()
+                    except RuntimeError:  # the interpreter is going down: flush and exit do the work
+                        self.may_start = False
+                        return
+                    self._thread = thread
+        self.idle = False
+        self._wake.set()
+
+    def _runs(self) -> bool:
+        """Whether there is a thread: the one that was started may have been ended from outside."""
+        thread = self._thread
+        return thread is not None and thread.is_alive()
+
+    def flush(self, timeout: float) -> bool:
+        """Handle everything that is queued now and flush the outlets; False unless all was handed over in time."""
+        return self._ask(timeout, outlets=True)
+
+    def drain(self, timeout: float) -> bool:
+        """Handle everything that is queued now, without flushing outlets; False unless that was done in time."""
+        return self._ask(timeout, outlets=False)
+
+    def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
+        """How many items were put so far, and what ``look`` finds while nothing is on its way from open turns into the queue."""
+        with self._ticking:
+            found = look()
+            return self._accepted, found
+
+    def has_handled(self, mark: int) -> bool:
+        """Whether so many items are handled."""
+        return self._handled >= mark
+
+    def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
+        """Let nobody handle some items that are still queued. ``forget`` is called while nothing is closed or handled."""
+        with self._ticking, self._handling:
+            forget()
+            with self._lock:
+                for i, (item, size) in enumerate(self._queue):
+                    if item is not None and unwanted(item):
+                        self._queue[i] = None, size
+
+    def flush_outlets(self, timeout: float) -> bool:
+        """Hand over what handling left in buffers, however much waits in the queue; False unless that was done in time."""
+        deadline = time.monotonic() + timeout
+        if not self._runs() or self._thread is threading.current_thread():
+            return self._is_done(0, deadline, outlets=True)
+        request = _Flush(deadline, True, 0)
+        self._soon.append(request)
+        return self._wait_for(request)
+
+    def _ask(self, timeout: float, outlets: bool) -> bool:
+        deadline = time.monotonic() + timeout
+        if self._thread is threading.current_thread():
+            return False  # it cannot wait for itself
+        if self._queue and not self._runs():
+            self.wake()
+        if not self._runs():
+            return self._work_here(deadline, outlets)
+        request = _Flush(deadline, outlets, self._accepted)
+        self._requests.append(request)
+        return self._wait_for(request)
+
+    def _wait_for(self, request: _Flush) -> bool:
+        """Whether the thread, or one that takes its place, did what was asked for, in time."""
+        self.wake()
+        while not request.done.wait(min(POLL, max(0.0, request.deadline - time.monotonic()))):
+            if time.monotonic() >= request.deadline:
+                return False
+            if not self._runs():
+                if not self.may_start:
+                    return self._work_here(request.deadline, request.outlets)
+                self.wake()
+        return request.ok
+
+    def stop(self, timeout: float, *, outlets: bool = True) -> bool:
+        """Handle what is queued, flush the ``outlets`` too if wanted, and let the thread end. Starts no thread; safe to call twice."""
+        deadline = time.monotonic() + timeout
+        ok = self._ask(timeout, outlets=outlets)
+        self._stopping = True
+        self._wake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return ok and not self._queue
+
+    def give_up(self, timeout: float) -> list[Any]:
+        """Begin no further batch, and wait up to ``timeout`` seconds for the one in hand: what nobody handled, and nobody will.
+
+        What ``handle`` is stuck in counts as not handled.
+        """
+        self._given_up = True
+        if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
+            self._handling.release()
+        left = list(self._in_hand)
+        with self._lock:
+            while self._queue:
+                item, size = self._queue.popleft()
+                self._bytes -= size
+                self._handled += 1
+                left.append(item)
+        return [item for item in left if item is not None]
+
+    def after_fork_in_child(self) -> None:
+        """The parent owns what was queued; the child starts anew, with locks of its own."""
+        self._reset()
+
+    def _run(self) -> None:
+        try:
+            self._loop()
+        except BaseException as error:  # from outside, as a watchdog sends it
+            self._failed("worker", error)
+        finally:
+            self.idle = True  # whoever comes next starts another thread
+            if self._queue and not self._stopping and self._thread is threading.current_thread():
+                self._thread = None
+                self.wake()
+
+    def _loop(self) -> None:
+        quiet = 0
+        while not self._stopping:
+            found = bool(self._queue or self._requests or self._soon)
+            due = self._work_once()
+            quiet = 0 if found or due else quiet + 1
+            if quiet < _QUIET_POLLS:
+                # A pause between two looks, so that a busy agent does not pay for waking us with every turn.
+                self.idle = False
+                self._wake.wait(POLL)
+            else:
+                self.idle = True
+                if not (self._queue or self._requests or self._soon):  # else something came while we made up our mind
+                    self._wake.wait()
+                self.idle = False
+                quiet = 0
+            self._wake.clear()
+        self._work_once()
+
+    def _work_once(self) -> bool:
+        self.looks += 1
+        with self._working:
+            due = self._work()
+        self._flush_soon()
+        while self._requests:
+            request = self._requests.popleft()
+            with self._working:
+                self._work(hurry=True, upto=request.upto, deadline=request.deadline)
+            request.ok = self._is_done(request.upto, request.deadline, outlets=request.outlets)
+            request.done.set()
+        return due
+
+    def _flush_soon(self) -> None:
+        while self._soon:
+            request = self._soon.popleft()
+            request.ok = self._is_done(request.upto, request.deadline, outlets=True)
+            request.done.set()
+
+    def _work_here(self, deadline: float, outlets: bool) -> bool:
+        upto = self._accepted
+        if not self._working.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            return False
+        try:
+            self._work(hurry=True, upto=upto, deadline=deadline, most=1)
+        finally:
+            self._working.release()
+        return self._is_done(upto, deadline, outlets=outlets)
+
+    def _is_done(self, upto: int, deadline: float, *, outlets: bool) -> bool:
+        """Whether everything up to an item was handled, and if wanted handed over."""
+        try:
+            return (not outlets or self._flush(max(0.0, deadline - time.monotonic()))) and self._handled >= upto
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
+            _log.warning("flushing scores failed: %s", type(error).__name__)
+            return False
+
+    def _work(self, hurry: bool = False, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
+        """Do what is due and empty the queue, or handle it up to an item; in a ``hurry`` when somebody waits for it.
+
+        Past the ``deadline`` nothing more is begun. While nothing can be emitted, that is tried until then; without a deadline, at the
+        next look. ``most`` items are handled at once: one at a time where somebody waits who could not go on before the last of them.
+        """
+        try:
+            with self._ticking:
+                due = self._tick()
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
+            _log.warning("closing turns failed: %s", type(error).__name__)
+            due = True
+        upto = None if upto is None else self._accepted  # with what was closed just now
+        while self._queue and (upto is None or self._handled < upto) and not self._given_up:
+            if not self._can_emit():
+                if deadline is None or time.monotonic() >= deadline:
+                    return True
+                time.sleep(_RETRY)
+                continue
+            hurry = hurry or not self.courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
+            with self._handling:
+                if self._given_up:
+                    break
+                self._handle_some(min(most, 256 if hurry else _COURTEOUS_BATCH))
+            if self._soon and threading.current_thread() is self._thread:
+                self._flush_soon()
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+            if not hurry and self._queue:
+                time.sleep(_BREATH)
+        return due
+
+    def _handle_some(self, most: int) -> None:
+        """Handle the next items. When that goes wrong, what was not begun goes back to the head of the queue."""
+        batch, size = self._batch(most)
+        self._in_hand = batch
+        items = [item for item in batch if item is not None]
+        count = len(items)
+        rest: Sequence[Any] = ()
+        try:
+            rest = self._handle(items)
+            items = []
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
+            self._failed("worker", error)
+            if len(items) == count:  # nobody knows which of them it was, and it would be again
+                items = items[1:]
+        finally:
+            self._in_hand = rest
+            with self._lock:
+                self._handled += len(batch) - len(items)
+                if items:
+                    self._queue.extendleft((item, 0) for item in reversed(items[1:]))
+                    self._queue.appendleft((items[0], size))
+                else:
+                    self._bytes -= size
+
+    def _batch(self, most: int) -> tuple[list[Any], int]:
+        """The next items, and their size; None stands for one that was discarded."""
+        batch: list[Any] = []
+        size = 0
+        while self._queue and len(batch) < most:
+            try:
+                item, bytes_ = self._queue.popleft()
+            except IndexError:  # it was given up
+                break
+            batch.append(item)
+            size += bytes_
+        return batch, size
+
+
+class _Flush:
+    __slots__ = ("deadline", "done", "ok", "outlets", "upto")
+
+    def __init__(self, deadline: float, outlets: bool, upto: int) -> None:
+        self.upto = upto
+        self.deadline = deadline
+        self.outlets = outlets
+        self.done = threading.Event()
+        self.ok = False

@@ -1,0 +1,241 @@
+"""What is taken out of a turn before its content leaves the process: to a judge, or to the file of a queue.
+
+Scores are computed on what was really said; only what goes out is redacted. A find is replaced by its kind and a number, as in
+``[EMAIL_1]``, so that a judge still sees that something was there, and whether it is the same as elsewhere in the turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from ..config.root import Config
+from ..core import jsonio
+from ..core.redaction.find import Find, finds, is_telling, kind_by_name, may_hold, plainly
+from ..core.redaction.json_text import as_written, still_parses
+from ..core.redaction.numbers import digits_of
+from ..core.score import Score
+from ..core.semconv import TURN_INPUT, TURN_OUTPUT
+from ..core.turn import Turn
+
+KINDS = ("email", "phone", "card", "ssn", "secret")
+"""What can be taken out."""
+_MAX_NESTING = 60
+_CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
+_IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
+"""Identifiers of ours and of the telemetry, where the form ``turn.v1`` has them: nobody's data, and digits enough to look like it."""
+MOST_EXPORTED = 4_096
+"""Characters of each text."""
+WITHHELD = "[WITHHELD]"
+"""Stands for a text of a score that could not be looked through."""
+_OUR_WORD = re.compile(r"[A-Za-z][A-Za-z_.:]{0,39}")
+_OUR_FACTS = frozenset(("vacuous", "reason", "by"))
+"""What the outcome of a score is read from."""
+_HEX_ID = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?(?:-[0-9a-f]{16})?")
+_LEAST_CARD = 10**13
+"""No smaller number is a card's."""
+_MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_([0-9]{1,6})\]")
+_MOST_KEPT_FREE = 10_000
+_USUAL_LABELS = (None, "pass", "fail", "yes", "no")
+
+
+def is_id(name: Any, value: Any) -> bool:
+    """Whether a field of a score's detail is an identifier of the telemetry: nobody's data, and digits enough to look like it."""
+    if not isinstance(name, str) or not name.endswith(("_id", "_ids")):
+        return False
+    ids = value if isinstance(value, (list, tuple)) else [value]
+    return all(isinstance(item, str) and _HEX_ID.fullmatch(item) for item in ids)
+
+
+def _is_figure(fact: Any) -> bool:
+    kind = fact.__class__
+    return kind is float or kind is bool or fact is None or (kind is int and -1_000_000 < fact < 1_000_000)
+
+
+class Redactor:
+    """Takes personal data and secrets out of the texts of one turn: the same find has the same marker throughout it.
+
+    Args:
+        kinds: what is taken out.
+    """
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self._kinds = kinds
+        self._numbers: dict[str, dict[str, int]] = {}
+
+    def text(self, text: str) -> str:
+        """A text in which every find is replaced by its kind and number."""
+        if not self._kinds or not may_hold(text):
+            return text
+        out: list[str] = []
+        at = 0
+        for start, end, kind in _finds(text, self._kinds):
+            if not at:
+                self._keep_free(text)
+            out += text[at:start], as_written(text, start, end, self._marker(kind, text[start:end]))
+            at = end
+        if not at:
+            return text
+        out.append(text[at:])
+        left = "".join(out)
+        return left if still_parses(text, left) else self._json(text)
+
+    def _json(self, text: str) -> str:
+        """A text of JSON value by value, where replacing in place would break it."""
+        value = jsonio.loads(text)
+        left = self.value(value)
+        return text if left == value else jsonio.dumps(left)
+
+    def _keep_free(self, text: str) -> None:
+        """Number on from the markers that a text came with."""
+        for kind, number in _MARKER.findall(text):
+            numbers = self._numbers.setdefault(kind.lower(), {})
+            for taken in range(len(numbers) + 1, min(int(number), _MOST_KEPT_FREE) + 1):
+                numbers[f"[{kind}_{taken}]"] = taken
+
+    def score(self, score: Score) -> Score:
+        """A score whose label, explanation, error type, detail and companions may leave; its numbers and ids stay."""
+        if score.explanation is None and score.error_type is None and score.label in _USUAL_LABELS and not score._also:
+            detail = score._detail
+            if not detail or all(_is_figure(fact) and not may_hold(name) for name, fact in detail.items()):
+                return score  # most scores say nothing
+        return score.reworded(self.text, self._facts)
+
+    def _facts(self, detail: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            self._key(name): item
+            if item is None or isinstance(item, (bool, float)) or is_id(name, item)
+            else self._field(name, item, 1)
+            for name, item in detail.items()
+        }
+
+    def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
+        """A turn of the form ``turn.v1``, with the identifiers of telemetry left as they are."""
+        return {name: self._part(name, part, 1) for name, part in written.items()}
+
+    def _part(self, name: str, part: Any, depth: int) -> Any:
+        if name in _IDS:
+            return part
+        if name in _CONTAINERS and isinstance(part, (list, tuple)) and depth < _MAX_NESTING:
+            return [
+                {key: self._part(key, item, depth + 1) for key, item in entry.items()}
+                if isinstance(entry, Mapping)
+                else self.value(entry, depth)
+                for entry in part
+            ]
+        return self.value(part, depth)
+
+    def value(self, value: Any, depth: int = 0) -> Any:
+        """Anything of texts, lists and mappings, keys included; what is nested too deep to be looked at is left out."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
+            return None
+        if isinstance(value, Mapping):
+            return {self._key(key): self._field(key, item, depth + 1) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(item, depth + 1) for item in value]
+        if isinstance(value, int) and value >= _LEAST_CARD:
+            left = self.text(str(value))
+            return value if left == str(value) else left
+        return value
+
+    def _field(self, name: Any, value: Any, depth: int) -> Any:
+        """A value that has a name, which can tell what it is."""
+        plain = isinstance(value, (str, int)) and not isinstance(value, bool) and isinstance(name, str)
+        if plain and self._kinds and is_telling(name):
+            written = str(value)
+            kind = kind_by_name(name, written, self._kinds)
+            if kind is not None:
+                return self._marker(kind, written)
+        return self.value(value, depth)
+
+    def _key(self, key: Any) -> Any:
+        return self.text(key) if isinstance(key, str) else key
+
+    def _marker(self, kind: str, found: str) -> str:
+        plain = plainly(found)
+        same = plain.casefold() if kind == "email" else plain if kind == "secret" else digits_of(plain) or plain
+        numbers = self._numbers.setdefault(kind, {})
+        return f"[{kind.upper()}_{numbers.setdefault(same, len(numbers) + 1)}]"
+
+
+def redacted_turn(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> Turn:
+    """The turn as it may leave. The same turn if there is nothing to take out."""
+    return Turn.from_dict((redactor or Redactor(kinds)).turn(turn.to_dict())) if kinds else turn
+
+
+def leaving(turn: Turn, redactor: Redactor) -> Turn:
+    """The turn as it may be shown; without its content if that cannot be looked through."""
+    try:
+        return Turn.from_dict(redactor.turn(turn.to_dict()))
+    except Exception:
+        return turn.without_content()
+
+
+def redacted(written: Mapping[str, Any], kinds: Collection[str]) -> dict[str, Any]:
+    """A turn of the form ``turn.v1`` as it may leave."""
+    return Redactor(kinds).turn(written)
+
+
+def redacted_text(text: str, kinds: Collection[str]) -> str:
+    """A text that stands alone, as it may leave."""
+    return Redactor(kinds).text(text)
+
+
+def redacted_scores(scores: Iterable[Score], kinds: Collection[str]) -> list[Score]:
+    """The scores of one turn as they may leave. One that cannot be looked through leaves without its texts."""
+    redactor = Redactor(kinds)
+    return [redacted_score(score, redactor) for score in scores] if kinds else list(scores)
+
+
+def redacted_score(score: Score, redactor: Redactor) -> Score:
+    """A score as it may leave; without its texts if it cannot be looked through."""
+    try:
+        return redactor.score(score)
+    except Exception:
+        return without_texts(score)
+
+
+def without_texts(score: Score) -> Score:
+    """What is left of a score that could not be looked through: its numbers, its verdict, and words of ours."""
+    return score.reworded(
+        lambda text: text if _OUR_WORD.fullmatch(text) else WITHHELD,
+        lambda detail: {name: item for name, item in detail.items() if name in _OUR_FACTS and _is_ours(item)},
+    )
+
+
+def _is_ours(fact: Any) -> bool:
+    return isinstance(fact, bool) or (isinstance(fact, str) and bool(_OUR_WORD.fullmatch(fact)))
+
+
+class Exporter(Protocol):
+    """Makes what log events say of a turn's content."""
+
+    def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]:
+        """The attributes; the redactor is the one of the turn's scores, where there is one."""
+
+
+def exporter_of(config: Config) -> Exporter | None:
+    """What log events say of a turn's content; None where it stays here."""
+    kinds = config.privacy.redact
+
+    def export(turn: Turn, redactor: Redactor | None = None, /) -> dict[str, str]:
+        try:
+            return exported(turn, kinds, redactor)
+        except Exception:  # what could not be redacted does not leave; the score does
+            return {}
+
+    return export if config.privacy.export_content else None
+
+
+def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> dict[str, str]:
+    """What the user said and got, as attributes that may leave: redacted, then cut after :data:`MOST_EXPORTED` characters."""
+    redactor = redactor or Redactor(kinds)
+    said = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
+    return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in said if text}
+
+
+def _finds(text: str, kinds: Collection[str]) -> Iterator[Find]:
+    return finds(text, kinds)

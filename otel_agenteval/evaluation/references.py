@@ -1,0 +1,317 @@
+"""What a turn is compared with, where it was not said in code.
+
+Four sources, the nearest wins name by name: ``expect()`` around the run; span attributes and baggage, only those that
+``references.accept_from`` lets in; ``references.given`` for agents, services or routes; a data set, by case id or input.
+A span's word is data of whoever sent it: without ``accept_from`` it decides nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from ..config.root import Config, Selector
+from ..core import jsonio
+from ..core.errors import ConfigError
+from ..core.score import Score
+from ..core.turn import Document, Retrieval, Turn
+from ..metrics.registry import Asks, BoundMetric, Embeds, require
+from .redaction import redacted_turn
+
+BAGGAGE = "baggage:"
+_CASE = "case_id"
+_CASE_COLUMNS = ("case_id", "id", "case")
+_FIELDS = ("ground_truth", "relevant_ids")
+_FACTS = ("context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata", "privacy", "logprobs")
+"""Facts for evaluation alone that stand beside the references: no span says them, or not every span."""
+
+
+class ReferenceSources:
+    """The configured sources, ready to be asked.
+
+    Args:
+        config: its section ``references``.
+
+    Raises:
+        ConfigError: the data set cannot be read, or a row of it is no case; with the file and the line.
+    """
+
+    def __init__(self, config: Config) -> None:
+        options = config.references
+        self._accepted = [(source, name) for source, name in options.accept_from.items() if not source.startswith(BAGGAGE)]
+        self.baggage = {
+            source.removeprefix(BAGGAGE): name for source, name in options.accept_from.items() if source.startswith(BAGGAGE)
+        }
+        """Baggage keys that are let in, and the reference that each one is."""
+        self._retrievers = options.retrievers
+        self._given = [(entry.when, entry.references) for entry in options.given]
+        self._by_case: dict[str, dict[str, Any]] = {}
+        self._by_input: dict[str, dict[str, Any]] = {}
+        if options.dataset is not None:
+            self._read(options.dataset, config.where(("references", "dataset")))
+
+    def _read(self, path: str, where: str) -> None:
+        for line, row in _rows(path, where):
+            case = next((str(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
+            asked = row.pop("input", None)
+            inner = row.pop("references", None)
+            found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
+            found |= inner if isinstance(inner, dict) else {}
+            if case is None and not isinstance(asked, str):
+                raise ConfigError(f"{where}: {path}:{line}: a case has a case_id, an input (text), or both")
+            if case is not None:
+                self._by_case[case] = {_CASE: case, **found}
+            if isinstance(asked, str):
+                self._by_input[_normal(asked)] = {_CASE: case, **found} if case is not None else found
+
+    def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
+        """Give the turn its references, before anything is evaluated; returns where each of them comes from."""
+        said = turn.references
+        from_baggage = said.pop(BAGGAGE, None) if BAGGAGE in said else None
+        found, sources = dict(said), dict.fromkeys(said, "expect")
+
+        def add(more: Mapping[str, Any], source: str) -> None:
+            for name, value in more.items():
+                if name not in found and value is not None:
+                    found[name], sources[name] = value, source
+
+        for attribute, name in self._accepted:
+            if attribute in attributes:
+                add({name: _value(attributes[attribute])}, f"span attribute {attribute}")
+        for key, value in (from_baggage or {}).items():
+            add({self.baggage[key]: _value(value)}, f"baggage {key}")
+        for when, given in self._given:
+            if applies(when, turn):
+                add(given, "config")
+        if self._by_case or self._by_input:
+            case = self._by_case.get(str(found.get(_CASE))) if _CASE in found else None
+            if case is None and self._by_input and turn.input is not None:
+                case = self._by_input.get(_normal(turn.input))
+            add(case or {}, "dataset")
+        if found:
+            known = vars(turn)
+            known["references"] = found
+            for name in _FIELDS:
+                if name in found and not known.get(name):
+                    known[name] = found[name]
+            for name in _FACTS:
+                if name in found and not getattr(turn, name):
+                    fact = _fact(name, found[name])
+                    if fact:
+                        known[name] = fact
+        if self._retrievers and not turn.context:
+            self._take_retrieved(turn, sources)
+        return sources
+
+    def _take_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
+        """Results of the tools that look things up are what the turn's retrievals found."""
+        found: list[Retrieval] = []
+        tools: dict[str, None] = {}
+        for call in turn.tool_calls or ():
+            if call.error is None and call.result not in (None, "") and _matches(call.name, self._retrievers):
+                documents = [Document(**facts) for facts in _documents_in(call.result)]
+                if documents:
+                    found.append(Retrieval(jsonio.text_of(call.arguments) if call.arguments else None, documents))
+                    tools[call.name] = None
+        if found:
+            known = vars(turn)
+            texts = [document.content for retrieval in found for document in retrieval.documents if document.content]
+            known["context"] = texts
+            known["retrievals"] = [*turn.retrievals, *found]
+            if not turn.retrieved_ids:
+                known["retrieved_ids"] = [d.id for retrieval in found for d in retrieval.documents if d.id] or None
+            sources["context"] = f"tool {', '.join(tools)}"
+
+
+def evaluate(
+    turn: Turn,
+    metrics: Sequence[BoundMetric],
+    references: ReferenceSources | None = None,
+    *,
+    judge: Asks | None = None,
+    embedder: Embeds | None = None,
+    redact: Collection[str] = (),
+) -> list[Score]:
+    """Score a turn that stands alone: with its references, by the metrics that are for it.
+
+    ``redact`` is what is taken out of the turn for those that ask a judge or embedder.
+    """
+    sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
+    scores = []
+    for metric in metrics:
+        if applies(metric.when, turn):
+            seen = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
+            score = metric.evaluate(seen, judge=judge, embedder=embedder)
+            tell_sources(metric, score, sources)
+            scores.append(score)
+    return scores
+
+
+def tell_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:
+    """Say in a score's detail where its references came from."""
+    if score.status != "ok":
+        return
+    asked_for = words_of(metric.metric.fn)
+    used = {name: source for name, source in sources.items() if name in asked_for and name not in metric.params}
+    if used:
+        score.detail["reference_from"] = used
+
+
+@cache
+def words_of(fn: Any) -> frozenset[str]:
+    """Every name and text in a function's code, and in that of the helpers it calls: which references it can ask for."""
+    found: set[str] = set()
+    seen: set[Any] = set()
+    todo = [fn]
+    while todo:
+        function = todo.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        words = _words_in(function.__code__)
+        found |= words
+        others = (function.__globals__.get(word) for word in words)
+        todo += [other for other in others if isinstance(other, FunctionType) and _is_near(other, fn)]
+    return frozenset(found)
+
+
+def _is_near(function: FunctionType, fn: Any) -> bool:
+    return function.__module__ == fn.__module__ or function.__module__.startswith("otel_agenteval.metrics.")
+
+
+def _words_in(code: CodeType) -> set[str]:
+    found = {*code.co_names, *code.co_varnames}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _words_in(constant)
+        else:
+            found |= {
+                item for item in (constant if isinstance(constant, (tuple, frozenset)) else (constant,)) if isinstance(item, str)
+            }
+    return found
+
+
+def applies(when: Selector | None, turn: Turn) -> bool:
+    """Whether a selector means this turn. All of its conditions must hold; each takes one value or a list, with ``*``."""
+    return when is None or excluded_by(when, turn) is None
+
+
+def excluded_by(when: Selector, turn: Turn) -> str | None:
+    """The first condition of a selector that does not hold on a turn, by its name; None where all do."""
+    known = (
+        ("agent", when.agent, turn.agent),
+        ("service", when.service, turn.service),
+        ("conversation", when.conversation, turn.conversation_id),
+    )
+    for name, wanted, value in known:
+        if wanted and not _matches(value, wanted):
+            return name
+    if when.model and not any(_matches(call.model, when.model) for call in turn.llm_calls):
+        return "model"
+    if when.step and not all(_HAS_STEP[step](turn) for step in when.step):
+        return "step"
+    if when.attribute:
+        attributes = root_attributes(turn)
+        return next(
+            (f"attribute.{key}" for key, wanted in when.attribute.items() if not _matches(attributes.get(key), wanted)), None
+        )
+    return None
+
+
+_HAS_STEP = {
+    "tool": lambda turn: bool(turn.tool_calls),
+    "llm": lambda turn: bool(turn.llm_calls),
+    "retrieval": lambda turn: bool(turn.retrievals),
+    "sub_agent": lambda turn: any(run.parent is not None for run in turn.agent_runs),
+    "handoff": lambda turn: bool(turn.handoffs),
+}
+
+
+def root_attributes(turn: Turn) -> Mapping[str, Any]:
+    """Attributes of the turn's root span; none for a turn that was not made of spans."""
+    root_id = turn.turn_id.rsplit("-", 1)[-1] if turn.turn_id else ""
+    return next((span.attributes for span in turn.spans if span.id == root_id), {})
+
+
+def _matches(value: Any, wanted: Sequence[str]) -> bool:
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return value is not None and any(fnmatchcase(str(value), pattern) for pattern in wanted)
+
+
+def _fact(name: str, given: Any) -> Any:
+    """A fact as a turn holds it; None where it is no such thing: what spans, baggage and data sets say is not checked before."""
+    try:
+        return getattr(Turn.from_dict({name: [given] if name == "context" and isinstance(given, str) else given}), name)
+    except ConfigError:
+        return None
+
+
+_TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
+_LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
+
+
+def _documents_in(result: Any) -> Iterator[dict[str, Any]]:
+    """What a tool found: each entry of a list, or of the list in an object, is a document; else all of it is one."""
+    value = _value(result)
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in _LISTS if isinstance(value.get(key), (list, tuple))), [value])
+    for item in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(item, Mapping):
+            text = next((item[key] for key in _TEXTS if isinstance(item.get(key), str)), None)
+            name, score = item.get("id"), item.get("score")
+            yield {
+                "id": str(name) if isinstance(name, (str, int)) and not isinstance(name, bool) else None,
+                "content": jsonio.text_of(item) if text is None else text,
+                "score": float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+            }
+        elif item not in (None, ""):
+            yield {"content": jsonio.text_of(item)}
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _value(raw: Any) -> Any:
+    """Lists and objects stand in attributes, baggage and CSV cells as JSON text."""
+    if isinstance(raw, str) and raw[:1] in '[{"':
+        try:
+            return jsonio.loads(raw)
+        except ValueError:
+            return raw
+    return list(raw) if isinstance(raw, tuple) else raw
+
+
+def _rows(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, row) of a JSON lines, CSV or Parquet file."""
+    try:
+        if path.endswith(".parquet"):
+            table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
+            yield from enumerate(table.to_pylist(), 1)
+        elif path.endswith(".csv"):
+            with Path(path).open(encoding="utf-8", newline="") as file:
+                for number, row in enumerate(csv.DictReader(file), 2):
+                    yield number, {key: _value(value) if value else None for key, value in row.items() if key}
+        else:
+            with Path(path).open(encoding="utf-8") as file:
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        yield number, _object(line, f"{where}: {path}:{number}")
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise ConfigError(f"{where}: {path}: cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        row = jsonio.loads(line)
+    except ValueError as problem:
+        raise ConfigError(f"{where}: not JSON: {problem}") from None
+    if not isinstance(row, dict):
+        raise ConfigError(f"{where}: a case is a JSON object")
+    return row

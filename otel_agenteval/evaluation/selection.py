@@ -1,0 +1,131 @@
+"""From configuration to metrics: the inline pack, and what was configured over and beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..config.keypath import KeyPath, dotted
+from ..config.root import Config, MetricEntry, Selector
+from ..core.errors import ConfigError, nearest
+from ..core.score import Policy
+from ..judging.sampling import rule_of
+from ..metrics.registry import BoundMetric, default_pack, resolve
+
+Entries = Sequence[tuple[KeyPath, MetricEntry]]
+"""Configured metrics, and where they stand."""
+
+
+def select_metrics(config: Config) -> list[BoundMetric]:
+    """The metrics that a configuration asks for, ready to evaluate.
+
+    First ``inline.metrics`` (``default`` is the default pack), then ``metrics`` and ``groups`` in their order. A configured metric takes the
+    place of the inline one of the same name; one metric may be configured several times with different parameters.
+
+    Raises:
+        ConfigError: an unknown metric (with the closest three names) or parameter, a value that is not allowed, or an
+            entry that repeats another; with its path and, where it comes from a file, its line.
+    """
+    entries = config.metric_entries()
+    configured = _configured(config, entries)
+    replaced = {bound.name for bound in configured}
+    inline = {name: bound for name, bound in _inline(config) if name not in replaced}
+    selected = [*inline.values(), *configured]
+    _sample(config, entries, configured, selected)
+    return selected
+
+
+def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> list[BoundMetric]:
+    """The metrics of one group among those that :func:`select_metrics` gave.
+
+    Raises:
+        ConfigError: there is no such group.
+    """
+    if name not in config.groups:
+        close = nearest(name, list(config.groups), 1)
+        hint = f"did you mean {close[0]!r}? (groups: {', '.join(config.groups)})" if close else "the configuration has no groups"
+        raise ConfigError(f"@{name}: no such group; {hint}")
+    members = {(bound.name, bound.signature_hash) for bound in _configured(config, config.metric_entries(name))}
+    return [bound for bound in selected if (bound.name, bound.signature_hash) in members]
+
+
+def select_conversation_metrics(config: Config) -> list[BoundMetric]:
+    """The metrics that are evaluated when a conversation ends.
+
+    Raises:
+        ConfigError: as :func:`select_metrics`.
+    """
+    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(config.conversation.metrics)]
+    configured = _configured(config, entries)
+    _sample(config, entries, configured, configured)
+    return configured
+
+
+def _sample(config: Config, entries: Entries, configured: list[BoundMetric], evaluated: list[BoundMetric]) -> None:
+    """Give the judged metrics their rules of sampling, whose conditions may name the scores of those that are evaluated at once."""
+    inline = [bound.name for bound in evaluated if bound.metric.kind == "code"]
+    for (path, entry), bound in zip(entries, configured, strict=True):
+        if entry.sample is None:
+            continue
+        where = config.where((*path, "sample"))
+        if bound.metric.kind == "code":
+            raise ConfigError(f"{where}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics are sampled")
+        others = [other.name for other in evaluated if other.metric.kind != "code" and other.name != bound.name]
+        bound.sample = rule_of(entry.sample, inline, where, others)
+    _refuse_circles(config, entries, configured)
+
+
+def _refuse_circles(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
+    """Metrics that wait for each other would never be asked."""
+    first = {bound.name: bound.sample.cascade.after for bound in configured if bound.sample is not None and bound.sample.cascade}
+    for (path, _), bound in zip(entries, configured, strict=True):
+        chain = [bound.name]
+        while chain[-1] in first:
+            chain.append(first[chain[-1]])
+            if chain[-1] == bound.name:
+                where = config.where((*path, "sample", "cascade", "after"))
+                raise ConfigError(f"{where}: {' after '.join(chain)} is not allowed; a metric that does not wait for this one is")
+            if chain[-1] in chain[:-1]:
+                break
+
+
+def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
+    bound = [_bind(config, path, entry.name, entry.params, entry.policy, entry.when) for path, entry in entries]
+    _refuse_repeats(config, entries, bound)
+    return bound
+
+
+def _inline(config: Config) -> Iterable[tuple[str, BoundMetric]]:
+    wanted = config.inline.metrics
+    if wanted == "default":
+        return [(name, _bind(config, ("inline", "metrics"), name, {}, "trend")) for name in default_pack()]
+    bound = [_bind(config, ("inline", "metrics", i), name, {}, "trend") for i, name in enumerate(wanted)]
+    return [(metric.name, metric) for metric in bound]
+
+
+def _bind(
+    config: Config, path: KeyPath, name: str, params: dict[str, Any], policy: Policy, when: Selector | None = None
+) -> BoundMetric:
+    try:
+        metric, preset = resolve(name)
+        bound = BoundMetric(metric, {**preset, **params}, policy)
+    except ConfigError as error:
+        message = str(error)
+        # A parameter's fault already begins with ``metric.parameter``: only then does it belong to a deeper path.
+        deeper = re.match(r"(\w+)\.(\w+)\S*:", message)
+        if deeper is None:
+            raise ConfigError(f"{config.where(path)}: {message}") from None
+        place = config.where((*path, name, deeper[2])).removesuffix(f".{name}.{deeper[2]}")
+        raise ConfigError(f"{place}.{message}") from None
+    bound.when = when
+    return bound
+
+
+def _refuse_repeats(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
+    """Two equal entries would be one result twice, under one id."""
+    seen: dict[tuple[str, str], KeyPath] = {}
+    for (path, _), bound in zip(entries, configured, strict=True):
+        first = seen.setdefault((bound.name, bound.signature_hash), path)
+        if first != path:
+            raise ConfigError(f"{config.where(path)}: {bound.name} has the same parameters as {dotted(first)}")

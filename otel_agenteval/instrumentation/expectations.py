@@ -1,0 +1,95 @@
+"""What a turn is compared with, said in code around the call that makes the turn."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from opentelemetry import baggage, context
+
+from ..core import semconv
+from ..evaluation.references import BAGGAGE
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_KEY = context.create_key("otel-agenteval-references")
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect(...)``
+    """References for the turns that start inside: ground truth, expected tools, relevant ids, whatever a metric asks for.
+
+    A context manager, and a decorator for functions and coroutine functions::
+
+        with expect(ground_truth="Paris", expected_tools=["search"]):
+            agent.run("What is the capital of France?")
+
+    The references travel in a private context key: asyncio tasks and ``asyncio.to_thread`` inherit it, plain threads do not.
+    Nothing goes to other processes, except ``agenteval.case.id`` as baggage when ``propagate=True``. Inner references win
+    over outer ones, name by name.
+
+    Args:
+        case_id: the case in a data set that this is.
+        propagate: whether the case id travels to other processes. Baggage goes to every party that is called.
+        references: by name, as metrics know them: ``ground_truth``, ``relevant_ids``, ``expected_tools``, ``schema``, …
+    """
+
+    in_use = False
+    """Whether anybody ever expected anything: until then no span start has to look."""
+
+    def __init__(self, *, case_id: str | None = None, propagate: bool = False, **references: Any) -> None:
+        self._references = references if case_id is None else {"case_id": case_id, **references}
+        self._case_id = case_id if propagate else None
+        self._tokens: list[Any] = []
+
+    def __enter__(self) -> Self:
+        expect.in_use = True
+        current = context.get_current()
+        outer = current.get(_KEY)
+        merged = {**outer, **self._references} if isinstance(outer, dict) else self._references
+        inside = context.set_value(_KEY, merged, current)
+        if self._case_id is not None:
+            inside = baggage.set_baggage(semconv.CASE_ID, self._case_id, inside)
+        self._tokens.append(context.attach(inside))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        context.detach(self._tokens.pop())
+
+    def __call__(self, fn: _F) -> _F:
+        """As a decorator: each call of the function has the references."""
+        if inspect.iscoroutinefunction(fn):
+
+            @functools.wraps(fn)
+            async def run_async(*args: Any, **kwargs: Any) -> Any:
+                with self._again():
+                    return await fn(*args, **kwargs)
+
+            return run_async  # type: ignore[return-value]
+
+        @functools.wraps(fn)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self._again():
+                return fn(*args, **kwargs)
+
+        return run  # type: ignore[return-value]
+
+    def _again(self) -> expect:
+        """A fresh one for each call: calls may overlap."""
+        other = expect(**self._references)
+        other._case_id = self._case_id
+        return other
+
+
+def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
+    """The references that hold where a span starts, and under ``baggage:`` those of the ``accepted`` baggage keys that are set."""
+    here = parent_context if parent_context is not None else context.get_current()
+    found = here.get(_KEY)
+    said = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}
+    if said:
+        return {**(found if isinstance(found, dict) else {}), BAGGAGE: said}
+    return found if isinstance(found, dict) else None

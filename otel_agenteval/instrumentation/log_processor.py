@@ -1,0 +1,55 @@
+"""The door for content in log records: newer instrumentations write messages there instead of on spans."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.sdk._logs import LogRecordProcessor
+
+from ..core import semconv
+from ..spans.record import LogPart
+from .span_processor import AgentEvalSpanProcessor
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk._logs import ReadWriteLogRecord
+
+_PREFIX = "gen_ai."
+
+
+class AgentEvalLogProcessor(LogRecordProcessor):
+    """Joins GenAI log records to the turn that their span belongs to. Changes no record.
+
+    Args:
+        processor: the span processor whose turns get the content.
+    """
+
+    def __init__(self, processor: AgentEvalSpanProcessor) -> None:
+        self._processor = weakref.ref(processor)
+
+    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+        """Keep a GenAI record of an open turn; ignore everything else."""
+        processor = self._processor()
+        if processor is None:
+            return
+        engine = processor.engine
+        try:
+            record = log_record.log_record
+            attributes: Any = record.attributes or {}
+            name = record.event_name or attributes.get("event.name") or ""
+            if not name.startswith(_PREFIX) or name == semconv.EVENT or not record.span_id or not record.trace_id:
+                return
+            part = LogPart(name, dict(attributes), record.body, record.timestamp or 0)
+            with engine.lock:
+                kept = engine.assembler.add_log(record.trace_id, record.span_id, part)
+            if not kept:
+                engine.pipeline.spans_left_out["late_log_record"] += 1
+        except Exception as error:
+            engine.failed("on_emit", error)
+
+    def shutdown(self) -> None:
+        """Nothing of its own to release."""
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Nothing of its own to flush."""
+        return True

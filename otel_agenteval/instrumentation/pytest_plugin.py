@@ -1,0 +1,230 @@
+"""Agent tests as ordinary tests: a fixture that captures the turns that a test makes, and asserts their scores.
+
+    def test_the_agent_finds_the_weather(agenteval):
+        run_agent("What is the weather in Paris?")
+        agenteval.assert_scores("code_tool_success", {"code_contains": {"value": "Paris"}}, at_most={"code_latency": 5})
+
+Registered as a ``pytest11`` entry point; nothing is imported before a test asks for the fixture. It attaches to the global
+tracer provider, or creates one; a test suite that sets up its own overrides the fixture ``agenteval_tracer_provider``.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ..core.score import Score
+    from ..core.turn import Turn
+    from ..metrics.registry import BoundMetric
+
+_CONFIG = {
+    "inline": {"metrics": []},
+    "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
+    "turn": {"stitch_timeout": 0},
+}
+_SETTLE = 30.0
+"""Seconds that the turns of a test may take to be put together."""
+
+
+class AgentTurns:
+    """The turns of one test, in the order of their starts."""
+
+    def __init__(self, handle: Any, kept: deque[Any], report: Path | None, test: str) -> None:
+        self._handle = handle
+        self._kept = kept
+        self._report = report
+        self._test = test
+        self._since_ns = time.time_ns()
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The turns that have closed since the test began: a turn whose agent still runs is not among them."""
+        assert self._handle.flush(_SETTLE), f"the test's turns were not put together within {_SETTLE:g} s"
+        latest = {}
+        for scored in self._kept:
+            turn = scored.turn
+            if turn.start is None or turn.start.timestamp() * 1e9 >= self._since_ns - 1e6:
+                latest[turn.turn_id] = turn
+        return sorted(latest.values(), key=lambda turn: turn.start.timestamp() if turn.start else 0.0)
+
+    @property
+    def turn(self) -> Turn:
+        """The only turn.
+
+        Raises:
+            AssertionError: there is none, or there are several.
+        """
+        turns = self.turns
+        assert len(turns) == 1, f"one turn was expected, {len(turns)} were made: {[turn.input for turn in turns]}"
+        return turns[0]
+
+    def evaluate(self, *metrics: Any, turns: Sequence[Turn] | None = None) -> list[tuple[Turn, list[Score]]]:
+        """The scores of every turn, metric by metric.
+
+        Args:
+            *metrics: names, ``{name: {parameters}}``, or what ``get_metric`` gave; none = the default pack.
+            turns: default all of the test.
+
+        Raises:
+            ConfigError: a metric or parameter is not known.
+        """
+        bound = _bound(metrics)
+        found = [(turn, [metric.evaluate(turn) for metric in bound]) for turn in (self.turns if turns is None else turns)]
+        self._write(found)
+        return found
+
+    def assert_scores(
+        self,
+        *metrics: Any,
+        at_least: Mapping[str, float] | None = None,
+        at_most: Mapping[str, float] | None = None,
+        allow_skipped: bool = False,
+        turns: Sequence[Turn] | None = None,
+    ) -> list[Score]:
+        """Assert that every turn of the test passes every metric.
+
+        Args:
+            *metrics: as for :meth:`evaluate`. A metric that gives no verdict must at least have a value.
+            at_least: smallest value by metric name; such metrics need not be listed too.
+            at_most: largest value by metric name.
+            allow_skipped: whether a metric that does not apply to a turn is all right; else what was not measured fails.
+            turns: default all of the test; there must be one.
+
+        Returns:
+            all scores, turn by turn.
+
+        Raises:
+            AssertionError: with each failed score, its explanation, and the turn's input and output.
+        """
+        at_least, at_most = dict(at_least or {}), dict(at_most or {})
+        named = {_name_of(metric) for metric in metrics}
+        more = [name for name in {**at_least, **at_most} if name not in named]
+        found = self.evaluate(*metrics, *more, turns=turns) if metrics or more else self.evaluate(turns=turns)
+        assert found, "no turn was made: is the agent instrumented, and has it ended?"
+        faults = []
+        for turn, scores in found:
+            wrong = [line for score in scores if (line := _fault(score, at_least, at_most, allow_skipped))]
+            if wrong:
+                faults.append("\n".join([_about(turn), *wrong]))
+        if faults:
+            raise AssertionError("\n\n".join(faults))
+        return [score for _, scores in found for score in scores]
+
+    def _write(self, found: Sequence[tuple[Turn, list[Score]]]) -> None:
+        if self._report is None:
+            return
+        from ..config.root import PrivacyOptions
+        from ..core.files import private
+        from ..evaluation.redaction import redacted_scores
+
+        with open(self._report, "a", encoding="utf-8", opener=private) as file:
+            for turn, scores in found:
+                known = {"test": self._test, "turn_id": turn.turn_id, "agent": turn.agent}
+                file.writelines(
+                    json.dumps({**known, **score.to_dict()}, ensure_ascii=False, default=str) + "\n"
+                    for score in redacted_scores(scores, PrivacyOptions().redact)
+                )
+
+
+def _bound(metrics: Sequence[Any]) -> list[BoundMetric]:
+    from ..metrics.registry import BoundMetric, default_pack, resolve
+
+    wanted: list[Any] = []
+    for metric in metrics or default_pack():
+        wanted += metric.items() if isinstance(metric, Mapping) else [metric]
+    found = []
+    for item in wanted:
+        if isinstance(item, BoundMetric):
+            found.append(item)
+            continue
+        name, params = item if isinstance(item, tuple) else (item, {})
+        known, preset = resolve(name)
+        found.append(BoundMetric(known, {**preset, **params}))
+    return found
+
+
+def _name_of(metric: Any) -> Any:
+    return next(iter(metric), None) if isinstance(metric, Mapping) else getattr(metric, "name", metric)
+
+
+def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, float], allow_skipped: bool) -> str | None:
+    name = score.metric
+    said = f": {score.explanation}" if score.explanation else ""
+    if score.status == "skipped":
+        return None if allow_skipped else f"  {name} was not measured ({score.detail.get('reason', 'not applicable')})"
+    if score.status == "error" or score.value is None:
+        return f"  {name} could not be evaluated ({score.error_type}){said}"
+    low, high = at_least.get(name), at_most.get(name)
+    if low is not None and score.value < low:
+        return f"  {name} is {score.value:g}, at least {low:g} was asked for{said}"
+    if high is not None and score.value > high:
+        return f"  {name} is {score.value:g}, at most {high:g} was asked for{said}"
+    if low is None and high is None and score.passed is False and score.direction != "neutral":
+        return f"  {name} failed with {score.value:g}{said}"
+    return None
+
+
+def _about(turn: Turn) -> str:
+    lines = [f"turn {turn.turn_id} of {turn.agent or 'no named agent'}"]
+    for label, text in (("input", turn.input), ("output", turn.output)):
+        if text is not None:
+            lines.append(f"  {label}: {textwrap.shorten(text, 200, placeholder=' …')}")
+    return "\n".join(lines)
+
+
+# --- the plugin ----------------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--agenteval-report FILE``."""
+    group = parser.getgroup("agenteval", "scores of agent turns")
+    group.addoption(
+        "--agenteval-report",
+        metavar="FILE",
+        help="append every score that a test made to FILE as JSON lines (with xdist, FILE.<worker>)",
+    )
+
+
+@pytest.fixture(scope="session")
+def agenteval_tracer_provider() -> Any:
+    """The tracer provider whose spans are captured; override it to name another. None: the global one, or a new one."""
+    return None
+
+
+@pytest.fixture(scope="session")
+def _agenteval_handle(agenteval_tracer_provider: Any) -> Iterator[Any]:
+    from .attach import instrument
+
+    handle = instrument(tracer_provider=agenteval_tracer_provider, config=_CONFIG, create_provider=True)
+    yield handle
+    handle.shutdown()
+
+
+@pytest.fixture
+def agenteval(request: pytest.FixtureRequest, _agenteval_handle: Any) -> Iterator[AgentTurns]:
+    """The turns that this test makes (:class:`AgentTurns`)."""
+    handle = _agenteval_handle
+    if not handle.enabled:
+        pytest.fail("the agenteval fixture captures nothing: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED switches it off")
+    pipeline = handle.processor.engine.pipeline
+    handle.flush(_SETTLE)
+    before, pipeline.kept = pipeline.kept, deque()
+    try:
+        yield AgentTurns(handle, pipeline.kept, _report_of(request.config), request.node.nodeid)
+    finally:
+        handle.flush(_SETTLE)
+        pipeline.kept = before
+
+
+def _report_of(config: pytest.Config) -> Path | None:
+    path = config.getoption("--agenteval-report")
+    worker = getattr(config, "workerinput", {}).get("workerid")
+    return Path(f"{path}.{worker}" if worker else path) if path else None

@@ -1,0 +1,32 @@
+"""Asking models: a judge that answers questions about a turn, and an embedder that turns texts into vectors.
+
+May import what :mod:`~otel_agenteval.judging` may.
+Start at :mod:`.judge`.
+"""
+
+from .accounts import Account, Total, admitting_repairs, recording
+from .cache import VerdictCache, asking_anew, is_asking_anew
+from .embedder import Embedder
+from .factory import embedder_from, judge_from, seal_from
+from .judge import Judge
+from .local_embedder import LocalEmbedder
+from .panel import Bench, Choice, Second
+
+__all__ = [
+    "Account",
+    "Bench",
+    "Choice",
+    "Embedder",
+    "Judge",
+    "LocalEmbedder",
+    "Second",
+    "Total",
+    "VerdictCache",
+    "admitting_repairs",
+    "asking_anew",
+    "embedder_from",
+    "is_asking_anew",
+    "judge_from",
+    "recording",
+    "seal_from",
+]  # fmt: skip

@@ -1,0 +1,169 @@
+"""Verdicts that are known already, in a file.
+
+A key is a hash, and what it is taken over has neither the delimiters nor the numbers of redaction markers in it: both are drawn
+anew for every question, and would make equal questions differ. What a model said is kept for a time and within a size; whoever
+audits a model asks anew (:func:`asking_anew`), and what it says then takes the place of what was kept.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.encryption import Seal, SealError
+from ...core.sqlite import connect_wal, transaction
+
+_OVERHEAD = 128
+_MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_(\d+)\]")
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS verdicts (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, reply BLOB NOT NULL, size INTEGER NOT NULL, at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_age ON verdicts (at);
+CREATE TABLE IF NOT EXISTS total (bytes INTEGER NOT NULL);
+INSERT INTO total SELECT 0 WHERE NOT EXISTS (SELECT * FROM total);
+CREATE TRIGGER IF NOT EXISTS kept AFTER INSERT ON verdicts BEGIN UPDATE total SET bytes = bytes + new.size; END;
+CREATE TRIGGER IF NOT EXISTS gone AFTER DELETE ON verdicts BEGIN UPDATE total SET bytes = bytes - old.size; END;
+"""
+_ANEW: ContextVar[bool] = ContextVar("otel_agenteval_anew", default=False)
+_LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
+"""Connections that a forked child inherited: it must neither use nor close them."""
+
+
+@contextmanager
+def asking_anew(anew: bool = True) -> Iterator[None]:
+    """Inside, in this thread or task, no judge answers from what it keeps."""
+    token = _ANEW.set(anew)
+    try:
+        yield
+    finally:
+        _ANEW.reset(token)
+
+
+def is_asking_anew() -> bool:
+    """Whether questions are asked whatever is known."""
+    return _ANEW.get()
+
+
+def without_marker_numbers(text: str) -> str:
+    """A text whose redaction markers are numbered in the order of this text, whatever their numbers were."""
+    seen: dict[str, dict[str, int]] = {}
+
+    def renumbered(found: re.Match[str]) -> str:
+        numbers = seen.setdefault(found[1], {})
+        return f"[{found[1]}_{numbers.setdefault(found[2], len(numbers) + 1)}]"
+
+    return _MARKER.sub(renumbered, text)
+
+
+class VerdictCache(MutableMapping[str, str]):
+    """Replies by the hash of their question, in an SQLite file that processes of one machine may share.
+
+    Args:
+        path: of the file; its folder must exist. It is made readable for its owner only.
+        ttl: seconds that a reply is kept.
+        max_bytes: of all replies; past it the oldest go.
+        seal: encrypts what is kept.
+        clock: dates them.
+
+    A file that cannot be used, or a reply that cannot be unsealed, is a miss and is counted in ``faults``: a judge is then asked.
+    """
+
+    def __init__(self, path: str, ttl: float, max_bytes: int, seal: Seal | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.faults = 0
+        """How often the file could not be used."""
+        self._path = path
+        self._ttl = ttl
+        self._max_bytes = max_bytes
+        self._seal = seal
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+
+    def __getitem__(self, key: str) -> str:
+        rows = self._do("SELECT reply FROM verdicts WHERE key = ? AND at > ?", (key, self._now() - self._ttl))
+        if not rows:
+            raise KeyError(key)
+        try:
+            reply: builtins.bytes = rows[0][0] if self._seal is None else self._seal.open(rows[0][0])
+            return reply.decode()
+        except (SealError, UnicodeDecodeError):
+            self.faults += 1
+            raise KeyError(key) from None
+
+    def __setitem__(self, key: str, reply: str) -> None:
+        raw = reply.encode("utf-8", "replace")
+        kept = raw if self._seal is None else self._seal.close(raw)
+        size = len(kept) + _OVERHEAD
+        if size <= self._max_bytes:
+            self._keep(key, kept, size)
+
+    def __delitem__(self, key: str) -> None:
+        self._do("DELETE FROM verdicts WHERE key = ?", (key,))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([row[0] for row in self._do("SELECT key FROM verdicts WHERE at > ?", (self._now() - self._ttl,))])
+
+    def __len__(self) -> int:
+        rows = self._do("SELECT count(*) FROM verdicts WHERE at > ?", (self._now() - self._ttl,))
+        return int(rows[0][0]) if rows else 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that are kept, those that are too old and not yet swept included."""
+        rows = self._do("SELECT bytes FROM total", ())
+        return int(rows[0][0]) if rows else 0
+
+    def clear(self) -> None:
+        """Forget all replies, also those of other processes."""
+        self._do("DELETE FROM verdicts", ())
+
+    def close(self) -> None:
+        """Release the file. A later use opens it again."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None and self._process == os.getpid():
+            connection.close()
+
+    def _now(self) -> float:
+        return self._clock.time_ns() / 1e9
+
+    def _keep(self, key: str, kept: builtins.bytes, size: int) -> None:
+        now = self._now()
+        with self._lock:
+            try:
+                with transaction(self._open()) as db:
+                    db.execute("DELETE FROM verdicts WHERE key = ? OR at <= ?", (key, now - self._ttl))
+                    db.execute("INSERT INTO verdicts (key, reply, size, at) VALUES (?, ?, ?, ?)", (key, kept, size, now))
+                    over = db.execute("SELECT bytes FROM total").fetchone()[0] - self._max_bytes
+                    while over > 0:
+                        number, freed = db.execute("SELECT number, size FROM verdicts ORDER BY number LIMIT 1").fetchone()
+                        db.execute("DELETE FROM verdicts WHERE number = ?", (number,))
+                        over -= freed
+            except (sqlite3.Error, OSError):
+                self.faults += 1
+
+    def _do(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._open().execute(statement, values).fetchall()
+            except (sqlite3.Error, OSError):
+                self.faults += 1
+                return []
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._process != os.getpid():
+            _LEFT_TO_THE_PARENT.append(self._connection)
+            self._connection = None
+        if self._connection is None:
+            self._connection, self._process = connect_wal(self._path, _SCHEMA), os.getpid()
+        return self._connection

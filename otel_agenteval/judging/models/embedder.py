@@ -1,0 +1,175 @@
+"""An embedder: texts in, one vector for each."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.errors import ConfigError, JudgeError
+from .accounts import Account, Total
+from .model_server import Service, tokens_in
+from .prices import Prices
+from .providers import Request, Usage, openai
+from .providers.base import count, mapping
+from .transport import NotAnswered, Transport
+
+_LARGEST_REPLY = 128 * 2**20
+
+
+class Embedder:
+    """Asks an OpenAI-compatible server for embeddings.
+
+    Args:
+        base_url: up to and including the version; without credentials or query.
+        model: the model's name there. Vectors of different models are never compared.
+        api_key: sent as bearer token.
+        headers: further headers.
+        timeout: seconds that one attempt may take.
+        deadline: seconds that one call may take, with retries and waiting for its turn.
+        max_concurrency: calls at once; more wait. None is no limit, here and below.
+        requests_per_minute: rate of requests.
+        tokens_per_minute: rate of tokens.
+        prices: by model, USD per million tokens, as for :class:`Judge`.
+        cache: keeps vectors by model and text; any mapping of text to vectors. Default: none.
+        clock: for tests.
+        sleep: for tests.
+
+    Thread-safe; each call runs in the thread that makes it.
+
+    Raises:
+        ConfigError: an argument that is not allowed.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+        deadline: float = 120.0,
+        max_concurrency: int | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        prices: Prices | None = None,
+        cache: MutableMapping[str, list[float]] | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if not isinstance(model, str) or not model.strip():
+            raise ConfigError("model: nothing is not allowed; the model's name is")
+        self.model = model
+        transport = Transport(
+            base_url, {**openai.headers((api_key or "").strip() or None), **(headers or {})}, timeout=timeout,
+            max_concurrency=max_concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute,
+            largest_reply=_LARGEST_REPLY, clock=clock, sleep=sleep,
+        )  # fmt: skip
+        self._service = Service("openai", transport, deadline, prices)
+        self._cache = cache
+        self._lock = threading.Lock()
+        self._most = 0
+        """Texts that the server takes at once, as far as it said; 0 while it did not."""
+
+    def __repr__(self) -> str:
+        return f"Embedder({self._service.transport.base_url!r}, {self.model!r})"
+
+    @property
+    def priced(self) -> bool:
+        """Whether the price of the model is known: from ``prices``, or for public servers from the extra ``[cost]``."""
+        return self._service.priced(self.model)
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector per text, in their order; all that are new in one call if the server takes so many, each text once.
+
+        Raises:
+            JudgeError: the server could not be asked, or did not give a vector for each text.
+        """
+        known = self._cached(texts)
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        if missing:
+            try:
+                vectors = self._in_batches(missing, self._service.until())
+            except JudgeError as error:
+                raise JudgeError(f"embedder: {error}", error.error_type, error.retry_after) from None
+            new = dict(zip(missing, vectors, strict=True))
+            self._keep(new)
+            known |= new
+        return [known[text] for text in texts]
+
+    def accounts(self) -> list[Account]:
+        """The last thousand requests, oldest first. See also :func:`recording`."""
+        return self._service.ledger.last()
+
+    def total(self) -> Total:
+        """The sum over all requests."""
+        return self._service.ledger.total()
+
+    def clear_cache(self) -> None:
+        """Forget all vectors."""
+        if self._cache is not None:
+            with self._lock:
+                self._cache.clear()
+
+    def close(self) -> None:
+        """Release connections."""
+        self._service.transport.close()
+
+    def _key(self, text: str) -> str:
+        return hashlib.sha256(
+            f"{self._service.transport.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")
+        ).hexdigest()
+
+    def _cached(self, texts: Sequence[str]) -> dict[str, list[float]]:
+        if self._cache is None:
+            return {}
+        with self._lock:
+            found = {text: self._cache.get(self._key(text)) for text in texts}
+        return {text: vector for text, vector in found.items() if vector is not None}
+
+    def _keep(self, new: Mapping[str, list[float]]) -> None:
+        if self._cache is not None:
+            with self._lock:
+                self._cache.update((self._key(text), vector) for text, vector in new.items())
+
+    def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
+        """Vectors of all texts; a server that takes only so many at once (some take 10, others 32 or 64) is given as many as it took."""
+        found: list[list[float]] = []
+        while len(found) < len(texts):
+            batch = texts[len(found) : len(found) + (self._most or len(texts))]
+            try:
+                found += self._post(batch, until)
+            except NotAnswered as refusal:
+                if refusal.status not in (400, 413, 422) or "batch" not in refusal.hints or len(batch) == 1:
+                    raise
+                self._most = len(batch) // 2
+        return found
+
+    def _post(self, texts: list[str], until: float) -> list[list[float]]:
+        def read(body: dict[str, Any]) -> tuple[list[list[float]], Usage]:
+            return _vectors_in(body, len(texts)), Usage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
+
+        request = Request("/embeddings", {"model": self.model, "input": texts})
+        return self._service.call("embed", self.model, request, read, until=until, estimate=Usage(tokens_in(texts), 0))
+
+
+def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
+    data = answer.get("data")
+    items = data if isinstance(data, list) and all(isinstance(item, dict) for item in data) else []
+    if all(isinstance(item.get("index"), int) for item in items):
+        items = sorted(items, key=lambda item: item["index"])
+    vectors = [item.get("embedding") for item in items]
+    if len(vectors) != wanted or not all(_is_vector(vector) for vector in vectors):
+        raise JudgeError(f"there is no vector for each of {wanted} texts", "invalid_answer")
+    if len({len(vector) for vector in vectors}) > 1:
+        raise JudgeError("the vectors are of different lengths", "invalid_answer")
+    return vectors
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(x) in (int, float) and math.isfinite(x) for x in value)

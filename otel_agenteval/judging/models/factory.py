@@ -1,0 +1,144 @@
+"""From configuration to judge and embedder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...config.keypath import KeyPath
+from ...config.root import CacheOptions, Config, ServiceOptions
+from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.encryption import Seal
+from ...core.errors import ConfigError
+from .cache import VerdictCache
+from .embedder import Embedder
+from .judge import Judge
+from .local_embedder import PREFIX, LocalEmbedder
+from .panel import Bench, Choice, Second
+from .providers import PROVIDERS
+
+
+def judge_from(
+    config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
+) -> Judge | Bench | None:
+    """The configured judge, or those who judge in its place; None if none is. Clock and sleep are for tests.
+
+    Raises:
+        ConfigError: half of it is missing, or a value is not allowed; with its path and, where it comes from a file, its line.
+    """
+    options = config.judge
+    if not _is_configured(config, "judge", options):
+        return None
+    shared: dict[str, Any] = {
+        "max_input_tokens": options.max_input_tokens, "cache": _cache(options.cache, seal_from(config)), "clock": clock, "sleep": sleep,
+    }  # fmt: skip
+    try:
+        main = Judge(**_arguments(options), provider=options.provider, endpoint=options.endpoint, **shared)
+    except ConfigError as error:
+        raise ConfigError(f"{config.where(('judge',))}.{error}") from None
+    named = _Named(config, main, shared)
+    choices = [
+        Choice(named.judge(one.model, ("judge", "choose", index, "model")), one.metric, one.agent)
+        for index, one in enumerate(options.choose)
+    ]
+    second = None
+    if options.second.model is not None:
+        judge = named.judge(options.second.model, ("judge", "second", "model"))
+        second = Second(judge, options.second.margin, options.second.tolerance)
+    panel = [named.judge(model, ("judge", "panel", "models", index)) for index, model in enumerate(options.panel.models)]
+    if not (choices or second or panel):
+        return main
+    return Bench(main, choices, second, panel, options.panel.combine)
+
+
+class _Named:
+    """Judges by the names that a configuration gives them."""
+
+    def __init__(self, config: Config, main: Judge, shared: Mapping[str, Any]) -> None:
+        self._config = config
+        self._main = main
+        self._shared = shared
+        self._found: dict[str, Judge] = {config.judge.model or "": main}
+        self._servers: dict[str, Judge] = {}
+
+    def judge(self, name: str, path: KeyPath) -> Judge:
+        """The judge of this name: one object for each.
+
+        Raises:
+            ConfigError: it is of a server that is not configured.
+        """
+        try:
+            return self._found.setdefault(name, self._found.get(name) or self._made(name))
+        except ConfigError as error:
+            hint = f"; name the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
+            raise ConfigError(f"{self._config.where(path)}: {error}{hint}") from None
+
+    def _made(self, name: str) -> Judge:
+        server, slash, model = name.partition("/")
+        options = self._config.judge.servers.get(server) if slash else None
+        if options is None:
+            return self._main.with_model(name)
+        known = self._servers.get(server)
+        if known is not None:
+            return known.with_model(model)
+        provider = options.provider or (server if server in PROVIDERS else "openai")
+        arguments = {**_arguments(self._config.judge), **{key: getattr(options, key) for key in _OF_A_SERVER}, "model": model}
+        self._servers[server] = Judge(**arguments, provider=provider, **self._shared)
+        return self._servers[server]
+
+
+_OF_A_SERVER = ("base_url", "api_key", "endpoint", "requests_per_minute", "tokens_per_minute")
+
+
+def seal_from(config: Config) -> Seal | None:
+    """What encrypts the files of queue and cache; None if nothing does.
+
+    Raises:
+        ConfigError: the key is none, or the extra is not installed.
+    """
+    if config.judge.encryption_key is None:
+        return None
+    try:
+        return Seal(config.judge.encryption_key)
+    except ConfigError as error:
+        raise ConfigError(f"{config.where(('judge',))}.{error}") from None
+
+
+def embedder_from(config: Config) -> Embedder | LocalEmbedder | None:
+    """The configured embedder; None if none is.
+
+    Raises:
+        ConfigError: as :func:`judge_from`.
+    """
+    options = config.embedder
+    if options.base_url is None and (options.model or "").startswith(PREFIX):
+        try:
+            return LocalEmbedder(options.model or "")
+        except ConfigError as error:
+            raise ConfigError(f"{config.where(('embedder',))}.{error}") from None
+    if not _is_configured(config, "embedder", options):
+        return None
+    try:
+        return Embedder(**_arguments(options))
+    except ConfigError as error:
+        raise ConfigError(f"{config.where(('embedder',))}.{error}") from None
+
+
+def _is_configured(config: Config, section: str, options: ServiceOptions) -> bool:
+    if options.base_url is None and options.model is None:
+        return False
+    for name, what in (("base_url", "the server's address"), ("model", "the model's name")):
+        if getattr(options, name) is None:
+            raise ConfigError(
+                f"{config.where((section, name))}: null is not allowed; {what} is, as the other of the two is given"
+            )
+    return True
+
+
+def _cache(options: CacheOptions, seal: Seal | None) -> VerdictCache | None:
+    return None if options.path is None else VerdictCache(options.path, options.ttl, options.max_bytes, seal)
+
+
+def _arguments(options: ServiceOptions) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in ServiceOptions.model_fields}

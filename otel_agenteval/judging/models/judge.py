@@ -1,0 +1,391 @@
+"""A judge: one model that is asked about turns, one question at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...core import jsonio
+from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.errors import ConfigError, JudgeError
+from ...metrics.evaluation_context import current_evaluation
+from . import moderations
+from .accounts import Account, Total, admit_repair
+from .aws import Signer, region_in
+from .cache import is_asking_anew, without_marker_numbers
+from .invisible import shown
+from .model_server import Service, tokens_in
+from .prices import Prices
+from .prompt import SYSTEM, VERSION, fits, in_pieces, material_of, message_of, repair_of, room_of, within
+from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
+from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
+from .reply import verdict_in
+from .reply_schema import keys_of, schema_of
+from .transport import NotAnswered, Transport
+
+_REPLY_TOKENS = 300
+_TEMPERATURE = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Manners:
+    """What was learned about a model: how it may be asked."""
+
+    strictest: Form = "schema"
+    temperature: bool = True
+    accepted: frozenset[Form] = frozenset()
+    """Forms that were taken with these settings: a refusal then is about something else."""
+    odd: frozenset[str] = frozenset()
+    """Schemas that are not taken where others are."""
+
+
+class Judge:
+    """Asks a model, one question at a time.
+
+    Args:
+        base_url: up to and including the version, as in ``http://127.0.0.1:11434/v1``; without credentials or query.
+        model: the model's name there. A beginning ``anthropic/``, ``gemini/``, ``bedrock/``, ``responses/`` or ``openai/`` says the
+            provider, unless ``provider`` does.
+        api_key: sent in the header that the provider knows. Without one, requests to Bedrock are signed with the AWS credentials of
+            the environment (extra ``[bedrock]``).
+        provider: ``openai`` (chat completions: OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others; the default),
+            ``responses``, ``anthropic``, ``gemini`` or ``bedrock``. The model's name is then sent as it is.
+        endpoint: ``moderations`` puts what ``llm_moderation`` asks to the server's ``/moderations`` (of the provider ``openai``), with
+            this model and the response alone; all else goes to ``chat``, the default.
+        headers: further headers.
+        timeout: seconds that one attempt may take.
+        deadline: seconds that one question may take, with retries, repair and waiting for its turn.
+        max_concurrency: questions at once; more wait. None is no limit, here and below.
+        requests_per_minute: rate of requests.
+        tokens_per_minute: rate of input and output tokens.
+        prices: by model, USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without, the
+            extra ``[cost]`` knows those of the public servers; where nobody does, the cost is unknown.
+        max_input_tokens: about how many a question may have; past it the longest texts are cut in the middle, and the score says so
+            (``detail["input_truncated"]``). A metric that must have read all of a turn asks in pieces, and the worst one counts.
+        cache: keeps replies by question, so that the same one is asked once; any mapping of text to text. Default: none.
+        clock: for tests.
+        sleep: for tests.
+
+    Thread-safe; each question runs in the thread that asks.
+
+    Raises:
+        ConfigError: an argument that is not allowed.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key: str | None = None,
+        *,
+        provider: str | None = None,
+        endpoint: moderations.Endpoint = "chat",
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+        deadline: float = 120.0,
+        max_concurrency: int | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        prices: Prices | None = None,
+        max_input_tokens: int | None = None,
+        cache: MutableMapping[str, str] | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._explicit = provider
+        self.provider, self.model = chosen(model, provider)
+        self._wire = PROVIDERS[self.provider]
+        if endpoint not in moderations.ENDPOINTS:
+            raise ConfigError(f"endpoint: {endpoint!r} is not allowed; {' and '.join(moderations.ENDPOINTS)} are")
+        if endpoint == "moderations" and self.provider != "openai":
+            raise ConfigError(f"endpoint: 'moderations' is not allowed with the provider {self.provider}; with openai it is")
+        self._endpoint = endpoint
+        key = (api_key or "").strip() or None
+        region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
+        transport = Transport(
+            base_url, {**self._wire.headers(key), **(headers or {})}, timeout=timeout,
+            max_concurrency=max_concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute,
+            sign=None if region is None else Signer(region), clock=clock, sleep=sleep,
+        )  # fmt: skip
+        self._service = Service(self.provider, transport, deadline, prices)
+        self._most_tokens = max_input_tokens
+        self._cache = cache
+        self._lock = threading.Lock()
+        self._manners = _Manners()
+
+    def __repr__(self) -> str:
+        return f"Judge({self._service.transport.base_url!r}, {self.model!r}, provider={self.provider!r})"
+
+    @property
+    def priced(self) -> bool:
+        """Whether the price of the model is known: from ``prices``, or for public servers from the extra ``[cost]``."""
+        return self._service.priced(self.model)
+
+    def with_model(self, model: str) -> Judge:
+        """A judge of another model at the same server: connections, limits and accounts are shared.
+
+        Raises:
+            ConfigError: the model's name says another provider, which needs a judge of its own.
+        """
+        provider, name = chosen(model, self._explicit)
+        if provider != self.provider:
+            raise ConfigError(
+                f"model: {model!r} is of another provider than {self.provider}; it needs a judge with its own base_url"
+            )
+        other = object.__new__(Judge)
+        other.__dict__.update(self.__dict__)
+        other.model = name
+        other._manners = _Manners()
+        return other
+
+    def ask(
+        self,
+        stage: str,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        *,
+        media: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """One question; the JSON object that the model replied. A reply that cannot be read is asked for once more.
+
+        Args:
+            stage: what the question is for, in the metric's words: for errors and accounts.
+            task: what to judge and by which criteria.
+            data: the material by name: texts, or values that are written as JSON. Not trusted.
+            reply: the JSON object that is asked for, with a word on each value.
+            media: uris of images and the like, for models that see.
+            schema: JSON schema of the reply, for servers that hold a model to one; default: what ``reply`` says.
+                Others are asked for JSON.
+
+        Raises:
+            JudgeError: the model could not be asked, declined, or its reply could not be read twice.
+        """
+        try:
+            asked = None if self._moderates(stage, data) else self._question(task, data, reply, media)
+            key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
+            known = self._known(key)
+            if known is not None:
+                return known
+            until = self._service.until()
+            if asked is None:
+                found = self._moderated(str(data["response"]), stage, until)
+            else:
+                found = self._verdict(asked, reply, schema, stage, until)
+        except JudgeError as error:
+            raise JudgeError(f"{stage}: judge: {error}", error.error_type, error.retry_after) from None
+        self._keep_if_accepted(key, found)
+        return found
+
+    def known(
+        self,
+        stage: str,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        *,
+        media: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any] | None:
+        """What the cache has for a question, without asking; None if it has nothing, or questions are asked anew.
+
+        Raises:
+            JudgeError: the question is not one that can be asked.
+        """
+        if self._cache is None or is_asking_anew():
+            return None
+        if not self._moderates(stage, data):
+            self._question(task, data, reply, media)
+        return self._known(self._key(task, data, reply, media, schema))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether replies are kept."""
+        return self._cache is not None
+
+    def accounts(self) -> list[Account]:
+        """The last thousand requests, oldest first: tokens, cost, attempts, errors. See also :func:`recording`."""
+        return self._service.ledger.last()
+
+    def total(self) -> Total:
+        """The sum over all requests."""
+        return self._service.ledger.total()
+
+    def clear_cache(self) -> None:
+        """Forget all replies."""
+        if self._cache is not None:
+            with self._lock:
+                self._cache.clear()
+
+    def close(self) -> None:
+        """Release connections, and the file of a cache that has one."""
+        self._service.transport.close()
+        release = getattr(self._cache, "close", None)
+        if release is not None:
+            release()
+
+    # --- the question
+
+    def _moderates(self, stage: str, data: Mapping[str, Any]) -> bool:
+        """Whether the server's moderation endpoint is asked."""
+        return self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data
+
+    def _question(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str]) -> Message:
+        """The message that asks it; what had to be left out of it, or for another piece, is told to the evaluation.
+
+        Raises:
+            JudgeError: media that are not passed on, or material that must be read as a whole and is too long.
+        """
+        texts, seen = material_of(data, media)
+        room = None if self._most_tokens is None else room_of(task, reply, self._most_tokens)
+        if room is None or fits(texts, room):
+            return message_of(task, texts, reply, seen)
+        evaluation = current_evaluation()
+        if evaluation is None or not evaluation.reads_all:
+            if evaluation is not None:
+                evaluation.learn(1, truncated=True)
+            return message_of(task, within(texts, room), reply, seen)
+        pieces = in_pieces(texts, room)
+        evaluation.learn(len(pieces), truncated=False)
+        return message_of(task, pieces[min(evaluation.piece, len(pieces) - 1)], reply, seen)
+
+    # --- the cache
+
+    def _key(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str], schema: Mapping[str, Any] | None) -> str:
+        """A hash of who is asked what, and how: all that the answer may depend on, and nothing that is drawn."""
+        texts = without_marker_numbers(json.dumps(dict(data), default=repr, ensure_ascii=False))
+        evaluation = current_evaluation()
+        identity, piece = ("", 0) if evaluation is None else (evaluation.identity, evaluation.piece)
+        asked = [
+            self._service.transport.base_url, self.provider, self.model, self._endpoint, VERSION, _TEMPERATURE, MAX_TOKENS, self._most_tokens,
+            identity, piece, task, texts, reply, list(media), schema,
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
+
+    def _known(self, key: str) -> dict[str, Any] | None:
+        if self._cache is None or is_asking_anew():
+            return None
+        with self._lock:
+            text = self._cache.get(key)
+        try:
+            found = None if text is None else jsonio.loads(text)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _keep_if_accepted(self, key: str, found: Mapping[str, Any]) -> None:
+        """Keep a reply once the metric took it: what it refuses would else be refused again without asking, for as long as it is kept."""
+        if self._cache is None:
+            return
+        text = json.dumps(found)
+        evaluation = current_evaluation()
+        if evaluation is None:
+            self._keep(key, text)
+        else:
+            evaluation.when_accepted(lambda: self._keep(key, text))
+
+    def _keep(self, key: str, text: str) -> None:
+        if self._cache is not None:
+            with self._lock:
+                self._cache[key] = text
+
+    # --- one request
+
+    def _verdict(self, asked: Message, reply: str, schema: Mapping[str, Any] | None, stage: str, until: float) -> dict[str, Any]:
+        """The verdict; where the first reply has none that can be told, it is asked for once more."""
+        keys = keys_of(reply) if schema is None else tuple(schema.get("properties", ()))
+        schema = schema_of(reply) if schema is None else schema
+        answer = self._complete((asked,), schema, stage, until)
+        found = verdict_in(answer.text, keys, cut=answer.finish == "length")
+        if found is None:
+            answer = self._repaired(asked, answer, schema, stage, until)
+            found = verdict_in(answer.text, keys, cut=answer.finish == "length")
+        if found is not None:
+            return found
+        if answer.finish == "length":
+            raise JudgeError("the reply was cut at the limit of its length", "truncated_reply")
+        raise JudgeError("the reply holds no JSON object that is the verdict beyond doubt", "unreadable_reply")
+
+    def _moderated(self, response: str, stage: str, until: float) -> dict[str, Any]:
+        def read(body: dict[str, object]) -> tuple[dict[str, Any], Usage]:
+            return moderations.reply_in(body), Usage()
+
+        request = moderations.request(self.model, shown(response))
+        return self._service.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
+
+    def _repaired(self, asked: Message, answer: Answer, schema: Mapping[str, Any] | None, stage: str, until: float) -> Answer:
+        """The answer to the same question, asked again; with more room if that is what was missing, and the model has it."""
+        cut = answer.finish == "length"
+        admit_repair()
+        try:
+            return self._complete(
+                repair_of(asked, answer.text), schema, stage, until, repair=True, room=MORE_TOKENS if cut else MAX_TOKENS
+            )
+        except NotAnswered as refusal:
+            if cut and refusal.status == 400:
+                return answer
+            raise
+
+    def _complete(
+        self,
+        messages: tuple[Message, ...],
+        schema: Mapping[str, Any] | None,
+        stage: str,
+        until: float,
+        *,
+        repair: bool = False,
+        room: int = MAX_TOKENS,
+    ) -> Answer:
+        """The answer, asked for in the strictest form that the model takes; what it refuses is left out, and remembered."""
+        manners = self._manners
+        its_name = "" if schema is None else json.dumps(schema, default=repr, sort_keys=True)
+        while True:
+            takes = schema is not None and its_name not in manners.odd
+            form = max("schema" if takes else "json", manners.strictest, key=FORMS.index)
+            question = Question(self.model, SYSTEM, messages, form, schema, _TEMPERATURE if manners.temperature else None, room)
+            try:
+                answer = self._post(question, stage, until, repair=repair)
+            except NotAnswered as refusal:
+                lesser = _less(manners, form, its_name, refusal)
+                if lesser is None:
+                    raise
+                manners = lesser
+                continue
+            if manners is not self._manners or form not in manners.accepted:
+                self._manners = replace(manners, accepted=manners.accepted | {form})
+            if answer.finish == "refusal":
+                raise JudgeError("the model or a filter declined to reply", "refusal")
+            return answer
+
+    def _post(self, question: Question, stage: str, until: float, *, repair: bool) -> Answer:
+        def read(body: dict[str, object]) -> tuple[Answer, Usage]:
+            answer = self._wire.answer(body)
+            return answer, answer.usage
+
+        texts = [question.system, *(message.text for message in question.messages)]
+        return self._service.call(
+            stage, self.model, self._wire.request(question), read, until=until, estimate=Usage(tokens_in(texts), _REPLY_TOKENS),
+            repair=repair,
+        )  # fmt: skip
+
+
+def _less(manners: _Manners, form: Form, schema: str, refusal: NotAnswered) -> _Manners | None:
+    """How to ask after a refusal; None if nothing that was asked for can be its reason."""
+    if refusal.status not in (400, 422, 501) or refusal.hints & {"context", "refusal", "credit"}:
+        return None
+    unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in manners.accepted
+    if manners.temperature and "temperature" in refusal.hints:
+        return replace(manners, temperature=False, accepted=frozenset())
+    if form == "schema" and form in manners.accepted and "format" in refusal.hints:
+        return replace(manners, odd=manners.odd | {schema})
+    if form != "plain" and ("format" in refusal.hints or unsure):
+        return replace(manners, strictest=FORMS[FORMS.index(form) + 1])
+    if manners.temperature and unsure:
+        return replace(manners, temperature=False, accepted=frozenset())
+    return None

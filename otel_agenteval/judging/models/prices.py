@@ -1,0 +1,30 @@
+"""What a call cost: by configured prices, else by the table of the extra [cost]; never invented."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from ...core.prices import Tokens, table_cost, table_name
+from .providers import Usage
+
+Prices = Mapping[str, Mapping[str, float]]
+"""By model: USD per million tokens of ``input``, ``output`` and, where they differ, ``cached_input``."""
+_MILLION = 1_000_000
+
+
+def cost_of(model: str, base_url: str, usage: Usage, prices: Prices) -> tuple[float | None, str | None]:
+    """USD, and where the price is from; (None, None) where the tokens or the price are not known.
+
+    The table knows a provider by its address: a model at any other server costs what the configuration says, or nobody knows.
+    """
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None, None
+    own = prices.get(model)
+    if own is not None:
+        cached = min(usage.cached_tokens or 0, usage.input_tokens)
+        fresh = (usage.input_tokens - cached) * own["input"] + cached * own.get("cached_input", own["input"])
+        return (fresh + usage.output_tokens * own["output"]) / _MILLION, "prices"
+    tokens = Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens or 0)
+    usd = table_cost(model, tokens, datetime.datetime.now(datetime.timezone.utc), base_url=base_url)
+    return (None, None) if usd is None else (usd, table_name())

@@ -1,0 +1,74 @@
+"""Anthropic's Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .base import (  # fmt: skip
+    Answer,
+    Finish,
+    Media,
+    Message,
+    Question,
+    Request,
+    Usage,
+    added,
+    count,
+    mapping,
+    mappings,
+    no_answer,
+    not_taken,
+    text,
+)
+
+_VERSION = "2023-06-01"
+_FINISHES: dict[str, Finish] = {
+    "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal",
+}  # fmt: skip
+
+
+def headers(api_key: str | None) -> dict[str, str]:
+    """The key in a header of its own."""
+    return {"anthropic-version": _VERSION, **({"x-api-key": api_key} if api_key else {})}
+
+
+def request(question: Question) -> Request:
+    """``POST /messages``. There is no JSON mode: without a schema the prompt alone asks for JSON."""
+    body: dict[str, Any] = {
+        "model": question.model,
+        "max_tokens": question.room,
+        "system": question.system,
+        "messages": [_message(message) for message in question.messages],
+    }
+    if question.temperature is not None:
+        body["temperature"] = question.temperature
+    if question.form == "schema":
+        body["output_config"] = {"format": {"type": "json_schema", "schema": question.schema}}
+    return Request("/messages", body)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "content": [{"type": "text", "text": message.text}, *map(_part, message.media)]}
+
+
+def _part(media: Media) -> dict[str, Any]:
+    kind = "image" if media.kind == "image" else "document" if media.mime == "application/pdf" else None
+    if kind is None:
+        raise not_taken(media, "the Messages API")
+    if media.url:
+        return {"type": kind, "source": {"type": "url", "url": media.url}}
+    return {"type": kind, "source": {"type": "base64", "media_type": media.mime, "data": media.data}}
+
+
+def answer(body: Mapping[str, Any]) -> Answer:
+    """The text blocks; thinking is passed over."""
+    if not isinstance(body.get("content"), list):
+        raise no_answer("the Messages API")
+    said = "".join(text(block.get("text")) for block in mappings(body["content"]) if block.get("type") == "text")
+    usage = mapping(body.get("usage"))
+    cached = count(usage.get("cache_read_input_tokens"))
+    fresh = count(usage.get("input_tokens"))
+    given = None if fresh is None else added(fresh, cached, count(usage.get("cache_creation_input_tokens")))
+    finish = _FINISHES.get(text(body.get("stop_reason")))
+    return Answer(said, Usage(given, count(usage.get("output_tokens")), cached), finish)

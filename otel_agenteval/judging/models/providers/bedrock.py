@@ -1,0 +1,73 @@
+"""Amazon Bedrock's Converse, with an API key or signed (:mod:`..aws`)."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+from .base import (  # fmt: skip
+    Answer,
+    Finish,
+    Media,
+    Message,
+    Question,
+    Request,
+    Usage,
+    added,
+    count,
+    mapping,
+    mappings,
+    no_answer,
+    not_taken,
+    text,
+)
+from .openai import headers
+
+__all__ = ["answer", "headers", "request"]
+
+_FINISHES: dict[str, Finish] = {
+    "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",
+    "guardrail_intervened": "refusal", "content_filtered": "refusal",
+}  # fmt: skip
+
+
+def request(question: Question) -> Request:
+    """``POST /model/{model}/converse``. There is no JSON mode: without a schema the prompt alone asks for JSON."""
+    settings: dict[str, Any] = {"maxTokens": question.room}
+    if question.temperature is not None:
+        settings["temperature"] = question.temperature
+    body: dict[str, Any] = {
+        "system": [{"text": question.system}],
+        "messages": [_message(message) for message in question.messages],
+        "inferenceConfig": settings,
+    }
+    if question.form == "schema":
+        schema = {"name": "reply", "schema": json.dumps(question.schema)}
+        body["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
+    return Request(f"/model/{urllib.parse.quote(question.model, safe='')}/converse", body)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "content": [{"text": message.text}, *map(_part, message.media)]}
+
+
+def _part(media: Media) -> dict[str, Any]:
+    if media.url or media.kind not in ("image", "video"):
+        raise not_taken(media, "Converse")
+    return {media.kind: {"format": media.form, "source": {"bytes": media.data}}}
+
+
+def answer(body: Mapping[str, Any]) -> Answer:
+    """The text blocks of the message; reasoning is passed over."""
+    message = mapping(body.get("output")).get("message")
+    if not isinstance(message, Mapping):
+        raise no_answer("Converse")
+    said = "".join(text(block.get("text")) for block in mappings(message.get("content")))
+    usage = mapping(body.get("usage"))
+    cached = count(usage.get("cacheReadInputTokens"))
+    fresh = count(usage.get("inputTokens"))
+    given = None if fresh is None else added(fresh, cached, count(usage.get("cacheWriteInputTokens")))
+    finish = _FINISHES.get(text(body.get("stopReason")))
+    return Answer(said, Usage(given, count(usage.get("outputTokens")), cached), finish)

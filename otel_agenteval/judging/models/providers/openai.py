@@ -1,0 +1,107 @@
+"""OpenAI's chat completions, which vLLM, Ollama, llama.cpp, LiteLLM and many others speak too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .base import (  # fmt: skip
+    Answer,
+    Finish,
+    Media,
+    Message,
+    Question,
+    Request,
+    Usage,
+    count,
+    failed,
+    is_closed,
+    is_object,
+    mapping,
+    mappings,
+    no_answer,
+    not_taken,
+    text,
+)
+
+_SPOKEN = ("text", "output_text")
+"""Types of the parts of an answer that are no thoughts."""
+_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
+
+
+def headers(api_key: str | None) -> dict[str, str]:
+    """A bearer token."""
+    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+def request(question: Question) -> Request:
+    """``POST /chat/completions``."""
+    body: dict[str, Any] = {
+        "model": question.model,
+        "messages": [{"role": "system", "content": question.system}, *map(_message, question.messages)],
+    }
+    if question.temperature is not None:
+        body["temperature"] = question.temperature
+    if question.form == "schema":
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "strict": is_closed(question.schema), "schema": question.schema},
+        }
+    elif question.form == "json":
+        body["response_format"] = {"type": "json_object"}
+    return Request("/chat/completions", body)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    if not message.media:
+        return {"role": message.role, "content": message.text}
+    return {"role": message.role, "content": [{"type": "text", "text": message.text}, *map(_part, message.media)]}
+
+
+def _part(media: Media) -> dict[str, Any]:
+    if media.kind == "image":
+        return {"type": "image_url", "image_url": {"url": media.uri}}
+    if media.kind == "video":  # vLLM and others; OpenAI itself has none
+        return {"type": "video_url", "video_url": {"url": media.uri}}
+    if media.kind == "audio" and media.data:
+        form = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}.get(media.form, media.form)
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+    raise not_taken(media, "chat completions")
+
+
+def answer(body: Mapping[str, Any]) -> Answer:
+    """The first choice.
+
+    Where there is no content, what was taken for reasoning is the answer if it is one JSON object and nothing else: vLLM and others file a
+    reply there that a schema held from its first character on.
+
+    Raises:
+        JudgeError: the response has another form, or a router passes on that the model failed midway.
+    """
+    choice = next(mappings(body.get("choices")), {})
+    if choice.get("finish_reason") == "error" or choice.get("error"):
+        raise failed("the model")
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise no_answer("chat completions")
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(text(part.get("text")) for part in mappings(content) if part.get("type", "text") in _SPOKEN)
+    said = text(content)
+    if not said.strip():
+        thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))
+        said = thought if is_object(thought) else said
+    finish = _FINISHES.get(text(choice.get("finish_reason")))
+    return Answer(said, _usage(body), "refusal" if text(message.get("refusal")) else finish)
+
+
+def _usage(body: Mapping[str, Any]) -> Usage:
+    """What was taken. Gemini's and xAI's servers leave reasoning out of the completion, and have it in the total alone."""
+    usage = mapping(body.get("usage"))
+    given, said, total = (count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    if given is not None and said is not None and total is not None:
+        said = max(said, total - given)
+    cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    for name in ("prompt_cache_hit_tokens", "cached_tokens"):  # DeepSeek; Moonshot
+        cached = count(usage.get(name)) if cached is None else cached
+    return Usage(given, said, cached)

@@ -1,0 +1,80 @@
+"""OpenAI's Responses. Nothing is kept on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .base import (  # fmt: skip
+    Answer,
+    Media,
+    Message,
+    Question,
+    Request,
+    Usage,
+    count,
+    failed,
+    is_closed,
+    mapping,
+    mappings,
+    no_answer,
+    not_taken,
+    text,
+)
+from .openai import headers
+
+__all__ = ["answer", "headers", "request"]
+
+
+def request(question: Question) -> Request:
+    """``POST /responses``."""
+    body: dict[str, Any] = {
+        "model": question.model,
+        "instructions": question.system,
+        "input": [_message(message) for message in question.messages],
+        "store": False,
+    }
+    if question.temperature is not None:
+        body["temperature"] = question.temperature
+    if question.form == "schema":
+        body["text"] = {
+            "format": {"type": "json_schema", "name": "reply", "schema": question.schema, "strict": is_closed(question.schema)}
+        }
+    elif question.form == "json":
+        body["text"] = {"format": {"type": "json_object"}}
+    return Request("/responses", body)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    kind = "input_text" if message.role == "user" else "output_text"
+    return {"role": message.role, "content": [{"type": kind, "text": message.text}, *map(_part, message.media)]}
+
+
+def _part(media: Media) -> dict[str, Any]:
+    if media.kind != "image":
+        raise not_taken(media, "the Responses API")
+    return {"type": "input_image", "image_url": media.uri}
+
+
+def answer(body: Mapping[str, Any]) -> Answer:
+    """The texts of all messages in the output; reasoning and commentary are passed over.
+
+    Raises:
+        JudgeError: the response has another form, or says that it failed.
+    """
+    if body.get("status") == "failed":
+        raise failed("the Responses API")
+    if not isinstance(body.get("output"), list):
+        raise no_answer("the Responses API")
+    messages = [item for item in mappings(body["output"]) if item.get("type") == "message" and item.get("phase") != "commentary"]
+    parts = [part for message in messages for part in mappings(message.get("content"))]
+    said = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
+    why = mapping(body.get("incomplete_details")).get("reason")
+    usage = mapping(body.get("usage"))
+    cached = mapping(usage.get("input_tokens_details")).get("cached_tokens")
+    counted = Usage(count(usage.get("input_tokens")), count(usage.get("output_tokens")), count(cached))
+    if why == "content_filter" or any(part.get("type") == "refusal" for part in parts):
+        return Answer(said, counted, "refusal")
+    if why is not None:
+        return Answer(said, counted, "length" if why == "max_output_tokens" else None)
+    return Answer(said, counted, "stop" if body.get("status") == "completed" else None)

@@ -1,0 +1,108 @@
+"""Clients of Redis and Valkey by URL: one server, one behind sentinels, a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from ...core.errors import ConfigError
+from ...metrics.registry import require
+
+SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
+_CONNECT_SECONDS = 2.0
+_CALL_SECONDS = 5.0
+
+
+def connect(url: str) -> Any:
+    """A client of ``redis-py``; nothing is sent yet, except to sentinels and clusters, which are asked where to go.
+
+    ========================================================  ==================================================
+    ``redis://[user:password@]host[:port][/db]``              one server; ``rediss`` is with TLS
+    ``unix:///path/of/socket``                                the same, on this machine
+    ``redis+sentinel://[user:password@]host:port,…/name``     the master ``name`` that the sentinels know
+    ``redis+cluster://[user:password@]host:port,…``           a cluster, of which some nodes are named
+    ========================================================  ==================================================
+
+    ``valkey`` may stand for ``redis``. Parameters of the client follow a ``?``: ``ssl_ca_certs``, ``ssl_certfile``, ``ssl_keyfile``,
+    ``socket_timeout``, ``db``, ``sentinel_username``, ``sentinel_password``.
+
+    Raises:
+        ConfigError: no such URL.
+        MissingExtra: the extra ``[redis]`` is not installed.
+    """
+    url = normal(url)
+    redis = require("redis", feature="a queue in Redis", extra="redis")
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    retry = Retry(NoBackoff(), 1)  # a connection that broke while nobody used it; pauses are the queue's
+    scheme, _, kind = urlsplit(url).scheme.partition("+")
+    options: dict[str, Any] = {
+        "socket_connect_timeout": _CONNECT_SECONDS,
+        "socket_timeout": _CALL_SECONDS,
+        "health_check_interval": 30,
+    }
+    if not kind:
+        return redis.Redis.from_url(url, retry=retry, **options)
+    parts = urlsplit(url)
+    options |= {name: _number(values[-1]) for name, values in parse_qs(parts.query).items()}
+    options |= {"ssl": True} if scheme == "rediss" else {}
+    account, _, hosts = parts.netloc.rpartition("@")
+    user, _, password = account.partition(":")
+    options |= {key: unquote(value) for key, value in (("username", user), ("password", password)) if value}
+    nodes = [_host_and_port(host, 26379 if kind == "sentinel" else 6379) for host in hosts.split(",")]
+    if kind == "cluster":
+        cluster = require("redis.cluster", feature="a queue in Redis", extra="redis")
+        options.pop("db", None)
+        return cluster.RedisCluster(startup_nodes=[cluster.ClusterNode(*node) for node in nodes], **options)
+    sentinel = require("redis.sentinel", feature="a queue in Redis", extra="redis")
+    asking = {key.removeprefix("sentinel_"): options.pop(key) for key in list(options) if key.startswith("sentinel_")}
+    asking |= {key: value for key, value in options.items() if key.startswith(("ssl", "socket"))}
+    return sentinel.Sentinel(nodes, sentinel_kwargs=asking).master_for(parts.path.strip("/"), retry=retry, **options)
+
+
+def normal(url: str) -> str:
+    """The URL with ``redis`` for ``valkey``.
+
+    Raises:
+        ConfigError: no URL that leads to such a server.
+    """
+    scheme, separator, rest = url.partition("://")
+    scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
+    if scheme not in SCHEMES or not separator or not rest:
+        raise ConfigError(f"{masked(url)!r} is no address of Redis or Valkey; one of {', '.join(f'{s}://…' for s in SCHEMES)} is")
+    if scheme.endswith("+sentinel") and not urlsplit(f"{scheme}://{rest}").path.strip("/"):
+        raise ConfigError(f"{masked(url)!r} names no master: redis+sentinel://host:26379/NAME does")
+    return f"{scheme}://{rest}"
+
+
+def masked(url: str) -> str:
+    """The URL without its password."""
+    scheme, separator, rest = url.partition("://")
+    account, at, hosts = rest.rpartition("@")
+    user, colon, _ = account.partition(":")
+    return f"{scheme}{separator}{user}{colon and ':***'}{at}{hosts}"
+
+
+def unreachable(error: BaseException) -> bool:
+    """Whether a call failed for a reason that passes: no connection, a server that starts or moves, or has no memory left."""
+    from redis import exceptions as known
+
+    passing = (known.ConnectionError, known.TimeoutError, known.ReadOnlyError, known.OutOfMemoryError, known.TryAgainError)
+    if isinstance(error, (*passing, known.ClusterDownError, known.RedisClusterException, OSError)):
+        return True
+    return isinstance(error, known.ResponseError) and str(error).startswith(
+        ("OOM", "LOADING", "MASTERDOWN", "NOREPLICAS", "READONLY")
+    )
+
+
+def _host_and_port(text: str, port: int) -> tuple[str, int]:
+    host, colon, given = text.rpartition(":")
+    return (host, int(given)) if colon else (text, port)
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return text

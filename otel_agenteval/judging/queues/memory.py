@@ -1,0 +1,303 @@
+"""Jobs in this process's memory: gone with it, and counted as such."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...core.clock import SYSTEM_CLOCK, Clock
+from .base import SLOTS, Demand, Job, Leases
+from .base import Counter as Spending
+
+_REMEMBERED = 10_000
+_DEAD_LETTERS = 1_000
+
+
+class _Entry:
+    __slots__ = ("claimed", "due", "job", "number", "token")
+
+    def __init__(self, job: Job, number: int, due: float) -> None:
+        self.job = job
+        self.number = number
+        self.due = due
+        """When it can be claimed; of a claimed one, when its lease ends."""
+        self.claimed = False
+        self.token = ""
+        """Of the last lease; empty before the first one, and once the job was given back."""
+
+
+class MemoryQueue:
+    """A :class:`~otel_agenteval.judging.queues.JobQueue` in memory.
+
+    Args:
+        max_bytes: bound of all jobs.
+        clock: dates leases and retries.
+    """
+
+    is_shared = False
+
+    def __init__(self, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.max_bytes = max_bytes
+        self._clock = clock
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._leases = Leases()
+        self._numbers = itertools.count()
+        self._entries: dict[str, _Entry] = {}
+        self._bytes = 0
+        self._ready: dict[int, list[tuple[int, str]]] = {}
+        """Heaps of (number, id) by priority; what is no longer due stays in them until it is met."""
+        self._later: list[tuple[float, int, str]] = []
+        """Heap of what becomes due."""
+        self._evictable: Counter[int] = Counter()
+        """Unclaimed jobs by priority."""
+        self._done: OrderedDict[str, None] = OrderedDict()
+        self._dead: deque[tuple[str, str]] = deque(maxlen=_DEAD_LETTERS)
+
+    @property
+    def depth(self) -> int:
+        """Jobs that wait or are claimed."""
+        return len(self._entries)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of them."""
+        return self._bytes
+
+    def put_many(self, jobs: Sequence[Job]) -> list[Job]:
+        """Add jobs; returns those that there is no room for."""
+        now = self._clock.time_ns() / 1e9
+        left_out: list[Job] = []
+        with self._lock:
+            self._promote(now)
+            for job in jobs:
+                if job.id in self._entries or job.id in self._done:
+                    continue
+                if not self._make_room(job, left_out):
+                    left_out.append(job)
+                    continue
+                entry = self._entries[job.id] = _Entry(job, next(self._numbers), now)
+                self._bytes += job.size
+                self._put(entry, now)
+        return left_out
+
+    def claim(self, n: int, lease: float) -> list[Job]:
+        """Up to ``n`` jobs that are due, for ``lease`` seconds."""
+        now = self._clock.time_ns() / 1e9
+        claimed: list[Job] = []
+        with self._lock:
+            self._promote(now)
+            while len(claimed) < n:
+                entry = self._first(now)
+                if entry is None:
+                    break
+                entry.token = self._leases.grant()
+                entry.job = replace(entry.job, attempts=entry.job.attempts + 1)
+                self._hold(entry, now + lease)
+                claimed.append(replace(entry.job, token=entry.token))
+        return claimed
+
+    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
+        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        until = self._clock.time_ns() / 1e9 + lease
+        lost = []
+        with self._lock:
+            for job in jobs:
+                entry = self._owned(job)
+                if entry is None:
+                    lost.append(_id_of(job))
+                else:
+                    self._hold(entry, until)
+        return lost
+
+    def ack(self, job: Job | str) -> bool:
+        """It is done; False when it was not ours any more."""
+        return not self.ack_many([job])
+
+    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
+        """They are done; returns the ids of those that were not ours any more."""
+        with self._lock:
+            return [_id_of(job) for job in jobs if not self._finish(job)]
+
+    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
+        """Give a claimed job back, due at a time; False when it was not ours any more."""
+        with self._lock:
+            entry = self._owned(job)
+            if entry is None:
+                return False
+            if not counted:
+                entry.job = replace(entry.job, attempts=entry.job.attempts - 1)
+            self._wait(entry, at)
+            return True
+
+    def dead(self, job: Job | str, reason: str) -> bool:
+        """It cannot be done; False when it was not ours any more."""
+        with self._lock:
+            done = self._finish(job)
+            if done:
+                self._dead.append((_id_of(job), reason))
+            return done
+
+    def dead_letters(self) -> list[tuple[str, str]]:
+        """(id, reason) of the last thousand."""
+        with self._lock:
+            return list(self._dead)
+
+    def flush(self) -> bool:
+        """There is nowhere else to send them."""
+        return True
+
+    def close(self) -> list[Job]:
+        """All jobs: they go with the process."""
+        with self._lock:
+            lost = [entry.job for entry in self._entries.values()]
+            self._entries.clear()
+            self._bytes = 0
+            return lost
+
+    def after_fork_in_child(self) -> None:
+        """The child begins with an empty queue."""
+        self._reset()
+
+    def _owned(self, job: Job | str) -> _Entry | None:
+        """The entry of a job whose last lease is the given one."""
+        job_id, fence = self._leases.claimed(job)
+        entry = self._entries.get(job_id)
+        return entry if entry is not None and entry.token.startswith(fence) else None
+
+    def _hold(self, entry: _Entry, until: float) -> None:
+        if not entry.claimed:
+            self._evictable[entry.job.priority] -= 1
+        entry.claimed, entry.due = True, until
+        heapq.heappush(self._later, (until, entry.number, entry.job.id))
+
+    def _put(self, entry: _Entry, due: float) -> None:
+        self._evictable[entry.job.priority] += 1
+        entry.due = due
+        heapq.heappush(self._later, (due, entry.number, entry.job.id))
+
+    def _wait(self, entry: _Entry, due: float) -> None:
+        if entry.claimed:
+            self._evictable[entry.job.priority] += 1
+        entry.claimed, entry.due, entry.token = False, due, ""
+        heapq.heappush(self._later, (due, entry.number, entry.job.id))
+
+    def _promote(self, now: float) -> None:
+        """Move what became due to the ready ones; a lease that ended gives its job back."""
+        while self._later and self._later[0][0] <= now:
+            due, number, job_id = heapq.heappop(self._later)
+            entry = self._entries.get(job_id)
+            if entry is None or entry.due != due:
+                continue
+            if entry.claimed:
+                entry.claimed = False
+                self._evictable[entry.job.priority] += 1
+            heapq.heappush(self._ready.setdefault(entry.job.priority, []), (number, job_id))
+
+    def _first(self, now: float) -> _Entry | None:
+        for priority in sorted(self._ready, reverse=True):
+            heap = self._ready[priority]
+            while heap:
+                _, job_id = heapq.heappop(heap)
+                entry = self._entries.get(job_id)
+                if entry is not None and not entry.claimed and entry.due <= now:
+                    return entry
+        return None
+
+    def _finish(self, job: Job | str) -> bool:
+        entry = self._owned(job)
+        if entry is None:
+            return False
+        job_id = entry.job.id
+        del self._entries[job_id]
+        self._bytes -= entry.job.size
+        if not entry.claimed:
+            self._evictable[entry.job.priority] -= 1
+        self._done[job_id] = None
+        if len(self._done) > _REMEMBERED:
+            self._done.popitem(last=False)
+        return True
+
+    def _make_room(self, job: Job, left_out: list[Job]) -> bool:
+        """Whether the job fits, once lower ones that wait have made room for it: the lowest first, and of those the oldest."""
+        short = self._bytes + job.size - self.max_bytes
+        if short <= 0:
+            return True
+        if not any(count for priority, count in self._evictable.items() if priority < job.priority):
+            return False
+        waiting = [entry for entry in self._entries.values() if not entry.claimed and entry.job.priority < job.priority]
+        if sum(entry.job.size for entry in waiting) < short:
+            return False
+        for entry in sorted(waiting, key=lambda entry: (entry.job.priority, entry.number)):
+            if short <= 0:
+                break
+            del self._entries[entry.job.id]
+            self._bytes -= entry.job.size
+            self._evictable[entry.job.priority] -= 1
+            short -= entry.job.size
+            left_out.append(entry.job)
+        return True
+
+
+class MemorySpendBook:
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` in memory: it starts anew with the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spent: dict[Spending, dict[int, float]] = {}
+        """By part of the window, oldest first."""
+
+    def take(self, demands: Sequence[Demand], at: float) -> float:
+        """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
+        with self._lock:
+            wait = 0.0
+            for demand in demands:
+                if not demand.fits(self._used(demand.counter, at)):
+                    oldest = next(iter(self._spent.get(demand.counter, ())), demand.counter.slot(at))
+                    wait = max(wait, demand.counter.leaves(oldest) - at)
+            if wait == 0.0:
+                for demand in demands:
+                    self._add(demand.counter, demand.amount, at)
+            return wait
+
+    def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
+        """Correct what was taken at a time."""
+        with self._lock:
+            for counter, amount in amounts:
+                self._add(counter, amount, at)
+
+    def used(self, counter: Spending, at: float) -> float:
+        """What was spent within the window that ends at a time."""
+        with self._lock:
+            return self._used(counter, at)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def after_fork_in_child(self) -> None:
+        """A lock of its own; what the parent spent still counts."""
+        self._lock = threading.Lock()
+
+    def _add(self, counter: Spending, amount: float, at: float) -> None:
+        slots = self._spent.setdefault(counter, {})
+        slot = counter.slot(at)
+        slots[slot] = slots.get(slot, 0.0) + amount
+
+    def _used(self, counter: Spending, at: float) -> float:
+        slots = self._spent.get(counter)
+        if not slots:
+            return 0.0
+        oldest = counter.slot(at) - SLOTS
+        for slot in [slot for slot in slots if slot < oldest]:
+            del slots[slot]
+        return sum(slots.values())
+
+
+def _id_of(job: Job | str) -> str:
+    return job if isinstance(job, str) else job.id

@@ -1,0 +1,544 @@
+"""Jobs in Redis or Valkey: any number of processes put them there, and any number work on them.
+
+Jobs lie in streams, one per shard and priority, which judge workers read as one consumer group; so a stream's pending list and
+lag tell every tool for Redis, and what scales workers by them, how much there is to do. Each change is one script, that is one step
+for everybody. Beside the streams stand sorted sets: ends of leases and times of retries. A lease that ended is taken over with XCLAIM, at its own end
+(XAUTOCLAIM knows one age for all). A hash keeps the token of each job's last lease, with the attempt that it was granted for: a process
+of an earlier version, which grants none, ends the lease of the one before it by counting its own attempt. Nothing is ever trimmed: a job leaves when it is settled, or when a more important one needs
+its room.
+
+All keys of a shard carry its hash tag, so a cluster keeps them together. Time is the server's, for all processes the same.
+While the server cannot be reached jobs wait in this process, within a bound, and nobody knocks more often than the pauses allow.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import random
+import socket
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from ...core.clock import SYSTEM_CLOCK, Clock
+from .base import Job, Leases
+from .connect import unreachable
+from .redis_server import Script, Server
+
+_log = logging.getLogger("otel_agenteval")
+
+GROUP = "judges"
+"""The consumer group of all judge workers."""
+_LEVELS = 8
+"""Priorities that are kept apart: higher ones count as the highest, lower ones as the lowest."""
+_REMEMBERED_SECONDS = 86_400
+_REMEMBERED = 200_000
+"""Settled jobs that a shard remembers at most."""
+_DEAD_LETTERS = 1_000
+_BATCH, _BATCH_BYTES = 100, 1024 * 1024
+_HELD_BYTES = 16 * 1024 * 1024
+_FORGOTTEN_CONSUMER_MS = 86_400_000
+
+_COMMON = """
+redis.replicate_commands()
+local jobs, wait, again, idle, done, dead, totals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local function stream(level) return KEYS[8 + level] end
+local tokens = KEYS[8 + LEVELS]
+local group = ARGV[1]
+local now
+if ARGV[2] == '' then
+  local t = redis.call('TIME')
+  now = tonumber(t[1]) + tonumber(t[2]) / 1e6
+else
+  now = tonumber(ARGV[2])
+end
+local STEP = 2 ^ 45
+local function text(x) return string.format('%.17g', x) end
+local function read(id)
+  local found = redis.call('HGET', jobs, id)
+  if not found then return nil end
+  local level, seq, attempts, size, claimed, priority = string.match(found, '^(%d+) (%d+) (%d+) (%d+) (%d) (-?%d+)$')
+  return {id = id, level = tonumber(level), seq = tonumber(seq), attempts = tonumber(attempts), size = tonumber(size),
+          claimed = claimed == '1', priority = priority}
+end
+local function write(job)
+  redis.call('HSET', jobs, job.id, string.format('%d %.0f %d %d %d %s', job.level, job.seq, job.attempts, job.size,
+                                                 job.claimed and 1 or 0, job.priority))
+end
+local function entry(job) return string.format('%.0f-0', job.seq) end
+local function payload(job)
+  local found = redis.call('XRANGE', stream(job.level), entry(job), entry(job))
+  return found[1] and found[1][2][4] or ''
+end
+local function free(level, bytes) redis.call('HINCRBY', totals, 'free' .. level, bytes) end
+local function owns(job, fence)
+  local found = redis.call('HGET', tokens, job.id)
+  if not found then return false end
+  local attempts, token = string.match(found, '^(%d+) (.*)$')
+  return tonumber(attempts) == job.attempts and string.sub(token, 1, #fence) == fence
+end
+local function keep_tokens(lease) redis.call('EXPIRE', tokens, math.ceil(math.max(REMEMBERED, 4 * lease))) end
+local function rest(job, due)
+  job.claimed = false
+  write(job)
+  free(job.level, job.size)
+  redis.call('ZADD', idle, text(job.level * STEP + job.seq), job.id)
+  redis.call('ZADD', wait, text(due), job.id)
+end
+local function promote()
+  while true do
+    local due = redis.call('ZRANGEBYSCORE', wait, '-inf', text(now), 'LIMIT', 0, 500)
+    if #due == 0 then return end
+    for _, id in ipairs(due) do
+      redis.call('ZREM', wait, id)
+      local job = read(id)
+      if job then
+        if job.claimed then
+          job.claimed = false
+          write(job)
+          free(job.level, job.size)
+          redis.call('ZADD', idle, text(job.level * STEP + job.seq), id)
+        end
+        redis.call('ZADD', again, text((LEVELS - job.level) * STEP + job.seq), id)
+      end
+    end
+  end
+end
+local function remove(job, delivered)
+  redis.call('HDEL', jobs, job.id)
+  redis.call('HDEL', tokens, job.id)
+  redis.call('HINCRBY', totals, 'jobs', -1)
+  redis.call('HINCRBY', totals, 'bytes', -job.size)
+  if not job.claimed then free(job.level, -job.size) end
+  if delivered then
+    redis.call('ZREM', wait, job.id)
+    redis.call('ZREM', again, job.id)
+    redis.call('ZREM', idle, job.id)
+    redis.call('XACK', stream(job.level), group, entry(job))
+  else
+    redis.call('HINCRBY', totals, 'new' .. job.level, -1)
+  end
+  redis.call('XDEL', stream(job.level), entry(job))
+end
+local function number(field) return tonumber(redis.call('HGET', totals, field) or '0') end
+""".replace("LEVELS", str(_LEVELS)).replace("REMEMBERED", str(_REMEMBERED_SECONDS))
+
+_PUT = """
+local max_bytes, left = tonumber(ARGV[3]), {}
+redis.call('HINCRBY', totals, 'jobs', 0)  -- refused by a server without memory, as the first write of a script only is
+redis.call('ZREMRANGEBYSCORE', done, '-inf', text(now - tonumber(ARGV[4])))
+redis.call('ZREMRANGEBYRANK', done, 0, -tonumber(ARGV[5]) - 1)
+promote()
+local function fits(level, size)
+  local short = number('bytes') + size - max_bytes
+  if short <= 0 then return true end
+  local could = 0
+  for lower = 0, level - 1 do could = could + number('free' .. lower) end
+  if could < short then return false end
+  for lower = 0, level - 1 do
+    while short > 0 do
+      local rested = redis.call('ZRANGEBYSCORE', idle, text(lower * STEP), '(' .. text((lower + 1) * STEP), 'LIMIT', 0, 1)[1]
+      local fresh = redis.call('XRANGE', stream(lower), string.format('%.0f-1', number('read' .. lower)), '+', 'COUNT', 1)[1]
+      local out = rested or (fresh and fresh[2][2])  -- what was read before came before
+      if not out then break end
+      local job = read(out)
+      left[#left + 1] = {job.id, payload(job), job.priority, tostring(job.attempts)}
+      remove(job, rested and true or false)
+      short = short - job.size
+    end
+  end
+  return true
+end
+for i = 6, #ARGV, 5 do
+  local id, body, size, attempts = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
+  local level = math.max(0, math.min(tonumber(ARGV[i + 2]), LEVELS - 1))
+  if redis.call('HEXISTS', jobs, id) == 0 and not redis.call('ZSCORE', done, id) then
+    if not fits(level, size) then
+      left[#left + 1] = {id}
+    else
+      if redis.call('EXISTS', stream(level)) == 0 then redis.call('XGROUP', 'CREATE', stream(level), group, '0', 'MKSTREAM') end
+      local job = {id = id, level = level, seq = redis.call('HINCRBY', totals, 'seq', 1), attempts = attempts, size = size,
+                   claimed = false, priority = ARGV[i + 2]}
+      redis.call('XADD', stream(level), entry(job), 'id', id, 'job', body)
+      write(job)
+      redis.call('HINCRBY', totals, 'jobs', 1)
+      redis.call('HINCRBY', totals, 'bytes', size)
+      redis.call('HINCRBY', totals, 'new' .. level, 1)
+      free(level, size)
+    end
+  end
+end
+return left
+""".replace("LEVELS", str(_LEVELS))
+
+_CLAIM = """
+local n, lease, consumer, token, claimed = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], {}
+promote()
+while #claimed < n do
+  local first = redis.call('ZRANGE', again, 0, 0)[1]
+  local job = first and read(first)
+  local level = LEVELS - 1
+  while level >= 0 and number('new' .. level) <= 0 do level = level - 1 end
+  local body
+  if job and job.level >= level then
+    redis.call('ZREM', again, job.id)
+    redis.call('ZREM', idle, job.id)
+    body = payload(job)
+    redis.call('XCLAIM', stream(job.level), group, consumer, 0, entry(job), 'RETRYCOUNT', job.attempts + 1, 'FORCE', 'JUSTID')
+  elseif level >= 0 then
+    local found = redis.call('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', stream(level), '>')
+    if not found then
+      redis.call('HSET', totals, 'new' .. level, 0)
+    else
+      local item = found[1][2][1]
+      job, body = read(item[2][2]), item[2][4]
+      redis.call('HINCRBY', totals, 'new' .. level, -1)
+      redis.call('HSET', totals, 'read' .. level, string.match(item[1], '^%d+'))
+    end
+  else
+    break
+  end
+  if body then
+    job.claimed, job.attempts = true, job.attempts + 1
+    write(job)
+    free(job.level, -job.size)
+    redis.call('ZADD', wait, text(now + lease), job.id)
+    redis.call('HSET', tokens, job.id, string.format('%d %s', job.attempts, token))
+    claimed[#claimed + 1] = {job.id, body, job.priority, tostring(job.attempts)}
+  end
+end
+if #claimed > 0 then keep_tokens(lease) end
+return claimed
+""".replace("LEVELS", str(_LEVELS))
+
+_EXTEND = """
+local lease, lost = tonumber(ARGV[3]), {}
+for i = 4, #ARGV, 2 do
+  local job = read(ARGV[i])
+  if job and owns(job, ARGV[i + 1]) then
+    if not job.claimed then  -- it ended, and nobody else came
+      job.claimed = true
+      write(job)
+      free(job.level, -job.size)
+      redis.call('ZREM', again, job.id)
+      redis.call('ZREM', idle, job.id)
+    end
+    redis.call('ZADD', wait, text(now + lease), job.id)
+  else
+    lost[#lost + 1] = ARGV[i]
+  end
+end
+keep_tokens(lease)
+return lost
+"""
+
+_RETRY = """
+local job = read(ARGV[3])
+if not job or not owns(job, ARGV[4]) then return 0 end
+local due = ARGV[2] == '' and now + tonumber(ARGV[5]) or tonumber(ARGV[5])
+redis.call('HDEL', tokens, job.id)
+if ARGV[6] == '0' then job.attempts = job.attempts - 1 end
+if job.claimed then
+  rest(job, due)
+else
+  write(job)
+  redis.call('ZREM', again, job.id)
+  redis.call('ZADD', wait, text(due), job.id)
+end
+return 1
+"""
+
+_FINISH = """
+local lost = {}
+for i = 4, #ARGV, 4 do
+  local job = read(ARGV[i])
+  if job and owns(job, ARGV[i + 1]) then
+    remove(job, true)
+    redis.call('ZADD', done, text(now), job.id)
+    if ARGV[i + 2] == '1' then redis.call('XADD', dead, 'MAXLEN', '~', ARGV[3], '*', 'id', job.id, 'reason', ARGV[i + 3]) end
+  else
+    lost[#lost + 1] = ARGV[i]
+  end
+end
+return lost
+"""
+
+
+_put, _claim, _extend, _retry, _finish = (Script(_COMMON + text) for text in (_PUT, _CLAIM, _EXTEND, _RETRY, _FINISH))
+
+
+class RedisQueue:
+    """A :class:`~otel_agenteval.judging.queues.JobQueue` on a server of Redis (from 5) or Valkey, connected to at first use.
+
+    Args:
+        url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
+        max_bytes: bound of all jobs on the server, in equal parts by shard.
+        clock: tests date leases and retries with it; else the server does.
+        shards: number of parts; the same for all processes. Jobs belong to one by their ids.
+        name: what every key begins with.
+        held_bytes: bound of the jobs that wait in this process while the server cannot be reached.
+
+    What reads or claims raises ``redis.exceptions.RedisError`` while the server cannot be reached. What is put, or settled, waits.
+    """
+
+    is_shared = True
+
+    def __init__(
+        self,
+        url: str,
+        max_bytes: int,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        shards: int = 1,
+        name: str = "agenteval",
+        held_bytes: int = _HELD_BYTES,
+    ) -> None:
+        self.max_bytes = max_bytes
+        self._server = Server(url, self._tidy)
+        self._clock = clock
+        self._held_bytes = held_bytes
+        self._shards = [_keys_of(f"{{{name}:{shard}}}") for shard in range(shards)]
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.RLock()
+        self._closed = False
+        self._consumer = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(16**4):04x}"  # noqa: S311 - a name
+        self._held: OrderedDict[str, Job] = OrderedDict()
+        self._leases = Leases()
+        self._unsettled: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
+        """Leases of jobs that are done, or dead for a reason, while nobody could be told."""
+        self._unsent_bytes = 0
+        self._turn = itertools.count(random.randrange(len(self._shards)))  # noqa: S311 - where to begin
+
+    @property
+    def unsent(self) -> int:
+        """Jobs that this process holds because the server cannot be reached."""
+        return len(self._held)
+
+    @property
+    def depth(self) -> int:
+        """Jobs that wait or are claimed, by whatever process."""
+        return 0 if self._closed else self._totals("jobs") + len(self._held)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of them."""
+        return 0 if self._closed else self._totals("bytes") + self._unsent_bytes
+
+    def put_many(self, jobs: Sequence[Job]) -> list[Job]:
+        """Add jobs; returns those that there is no room for."""
+        left_out: list[Job] = []
+        with self._lock:
+            for job in jobs:
+                if job.id in self._held:
+                    continue
+                if self._unsent_bytes + job.size > self._held_bytes and self._held:
+                    self._catch_up(left_out)
+                if self._unsent_bytes + job.size > self._held_bytes and self._held:
+                    left_out.append(job)
+                    continue
+                self._held[job.id] = job
+                self._unsent_bytes += job.size
+            self._catch_up(left_out)
+        return left_out
+
+    def claim(self, n: int, lease: float) -> list[Job]:
+        """Up to ``n`` jobs that are due, for ``lease`` seconds; the highest priority first within each shard."""
+        with self._lock:
+            if self._held or self._unsettled:
+                self._catch_up([])  # what finds no room on the server stays here and is returned to who puts next
+        claimed: list[Job] = []
+        token = self._leases.grant()
+        begin = next(self._turn)
+        for i in range(len(self._shards)):
+            shard = self._shards[(begin + i) % len(self._shards)]
+            rows = self._call(_claim, shard, n - len(claimed), repr(float(lease)), self._consumer, token)
+            claimed += [_job_of(row, token) for row in rows]
+            if len(claimed) == n:
+                break
+        return claimed
+
+    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
+        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        by_shard: dict[int, list[str]] = {}
+        for job_id, fence in map(self._leases.claimed, jobs):
+            by_shard.setdefault(self._number_of(job_id), []).extend((job_id, fence))
+        lost: list[str] = []
+        for number, held in by_shard.items():
+            lost += map(bytes.decode, self._call(_extend, self._shards[number], repr(float(lease)), *held))
+        return lost
+
+    def ack(self, job: Job | str) -> bool:
+        """It is done; False when it was not ours any more. Without the server, True: it is told later, if it is ours by then."""
+        return not self._settle([job], None)
+
+    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
+        """They are done; returns the ids of those that were not ours any more, as far as the server can be reached."""
+        return self._settle(jobs, None)
+
+    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
+        """Give a claimed job back, due at a time; False when it was not ours any more. Without the server it comes back at the end of
+        its lease.
+        """
+        job_id, fence = self._leases.claimed(job)
+        when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
+        return bool(self._call(_retry, self._shard_of(job_id), job_id, fence, repr(float(when)), int(counted)))
+
+    def dead(self, job: Job | str, reason: str) -> bool:
+        """It cannot be done; False when it was not ours any more."""
+        return not self._settle([job], reason)
+
+    def dead_letters(self) -> list[tuple[str, str]]:
+        """(id, reason) of the last thousand of each shard."""
+        found: list[tuple[tuple[int, ...], str, str]] = []
+        for shard in self._shards:
+            for entry, fields in self._try(partial(_newest, key=shard[5])):
+                when = tuple(int(part) for part in entry.split(b"-"))
+                found.append((when, fields[b"id"].decode(), fields[b"reason"].decode()))
+        return [(job_id, reason) for _, job_id, reason in sorted(found)]
+
+    def flush(self) -> bool:
+        """Try to hand over what this process holds; whether nothing is left of it."""
+        with self._lock:
+            self._catch_up([])
+            return not self._held and not self._unsettled
+
+    def close(self) -> list[Job]:
+        """Leave the server; returns the jobs that it never got."""
+        with self._lock:
+            if self._closed:
+                return []
+            left: list[Job] = []
+            if self._held or self._unsettled:
+                self._catch_up(left)
+            left += self._held.values()
+            self._held.clear()
+            self._unsent_bytes = 0
+            self._closed = True
+        self._server.close()
+        return left
+
+    def after_fork_in_child(self) -> None:
+        """The child connects for itself; what could not be sent is the parent's."""
+        closed = self._closed
+        self._reset()
+        self._server.reset()
+        self._closed = closed
+        if closed:
+            self._server.close()
+
+    # --- the server
+
+    def _number_of(self, job_id: str) -> int:
+        return zlib.crc32(job_id.encode()) % len(self._shards)
+
+    def _shard_of(self, job_id: str) -> list[str]:
+        return self._shards[self._number_of(job_id)]
+
+    def _totals(self, field: str) -> int:
+        return sum(self._try(partial(_read, key=shard[6], field=field)) for shard in self._shards)
+
+    def _call(self, script: Script, shard: Sequence[str], *args: Any) -> Any:
+        now = "" if self._clock is SYSTEM_CLOCK else repr(self._clock.time_ns() / 1e9)
+        return self._try(lambda client: script(client, shard, (GROUP, now, *args)))
+
+    def _try(self, call: Callable[[Any], Any]) -> Any:
+        return self._server.call(call)
+
+    def _tidy(self, client: Any) -> None:
+        """Remove consumers that ended long ago; warn of a server that throws jobs away when its memory is full."""
+        from redis.exceptions import ResponseError
+
+        for key in (key for shard in self._shards for key in shard[7 : 7 + _LEVELS]):
+            try:
+                for consumer in client.xinfo_consumers(key, GROUP):
+                    if consumer["idle"] > _FORGOTTEN_CONSUMER_MS and not consumer["pending"]:
+                        client.xgroup_delconsumer(key, GROUP, consumer["name"])
+            except ResponseError:  # no such stream so far, or not allowed to look
+                continue
+        try:
+            memory = client.info("memory")
+        except ResponseError:
+            return
+        policy = memory.get("maxmemory_policy", "noeviction")
+        if memory.get("maxmemory") and policy != "noeviction":
+            _log.warning("the server of the judge queue has maxmemory-policy %s: it can throw jobs away; set noeviction", policy)
+
+    # --- what waits here
+
+    def _settle(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
+        """The ids of those that were not ours any more, as far as the server told."""
+        with self._lock:
+            given = dict(map(self._leases.claimed, jobs))
+            self._unsettled.update((job_id, (fence, reason)) for job_id, fence in given.items())
+            return [job_id for job_id in self._catch_up([]) if job_id in given]
+
+    def _catch_up(self, left_out: list[Job]) -> list[str]:
+        """Send what waits in this process, as far as the server takes it; the ids of settled jobs that were not ours any more."""
+        lost: list[str] = []
+        try:
+            while self._unsettled:
+                by_shard: dict[int, list[Any]] = {}
+                for job_id, (fence, reason) in itertools.islice(self._unsettled.items(), _BATCH):
+                    told = (job_id, fence, int(reason is not None), reason or "")
+                    by_shard.setdefault(self._number_of(job_id), []).extend(told)
+                for number, settled in by_shard.items():
+                    lost += map(bytes.decode, self._call(_finish, self._shards[number], _DEAD_LETTERS, *settled))
+                    for job_id in settled[::4]:
+                        del self._unsettled[job_id]
+            for shard, batch in self._batches():
+                args = [part for job in batch for part in (job.id, job.payload, job.priority, job.size, job.attempts)]
+                bound = self.max_bytes // len(self._shards)
+                rows = self._call(_put, shard, bound, _REMEMBERED_SECONDS, _REMEMBERED, *args)
+                sent = {job.id: job for job in batch}
+                left_out += [sent[row[0].decode()] if len(row) == 1 else _job_of(row) for row in rows]
+                for job in batch:
+                    del self._held[job.id]
+                    self._unsent_bytes -= job.size
+        except Exception as error:
+            if not unreachable(error):
+                raise
+        return lost
+
+    def _batches(self) -> Iterator[tuple[list[str], list[Job]]]:
+        by_shard: dict[int, list[Job]] = {}
+        for job in self._held.values():
+            by_shard.setdefault(self._number_of(job.id), []).append(job)
+        for shard, jobs in by_shard.items():
+            batch: list[Job] = []
+            size = 0
+            for job in jobs:
+                batch.append(job)
+                size += job.size
+                if len(batch) == _BATCH or size > _BATCH_BYTES:
+                    yield self._shards[shard], batch
+                    batch, size = [], 0
+            if batch:
+                yield self._shards[shard], batch
+
+
+def _newest(client: Any, key: str) -> Any:
+    return client.xrevrange(key, count=_DEAD_LETTERS)
+
+
+def _read(client: Any, key: str, field: str) -> int:
+    return int(client.hget(key, field) or 0)
+
+
+def _keys_of(tag: str) -> list[str]:
+    return [
+        *(f"{tag}:{name}" for name in ("jobs", "wait", "again", "idle", "done", "dead", "totals")),
+        *(f"{tag}:stream:{level}" for level in range(_LEVELS)),
+        f"{tag}:tokens",
+    ]
+
+
+def _job_of(row: Sequence[Any], token: str = "") -> Job:
+    job_id, payload, priority, attempts = row
+    return Job(job_id.decode(), payload, int(priority), int(attempts), token)

@@ -1,0 +1,96 @@
+"""A server of Redis or Valkey: connected to when it is needed, and left alone for a while when it cannot be reached."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .connect import connect, normal, unreachable
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
+"""Seconds until a server is tried again that could not be reached."""
+
+
+class Script:
+    """A script of the server's, called by its hash, and sent whole when the server does not have it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._hash = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
+
+    def __call__(self, client: Any, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """What the script returns."""
+        from redis.exceptions import NoScriptError
+
+        try:
+            return client.evalsha(self._hash, len(keys), *keys, *args)
+        except NoScriptError:
+            return client.eval(self._text, len(keys), *keys, *args)
+
+
+class Server:
+    """A client that is made at first use, and that leaves a server alone for a while which could not be reached.
+
+    Args:
+        url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
+        opened: called with each new client.
+    """
+
+    def __init__(self, url: str, opened: Callable[[Any], None] = lambda client: None) -> None:
+        self._url = normal(url)
+        self._opened = opened
+        self.reset()
+
+    def reset(self) -> None:
+        """In a forked child: the connections are the parent's."""
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._closed = False
+        self._pause = 0.0
+        self._quiet_until = 0.0
+
+    def call(self, call: Callable[[Any], Any]) -> Any:
+        """One call, unless the last one failed a moment ago.
+
+        Raises:
+            redis.exceptions.RedisError: the server cannot be reached, or refused.
+        """
+        if time.monotonic() < self._quiet_until:
+            raise _not_connected("the server of the queue could not be reached a moment ago")
+        try:
+            found = call(self._open())
+        except Exception as error:
+            if unreachable(error):
+                self._pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, self._pause * 2))
+                self._quiet_until = time.monotonic() + self._pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+            raise
+        self._pause = 0.0
+        return found
+
+    def close(self) -> None:
+        """Leave the server."""
+        with self._lock:
+            self._closed = True
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _open(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                if self._closed:
+                    raise _not_connected("the queue is closed")
+                client = connect(self._url)
+                self._opened(client)
+                self._client = client
+            return self._client
+
+
+def _not_connected(text: str) -> Exception:
+    from redis.exceptions import ConnectionError as NotConnected
+
+    return NotConnected(text)

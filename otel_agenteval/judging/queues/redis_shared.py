@@ -1,0 +1,204 @@
+"""What all who share a server of Redis or Valkey know together: what was spent, and which judge is down."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from .base import SLOTS, Demand
+from .base import Counter as Spending
+from .connect import unreachable
+from .redis_server import Script, Server
+
+_OWED, _AT_ONCE = 10_000, 100
+"""Corrections that wait for the server at most, and how many of them it is told in one step."""
+_WAIT_UNREACHED = 10.0
+"""Seconds after which a question is tried again whose budget nobody could be asked for."""
+_TOLD_FOR = 0.5
+"""Seconds for which an answer about an outage stands."""
+
+_USED = """
+local function used(key, oldest)
+  local sum, first = 0, nil
+  local found = redis.call('HGETALL', key)
+  for i = 1, #found, 2 do
+    local slot = tonumber(found[i])
+    if slot < oldest then
+      redis.call('HDEL', key, found[i])
+    else
+      sum = sum + tonumber(found[i + 1])
+      if not first or slot < first then first = slot end
+    end
+  end
+  return sum, first
+end
+local function add(key, slot, amount, window)
+  redis.call('HINCRBYFLOAT', key, slot, amount)
+  redis.call('EXPIRE', key, math.ceil(window * 2))
+end
+"""
+_TAKE = (
+    _USED
+    + """
+local wait, at = 0, tonumber(ARGV[1])
+for i, key in ipairs(KEYS) do
+  local slot, window, amount = tonumber(ARGV[5 * i - 3]), tonumber(ARGV[5 * i - 2]), tonumber(ARGV[5 * i - 1])
+  local limit, below = tonumber(ARGV[5 * i]), tonumber(ARGV[5 * i + 1])
+  local sum, first = used(key, slot - SLOTS)
+  if not (sum < below and (sum <= 0 or sum + amount <= limit)) then
+    wait = math.max(wait, ((first or slot) + SLOTS + 1) * (window / SLOTS) - at)
+  end
+end
+if wait == 0 then
+  for i, key in ipairs(KEYS) do add(key, ARGV[5 * i - 3], ARGV[5 * i - 1], tonumber(ARGV[5 * i - 2])) end
+end
+return string.format('%.17g', wait)
+""".replace("SLOTS", str(SLOTS))
+)
+_ADD = (
+    _USED
+    + """
+for i, key in ipairs(KEYS) do add(key, ARGV[3 * i - 2], ARGV[3 * i], tonumber(ARGV[3 * i - 1])) end
+"""
+)
+_READ = _USED + "return string.format('%.17g', (used(KEYS[1], tonumber(ARGV[1]))))"
+_spend, _correct, _spent = (Script(text) for text in (_TAKE, _ADD, _READ))
+
+
+class RedisSpendBook:
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` on a server: what all processes spend counts, in one step for everybody.
+
+    Args:
+        url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
+        name: what every key begins with.
+
+    While the server cannot be reached there is no room: nobody is asked, and corrections wait here.
+    """
+
+    def __init__(self, url: str, name: str = "agenteval") -> None:
+        self._server = Server(url)
+        self._name = name
+        self._forget()
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._owed: deque[tuple[Spending, float, float]] = deque(maxlen=_OWED)
+        """Corrections that the server could not be told."""
+
+    def take(self, demands: Sequence[Demand], at: float) -> float:
+        """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
+        if not demands:
+            return 0.0
+        args = [
+            text
+            for demand in demands
+            for text in (
+                demand.counter.slot(at), demand.counter.window, repr(demand.amount), _number(demand.limit), _number(demand.below),
+            )
+        ]  # fmt: skip
+        keys = [self._key(demand.counter) for demand in demands]
+        try:
+            self._pay()
+            return float(self._server.call(lambda client: _spend(client, keys, (repr(at), *args))))
+        except Exception as error:
+            if not unreachable(error):
+                raise
+            return _WAIT_UNREACHED
+
+    def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
+        """Correct what was taken at a time."""
+        with self._lock:
+            self._owed.extend((counter, amount, at) for counter, amount in amounts)
+        try:
+            self._pay()
+        except Exception as error:
+            if not unreachable(error):
+                raise
+
+    def _pay(self) -> None:
+        """Tell the server what it was not told yet."""
+        while self._owed:
+            with self._lock:
+                some = [self._owed.popleft() for _ in range(min(len(self._owed), _AT_ONCE))]
+            args = [text for counter, amount, at in some for text in (counter.slot(at), counter.window, repr(amount))]
+            keys = [self._key(counter) for counter, _, _ in some]
+            try:
+                self._server.call(partial(_correct, keys=keys, args=args))
+            except BaseException:
+                with self._lock:
+                    self._owed.extendleft(reversed(some))
+                raise
+
+    def used(self, counter: Spending, at: float) -> float:
+        """What was spent within the window that ends at a time."""
+        return float(self._server.call(lambda client: _spent(client, [self._key(counter)], (counter.slot(at) - SLOTS,))))
+
+    def close(self) -> None:
+        """Leave the server; what was spent stays there."""
+        self._server.close()
+
+    def after_fork_in_child(self) -> None:
+        """The child connects for itself; what could not be told is the parent's."""
+        self._forget()
+        self._server.reset()
+
+    def _key(self, counter: Spending) -> str:
+        return f"{{{self._name}:spent}}:{counter.unit}:{counter.window:g}:{counter.account}"
+
+
+def _number(value: float) -> str:
+    return "1e308" if value == float("inf") else repr(value)
+
+
+class RedisOutages:
+    """What all workers know of a judge that is down: until when nobody asks it. Without the server each knows for itself.
+
+    Args:
+        url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
+        name: what every key begins with.
+    """
+
+    def __init__(self, url: str, name: str = "agenteval") -> None:
+        self._server = Server(url)
+        self._name = name
+        self._told: dict[str, tuple[float, float]] = {}
+
+    def until(self, kind: str) -> float:
+        """When somebody tries next, in seconds since the Unix epoch; 0 when the judge is up as far as is known."""
+        at, found = self._told.get(kind, (-1.0, 0.0))
+        if time.monotonic() - at > _TOLD_FOR:
+            found = self._try(lambda client: float(client.get(self._key(kind)) or 0.0)) or 0.0
+            self._told[kind] = time.monotonic(), found
+        return found
+
+    def tell(self, kind: str, until: float, seconds: float) -> None:
+        """It is down, for so many seconds from now on; 0 says that it is up again."""
+        self._told.pop(kind, None)
+        key = self._key(kind)
+        if seconds > 0:
+            self._try(lambda client: client.set(key, repr(until), px=max(1, round(seconds * 1000))))
+        else:
+            self._try(lambda client: client.delete(key))
+
+    def close(self) -> None:
+        """Leave the server."""
+        self._server.close()
+
+    def after_fork_in_child(self) -> None:
+        """The child connects for itself."""
+        self._server.reset()
+
+    def _try(self, call: Callable[[Any], Any]) -> Any:
+        try:
+            return self._server.call(call)
+        except Exception as error:
+            if not unreachable(error):
+                raise
+            return None
+
+    def _key(self, kind: str) -> str:
+        return f"{{{self._name}:outage}}:{kind}"

@@ -1,0 +1,390 @@
+"""Between a job and the models: the budget, the account of what was asked, and what is known of a server that is down."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+from ..core.clock import Clock
+from ..core.errors import JudgeError
+from ..core.score import Score
+from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
+from ..core.telemetry import Telemetry
+from ..core.turn import Turn
+from ..metrics.evaluation_context import Evaluation, current_evaluation
+from ..metrics.registry import Asks, BoundMetric, Embeds
+from ..outlets.base import Judged
+from .budget import Admission, Budget
+from .models import Account, Bench, Judge, admitting_repairs, is_asking_anew, recording
+from .sampling import Chance
+
+T = TypeVar("T")
+OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
+"""Faults that are not the question's, and that will meet every other question too."""
+_WAIT_FOR_BOOK = 15.0
+"""Seconds until a job is looked at again whose budget could not be read."""
+_FIRST_HOLD, _LONGEST_HOLD = 30.0, 300.0
+_SHARE_OF_OUTAGE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Who can be asked."""
+
+    judge: Asks | None = None
+    embedder: Embeds | None = None
+
+    def can_ask(self, metric: BoundMetric) -> bool:
+        """Whether there is somebody for this metric."""
+        return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
+
+    def server_of(self, metric: BoundMetric, agent: str) -> str:
+        """Which server is asked: that of its kind, and its address where it is another one than the others'."""
+        kind = metric.metric.kind
+        other = self.judge.server_of(metric.name, agent) if kind == "llm" and isinstance(self.judge, Bench) else ""
+        return f"{kind} {other}" if other else kind
+
+
+class OverBudget(Exception):
+    """Raised where a question would go past the budget."""
+
+
+class Told(NamedTuple):
+    """A reply, and what the judge saw of the question's material."""
+
+    reply: dict[str, Any]
+    pieces: int
+    truncated: bool
+
+
+@dataclass(slots=True)
+class Begun:
+    """What a job was told before it had to wait: it is paid for, and not asked again."""
+
+    said: dict[tuple[str, int], Told] = field(default_factory=dict)
+    """By the hash of a question, and how often it was asked before."""
+    accounts: list[Account] = field(default_factory=list)
+
+
+class Asking:
+    """Stands before judge and embedder while one job is done: holds them to the budget, and keeps account.
+
+    Args:
+        models: who is asked.
+        budget: what may be asked.
+        telemetry: counts questions and their cost.
+        metric: for which.
+        urgent: whether the job may use what the budget keeps for those that matter more.
+        begun: what it was told when it was tried before.
+    """
+
+    def __init__(
+        self, models: Models, budget: Budget, telemetry: Telemetry, metric: str, urgent: bool, begun: Begun | None = None
+    ) -> None:
+        self._models = models
+        self._budget = budget
+        self._telemetry = telemetry
+        self._metric = metric
+        self._urgent = urgent or begun is not None
+        self._begun = begun or Begun()
+        self._times: Counter[str] = Counter()
+        """How often each question was asked."""
+        self.wait = 0.0
+        """Seconds until the budget has room again, once it had none."""
+        self.pause = 0.0
+        """Seconds that the server wants to be left alone for."""
+        self.broken: Exception | None = None
+        """What kept the budget from being read or written: nothing is asked then."""
+        self.fault: str | None = None
+        """Error type of the last question that failed."""
+        self.accounts: list[Account] = []
+
+    @property
+    def evaluated(self) -> Callable[[BoundMetric, Turn], Score] | None:
+        """Who decides who judges, where somebody does: each judge is then asked through this."""
+        bench = self._models.judge
+        if not isinstance(bench, Bench):
+            return None
+        return lambda metric, turn: bench.evaluated(metric, turn, lambda judge: _Through(self, judge))
+
+    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
+        """As :meth:`otel_agenteval.Judge.ask`."""
+        judge = self._models.judge
+        assert judge is not None
+        return self.ask_of(judge, stage, task, data, reply, **more)
+
+    def ask_of(self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
+        """The same, of a judge."""
+        question = _hash_of(judge, stage, task, data, reply, more)
+        this = question, self._times[question]
+        self._times[question] += 1
+        evaluation = current_evaluation() or Evaluation()
+        if this in self._begun.said:
+            told = self._begun.said[this]
+            evaluation.learn(told.pieces, told.truncated)
+            return copy.deepcopy(told.reply)
+        found = self._known(judge, stage, task, data, reply, more)
+        if found is None:
+            found = self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
+        self._begun.said[this] = Told(copy.deepcopy(found), evaluation.pieces, evaluation.truncated)
+        return found
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """As :meth:`otel_agenteval.Embedder.embed`."""
+        embedder = self._models.embedder
+        assert embedder is not None
+        return self._through(embedder, lambda: embedder.embed(texts))
+
+    def _known(
+        self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """What was asked before, if the judge keeps that: it takes nothing of the budget."""
+        if not getattr(judge, "keeps", False):
+            return None
+        found: dict[str, Any] | None = cast("Judge", judge).known(stage, task, data, reply, **more)
+        outcome = "hit" if found is not None else "audit" if is_asking_anew() else "miss"
+        self._telemetry.add(JUDGE_CACHE, outcome=outcome)
+        return found
+
+    @property
+    def begun(self) -> Begun | None:
+        """What is to be kept while the job waits; None if it was told nothing."""
+        return Begun(self._begun.said, [*self._begun.accounts, *self.accounts]) if self._begun.said else None
+
+    @property
+    def answered(self) -> bool | None:
+        """Whether the server answered at all, be it with a refusal; None when it was not asked."""
+        if not any(account.attempts for account in self.accounts):
+            return None
+        return not is_transient(self.fault)
+
+    def _through(self, asked: Asks | Embeds, question: Callable[[], T]) -> T:
+        if self._budget.wants_prices(self._metric) and not getattr(asked, "priced", True):
+            self.fault = "unpriced"
+            raise JudgeError(
+                f"not asked: dollars are bounded (judge.budget) and the price of {model_of(asked)} is not known (judge.prices)",
+                "unpriced",
+            )
+        admissions = [self._admitted()]
+        self._urgent = True  # what was begun is brought to its end
+        outcome = "ok"
+        with recording() as accounts, admitting_repairs(lambda: admissions.append(self._admitted_again())):
+            try:
+                return question()
+            except JudgeError as error:
+                self.fault, outcome = error.error_type, "error"
+                self.pause = error.retry_after
+                raise
+            finally:
+                self._telemetry.add(JUDGE_REQUESTS, outcome=outcome)
+                self.accounts += accounts
+                for account in accounts:
+                    if account.cost_usd is not None:
+                        self._telemetry.add(JUDGE_SPENT, account.cost_usd)
+                self._settle(admissions, accounts)
+
+    def _admitted(self) -> Admission:
+        """A question's place in the budget.
+
+        Raises:
+            OverBudget: it has to wait.
+        """
+        try:
+            admission = self._budget.admit(self._metric, urgent=self._urgent)
+        except Exception as error:  # its file is locked, or its disk is full
+            self.broken, self.wait = error, _WAIT_FOR_BOOK
+            raise OverBudget from None
+        if admission.wait:
+            self.wait = admission.wait
+            self._telemetry.add(JUDGE_REQUESTS, outcome="gated")
+            raise OverBudget
+        return admission
+
+    def _admitted_again(self) -> Admission:
+        """The place of the request that repairs a reply. It does not wait for one: the question would be asked from its beginning.
+
+        Raises:
+            JudgeError: there is no room.
+        """
+        try:
+            admission = self._budget.admit(self._metric, urgent=True)
+        except Exception as error:
+            self.broken = error
+            raise JudgeError("the reply could not be read, nor the budget for asking again", "unreadable_reply") from None
+        if admission.wait:
+            raise JudgeError("the reply could not be read, and the budget has no room to ask again", "unreadable_reply")
+        self._telemetry.add(JUDGE_REQUESTS, outcome="unreadable")
+        return admission
+
+    def _settle(self, admissions: Sequence[Admission], accounts: Sequence[Account]) -> None:
+        """Tell the budget what the question took, and what its repair did."""
+        asked = [account for account in accounts if not account.repair]
+        repaired = [account for account in accounts if account.repair]
+        try:
+            for admission, taken in zip(admissions, (asked, repaired), strict=False):
+                self._budget.settle(admission, *_spent(taken))
+        except Exception as error:  # what was taken stands; the answer is paid for
+            self.broken = error
+
+    def judged(self, metric: BoundMetric, score: Score, chance: Chance, upstream: float | None) -> Judged:
+        """How a score came to be."""
+        asked = [*self._begun.accounts, *self.accounts]
+        costs = [account.cost_usd for account in asked if account.error_type is None]
+        known = [cost for cost in costs if cost is not None]
+        cost = sum(known) if known and len(known) == len(costs) else None
+        kind = metric.metric.kind
+        model = (
+            asked[-1].model if asked else getattr(self._models.judge if kind == "llm" else self._models.embedder, "model", None)
+        )
+        truncated = bool(score.detail.get("input_truncated"))
+        return Judged(kind, chance.probability, model, cost, chance.by, upstream, input_truncated=truncated)
+
+
+class _Through:
+    """One judge, behind the budget of a job."""
+
+    def __init__(self, asking: Asking, judge: Judge) -> None:
+        self._asking = asking
+        self._judge = judge
+        self.model = judge.model
+
+    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
+        """As :meth:`otel_agenteval.Judge.ask`."""
+        return self._asking.ask_of(self._judge, stage, task, data, reply, **more)
+
+
+def _hash_of(judge: Asks, *question: Any) -> str:
+    return hashlib.sha256(json.dumps([id(judge), *question], default=repr, sort_keys=True).encode()).hexdigest()
+
+
+def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:
+    """Dollars (None when a price is not known), tokens and questions."""
+    charges = [account.charge_usd for account in accounts if account.attempts]
+    known = [charge for charge in charges if charge is not None]
+    usd = sum(known) if len(known) == len(charges) else None
+    return usd, sum(account.charge_tokens for account in accounts), int(bool(charges))
+
+
+def model_of(asked: object) -> str:
+    """The name of who is asked."""
+    return str(getattr(asked, "model", ""))
+
+
+class GivenUp:
+    """Answers no question of a job that never came to an end."""
+
+    def ask(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Refuse."""
+        raise JudgeError("tried as often as is allowed, and never came to an end", "attempts_exhausted")
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Refuse."""
+        raise JudgeError("tried as often as is allowed, and never came to an end", "attempts_exhausted")
+
+
+_TRANSIENT = frozenset(
+    ("timeout", "unreachable", "server_error", "invalid_answer", "http_408", "http_409", "http_424", "http_429", "http_498")
+)
+_LASTING = frozenset(("http_501", "http_505"))
+
+
+def is_transient(error_type: str | None) -> bool:
+    """Whether a fault may be gone at the next attempt."""
+    return error_type is not None and (
+        error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
+    )
+
+
+class Outages(Protocol):
+    """What processes tell each other about servers that are down."""
+
+    def until(self, kind: str) -> float:
+        """When somebody tries next, in seconds since the Unix epoch; 0 when it is up as far as is known."""
+
+    def tell(self, kind: str, until: float, seconds: float) -> None:
+        """It is down, for so many seconds from now on; 0 says that it is up again."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+    def after_fork_in_child(self) -> None:
+        """The child has connections of its own."""
+
+
+class Outage:
+    """A server that does not answer: all its jobs wait for the same moment, so that they keep their order, and then one tries.
+
+    Thread-safe.
+
+    Args:
+        clock: dates it.
+        kind: which server, for the others.
+        others: what other processes found out about it, and are to be told.
+    """
+
+    def __init__(self, clock: Clock, kind: str = "", others: Outages | None = None) -> None:
+        self._clock = clock
+        self._kind = kind
+        self._others = others
+        self._lock = threading.Lock()
+        self._since: float | None = None
+        self._until = 0.0
+        self._trying = False
+
+    def enter(self) -> tuple[float | None, bool]:
+        """Whether a job may go on: (0, whether it is the one that tries), or the seconds to wait; None until that one is back."""
+        if self._others is None and self._since is None:  # it is up: nothing to keep
+            return 0.0, False
+        told = 0.0 if self._others is None else self._others.until(self._kind)
+        with self._lock:
+            if told > max(self._now(), self._until):
+                self._until = told
+                self._since = self._now() if self._since is None else self._since
+            if self._since is None:
+                return 0.0, False
+            left = self._until - self._now()
+            if left > 0:
+                return left, False
+            if self._trying:
+                return None, False
+            self._trying = True
+            return 0.0, True
+
+    def leave(self, trying: bool, answered: bool | None, *, down: bool = False) -> None:
+        """How it went.
+
+        Args:
+            trying: as :meth:`enter` said.
+            answered: whether the server answered; None when it was not asked.
+            down: whether it was not asked because it is known to be down.
+        """
+        if self._since is None and not trying and not down:
+            return
+        news: float | None = None
+        with self._lock:
+            now = self._now()
+            if trying:
+                self._trying = False
+            if down or (trying and answered is False):
+                self._since = now if self._since is None else self._since
+                hold = min(_LONGEST_HOLD, max(_FIRST_HOLD, (now - self._since) / _SHARE_OF_OUTAGE))
+                if now + hold > self._until:
+                    self._until, news = now + hold, hold
+            elif answered and self._since is not None:
+                self._since, news = None, 0.0
+        if news is not None and self._others is not None:
+            self._others.tell(self._kind, self._until, news)
+
+    @property
+    def until(self) -> float:
+        """When somebody tries next, in seconds since the Unix epoch."""
+        return self._until
+
+    def _now(self) -> float:
+        return self._clock.time_ns() / 1e9

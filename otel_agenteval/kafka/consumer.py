@@ -1,0 +1,515 @@
+"""A member of a consumer group: spans from its partitions to the engine, offsets back once their turns are handed over.
+
+Everything runs on one thread: reading, looking which turns are open, and committing. The broker moves a partition by telling that
+thread, which then commits what is done and drops what is not: the next owner reads it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from ..config.root import ServeOptions
+from ..config.yaml import expanded
+from ..core import semconv
+from ..core.errors import ConfigError
+from ..core.threads import OwnThread
+from ..engine.engine import Engine
+from ..metrics.registry import require
+from ..server.receiver import Intake
+from ..server.responses import Accepted, Refusal
+from ..spans.otlp import OtlpLog, Signal
+from ..spans.wire import Part
+from .offsets import Partition, Place
+from .pacing import Patience
+
+_log = logging.getLogger("otel_agenteval")
+
+_AT_ONCE = 200
+_POLL = 0.25
+_FLUSH = 10.0
+"""Seconds that handing over may take before it is tried again later."""
+_BEHIND = 512
+"""Closed turns in the worker's queue from which nothing more is read."""
+_SHORTLY, _BREATH = 2.0, 0.05
+"""Seconds of being behind after which partitions are paused; before it they are just not read."""
+_MOVE = 5.0
+"""Seconds that a rebalance waits for what is closed here."""
+_LOOKS = 4
+"""Looks at what is open that wait for the worker's queue."""
+_BUFFER_KB = 16 * 1024
+_STATISTICS = 1.0
+_ASK = 1.0
+"""Seconds that the broker has to say where its partitions end."""
+_STALLED = 20
+"""Empty looks after which what lies between us and the end of a partition is taken for marks of transactions."""
+
+_JSON = (b"{", b" ", b"\t", b"\r")
+"""First bytes of JSON; a request in protobuf form begins with a line feed."""
+_RECONNECT = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
+_FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "reconnect.", "sasl.", "security.", "socket.", "ssl.")
+"""Beginnings of options that are a connection's, not a consumer's."""
+
+_COLON = re.compile(r"(?<!\$\{env):")
+"""Not the one of ``${env:NAME}``."""
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where spans come from.
+
+    ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``, ``kafkas`` with TLS; what has a dot
+    in its name is an option of librdkafka (``&sasl.mechanism=SCRAM-SHA-512``). ``${env:NAME}`` keeps a password out of the list of processes.
+    """
+
+    topics: Mapping[str, Signal]
+    group: str
+    dead: str | None
+    """Topic of what cannot be read; None is the topic's name with ``.agenteval.dead``."""
+    every: float
+    """Seconds between two commits."""
+    options: Mapping[str, Any] = field(repr=False)
+    """Of librdkafka."""
+
+    @classmethod
+    def read(cls, url: str, env: Mapping[str, str] | None = None) -> Address:
+        """The address in a URL.
+
+        Raises:
+            ConfigError: it is none, or a variable in it is not set.
+        """
+        env = os.environ if env is None else env
+        parts = urlsplit(url)
+        account, _, brokers = parts.netloc.rpartition("@")
+        topics: dict[str, Signal] = {topic: "traces" for topic in parts.path.strip("/").split(",") if topic}
+        if parts.scheme not in ("kafka", "kafkas") or not brokers or not topics:
+            said = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}" if parts.netloc else "worker --spans"
+            raise ConfigError(f"{said}: kafka://BROKER:9092/TOPIC?group=NAME is wanted")
+        given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        topics |= {topic: "logs" for topic in given.pop("logs", "").split(",") if topic}
+        group, dead, every = given.pop("group", "agenteval"), given.pop("dead", None), given.pop("commit", "2")
+        unknown = [name for name in given if "." not in name]
+        if unknown or not every.replace(".", "", 1).isdigit():
+            wrong = ", ".join(unknown) or f"commit={every}"
+            raise ConfigError(
+                f"{wrong}: not allowed in a kafka URL; group, logs, dead, commit (seconds) and options of librdkafka are"
+            )
+        options = {name: expanded(value, f"worker --spans: {name}", env) for name, value in given.items()}
+        options["bootstrap.servers"] = brokers
+        if account:
+            user, _, password = _COLON.sub("\n", account, count=1).partition("\n")
+            options |= {
+                name: expanded(unquote(value), f"worker --spans: {name}", env)
+                for name, value in (("sasl.username", user), ("sasl.password", password))
+            }
+            options.setdefault("sasl.mechanism", "PLAIN")
+        sasl = "SASL_" if account else ""
+        options.setdefault("security.protocol", f"{sasl}{'SSL' if parts.scheme == 'kafkas' else 'PLAINTEXT'}")
+        return cls(topics, group, dead, float(every), options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was open at a moment."""
+
+    mark: int
+    """Once the worker has handled so many items, all that was closed then is."""
+    held: set[int]
+    """Traces of which something was not closed."""
+    positions: dict[Key, int]
+    """How far each partition was read."""
+
+
+class Following(Intake):
+    """An intake that can look at spans without taking them, and pass traces over."""
+
+    def __init__(self, engine: Engine, options: ServeOptions) -> None:
+        super().__init__(engine, options)
+        self._looking = False
+        self.passed_over: set[int] = set()
+        """Traces whose spans are not taken."""
+
+    def look(self, signal: Signal, body: bytes, is_json: bool) -> set[int]:
+        """The traces in a request, of which nothing is taken.
+
+        Raises:
+            Refusal: it is not what it should be.
+        """
+        self._looking = True
+        try:
+            return self.feed(signal, body, is_json)
+        finally:
+            self._looking = False
+
+    def _spans(self, parts: dict[bytes, Part], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
+        if self._looking:
+            return Accepted(), {int.from_bytes(key, "big") for key in parts}
+        if self.passed_over:
+            parts = {key: part for key, part in parts.items() if int.from_bytes(key, "big") not in self.passed_over}
+        return super()._spans(parts, invalid, base)
+
+    def _logs(self, found: list[tuple[OtlpLog, int]], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
+        if self._looking:
+            return Accepted(), {log.trace_id for log, _ in found}
+        return super()._logs([(log, size) for log, size in found if log.trace_id not in self.passed_over], invalid, base)
+
+
+class KafkaSource:
+    """Reads until it is stopped.
+
+    Args:
+        intake: takes the spans.
+        address: where they come from.
+        patience: the clock by which turns wait.
+        is_settled: whether what was handed over has left this process, besides what the engine itself knows.
+
+    Raises:
+        MissingExtra: ``confluent-kafka`` is not installed.
+        ConfigError: it does not take an option of the address, or cannot read a file that is named there.
+    """
+
+    def __init__(
+        self, intake: Following, address: Address, patience: Patience, is_settled: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
+        self._intake = intake
+        self._engine = intake.engine
+        self._address = address
+        self._patience = patience
+        self._is_settled = is_settled
+        self._partitions: dict[Key, Partition] = {}
+        self._dead: dict[Key, set[int]] = {}
+        """Messages that wait for their place among the dead letters."""
+        self._stopping = threading.Event()
+        self._rejoin = False
+        self._paused = False
+        self._behind_since = 0.0
+        self._stalled = 0
+        self._committed_at = 0.0
+        self._measured_at = 0.0
+        self.messages: Counter[tuple[str, str]] = Counter()
+        self.rebalances: Counter[str] = Counter()
+        self._looks: deque[_Look] = deque()
+        self._lags: dict[Key, int] = {}
+        self._uncommitted: dict[Key, int] = {}
+        self._consumer: Any = None
+        self._producer: Any = None
+        try:
+            self._open()
+        except self._kafka.KafkaException as error:
+            raise ConfigError(f"worker --spans: {error.args[0].str()}") from None
+        self._thread = OwnThread(self._run, "otel-agenteval-kafka")
+        watch = self._engine.telemetry.watch
+        self._engine.telemetry.expect(semconv.KAFKA_MESSAGES, topic=tuple(address.topics))
+        self._engine.telemetry.expect(semconv.KAFKA_REBALANCES)
+        watch(semconv.KAFKA_LAG, lambda: [(_labels(key), lag) for key, lag in self._lags.copy().items()])
+        watch(semconv.KAFKA_REPLAY, lambda: [(_labels(key), count) for key, count in self._uncommitted.copy().items()])
+        watch(semconv.KAFKA_MESSAGES, lambda: [({"topic": t, "outcome": o}, n) for (t, o), n in self.messages.copy().items()])
+        watch(semconv.KAFKA_PARTITIONS, lambda: [({}, len(self._partitions))])
+        watch(semconv.KAFKA_REBALANCES, lambda: [({"kind": kind}, n) for kind, n in self.rebalances.copy().items()])
+
+    def start(self) -> None:
+        """Join the group."""
+        self._thread.start()
+
+    def stop(self, timeout: float) -> bool:
+        """Leave the group: what is done is committed, what is open is left to the others. False when that was not done in time."""
+        self._stopping.set()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    # --- the thread
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._rejoin = False
+            try:
+                self._join()
+            except BaseException as error:  # leaving the group, or joining it again
+                self._engine.failed("kafka", error)
+                self._rejoin = True
+            if self._rejoin:
+                self._stopping.wait(1.0)
+
+    def _open(self) -> None:
+        """Make the clients; nobody is connected to by that."""
+        logs = logging.getLogger("otel_agenteval.kafka")
+        self._consumer = self._kafka.Consumer(
+            {
+                "partition.assignment.strategy": "range",  # topics of spans and of log records are shared out alike
+                "session.timeout.ms": 10_000,
+                **_RECONNECT,
+                **self._address.options,
+                "group.id": self._address.group,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": self._address.options.get("auto.offset.reset", "earliest"),
+                "queued.max.messages.kbytes": _BUFFER_KB,
+                "allow.auto.create.topics": True,
+            },
+            logger=logs,
+        )
+        connection = {name: value for name, value in self._address.options.items() if name.startswith(_FOR_BOTH)}
+        self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
+
+    def _join(self) -> None:
+        """Be a member of the group until the end, or until we do not know where a partition begins."""
+        if self._consumer is None:
+            self._open()
+        try:
+            self._consumer.subscribe(
+                list(self._address.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            )
+            while not self._stopping.is_set() and not self._rejoin:
+                try:
+                    self._step()
+                except BaseException as error:  # the broker's, or ours: what was not committed comes again
+                    self._engine.failed("kafka", error)
+                    self._stopping.wait(1.0)
+        finally:
+            self._producer.flush(_FLUSH)
+            self._commit(_FLUSH)
+            self._consumer.close()
+            self._consumer = None
+            self._let_go([self._kafka.TopicPartition(*key) for key in self._partitions])
+
+    def _step(self) -> None:
+        began = time.monotonic()
+        behind = self._is_behind()
+        self._behind_since = (self._behind_since or began) if behind else 0.0
+        if behind and began - self._behind_since < _SHORTLY:  # the client keeps what it has read ahead, which a pause throws away
+            self._stopping.wait(_BREATH)
+            self._commit_now_and_then()
+            return
+        if self._paused != behind:
+            self._paused = behind
+            (self._consumer.pause if behind else self._consumer.resume)(self._consumer.assignment())
+        messages = self._consumer.consume(_AT_ONCE, _POLL)
+        for message in messages:
+            self._take(message)
+        listened = min(_POLL, time.monotonic() - began)  # the rest was a rebalance, or others had the core
+        came = any(message.error() is None for message in messages)
+        if came:
+            self._stalled = 0
+        if not self._paused and (came or self._is_at_the_end()):
+            self._patience.passes(listened)
+        self._commit_now_and_then()
+        now = time.monotonic()
+        if now - self._measured_at >= _STATISTICS:
+            self._measure()
+            self._measured_at = now
+
+    def _commit_now_and_then(self) -> None:
+        self._producer.poll(0)
+        if time.monotonic() - self._committed_at >= self._address.every:
+            self._commit()
+            self._committed_at = time.monotonic()
+
+    def _is_behind(self) -> bool:
+        """Whether to stop reading for a while: what waits in the topic costs nothing, what waits here is read again after a move."""
+        waiting = self._engine.worker.waiting
+        if waiting > (_BEHIND // 2 if self._paused else _BEHIND):
+            return True
+        return self._intake.overloaded() or sum(map(len, self._dead.values())) > _AT_ONCE
+
+    def _is_at_the_end(self) -> bool:
+        """Whether nothing came because there is nothing: else the rest of a turn may lie there."""
+        if not self._partitions or not self._engine.waits:
+            return True
+        asked = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
+        try:
+            ends = self._consumer.offsets_for_times(asked, timeout=_ASK)
+        except self._kafka.KafkaException:
+            return False
+        if any(end.error is not None for end in ends):
+            return False
+        if all(end.offset <= self._partitions[end.topic, end.partition].position for end in ends):
+            self._stalled = 0
+            return True
+        self._stalled += 1
+        return self._stalled > _STALLED
+
+    def _take(self, message: Any) -> None:
+        if message.error() is not None:
+            if message.error().code() != self._kafka.KafkaError._PARTITION_EOF:
+                _log.warning("kafka: %s", message.error().name())
+            return
+        topic, offset = message.topic(), message.offset()
+        partition = self._partitions.get((topic, message.partition()))
+        if partition is None or offset < partition.position:  # it was taken away meanwhile, or is sent again
+            return
+        body = message.value() or b""
+        signal, is_json = self._address.topics[topic], body[:1] in _JSON
+        try:
+            if offset < partition.begin:
+                partition.look(offset, self._intake.look(signal, body, is_json))
+                self._intake.passed_over |= partition.passed_over
+                self.messages[topic, "replayed"] += 1
+                return
+            before = len(partition.passed_over)
+            partition.note(offset, self._intake.feed(signal, body, is_json))
+            if before and not partition.passed_over:
+                self._pass_over()
+            self.messages[topic, "taken"] += 1
+        except Refusal as refusal:
+            self._bury(message, partition, refusal.answer.message)
+        except Exception as error:
+            self._engine.failed("kafka_message", error)
+            self._bury(message, partition, type(error).__name__)
+
+    def _bury(self, message: Any, partition: Partition, reason: str) -> None:
+        """A message that cannot be read goes to the dead letters; nothing behind it is committed before it is there."""
+        topic, number, offset = message.topic(), message.partition(), message.offset()
+        if offset < partition.begin:
+            partition.look(offset, ())
+            return  # it was buried before
+        partition.note(offset, ())
+        waiting = self._dead.setdefault((topic, number), set())
+        waiting.add(offset)
+        self.messages[topic, "dead_letter"] += 1
+
+        def delivered(error: Any, _: Any) -> None:
+            if error is None:
+                waiting.discard(offset)
+            else:
+                _log.warning("kafka: a dead letter could not be written: %s", error.name())
+                send()
+
+        def send() -> None:
+            headers = {"reason": reason, "topic": topic, "partition": str(number), "offset": str(offset)}
+            target = self._address.dead or f"{topic}.agenteval.dead"
+            self._producer.produce(target, message.value(), message.key(), headers=headers, on_delivery=delivered)
+
+        send()
+
+    # --- offsets
+
+    def _commit(self, patience: float = 0.0) -> None:
+        """Commit what is done and handed over by now; ``patience`` is how long what is closed may take to get there.
+
+        Turns that are closed are in the worker's queue, and a long queue takes its time. So we only look at what is open, and
+        come back when the queue has got so far.
+        """
+        if not self._partitions:
+            return
+        if len(self._looks) < _LOOKS or patience:
+            self._looks.append(self._look())
+        if patience:
+            self._engine.worker.drain(patience)
+        done = None
+        while self._looks and self._engine.worker.has_handled(self._looks[0].mark):
+            done = self._looks.popleft()
+        if done is not None and not self._commit_of(done):
+            self._looks.appendleft(done)
+        self._uncommitted = {
+            key: max(0, partition.position - partition.place.offset) for key, partition in self._partitions.items()
+        }
+
+    def _look(self) -> _Look:
+        known = self._known()
+        mark, held = self._engine.worker.mark(lambda: self._intake.held(known))
+        return _Look(mark, held, {key: partition.position for key, partition in self._partitions.items()})
+
+    def _known(self) -> set[int]:
+        return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
+
+    def _commit_of(self, look: _Look) -> bool:
+        """Commit what was closed at a look, and is handled by now; False if it did not leave, or the broker does not take it."""
+        held = look.held | self._intake.held(self._known())  # what was handled may wait for more, as a part of a turn does
+        partitions = {
+            key: self._partitions[key]
+            for key, position in look.positions.items()
+            if key in self._partitions and position >= self._partitions[key].begin
+        }
+        places = {
+            key: partition.done(held, (*self._dead.get(key, ()), look.positions[key])) for key, partition in partitions.items()
+        }
+        moved = {key: place for key, place in places.items() if place != partitions[key].place}
+        if not moved:
+            return True
+        if not self._handed_over():
+            return False
+        offsets = [
+            self._kafka.TopicPartition(topic, number, place.offset, place.metadata()) for (topic, number), place in moved.items()
+        ]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+        except self._kafka.KafkaException as error:
+            self._engine.failed("kafka_commit", error)
+            return False
+        for key, place in moved.items():
+            partitions[key].commit(place)
+        return True
+
+    def _handed_over(self) -> bool:
+        """Whether everything that was handled has left: scores through their outlets, jobs into their queue."""
+        return self._engine.worker.flush_outlets(_FLUSH) and self._is_settled()
+
+    # --- rebalances, on the same thread
+
+    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+        self._rejoin = True  # unless all goes well
+        self._begin(consumer, partitions)
+        self._rejoin = False
+
+    def _begin(self, consumer: Any, partitions: list[Any]) -> None:
+        self.rebalances["assigned"] += len(partitions)
+        self._looks.clear()
+        for committed in consumer.committed(partitions, timeout=30.0):
+            low, high = consumer.get_watermark_offsets(committed, timeout=30.0)
+            offset = committed.offset if committed.offset >= 0 else low
+            if committed.offset < 0 and self._address.options.get("auto.offset.reset") == "latest":
+                offset = high
+            place = Place.read(offset, committed.metadata)
+            place = Place(max(place.offset, low), max(place.since, low))
+            self._partitions[committed.topic, committed.partition] = Partition(place, high)
+            _log.info("kafka: %s/%d from %d (looked at from %d)", committed.topic, committed.partition, place.offset, place.since)
+        consumer.assign([self._kafka.TopicPartition(*key, found.position) for key, found in self._partitions.items()])
+        consumer.resume(consumer.assignment())  # else what was paused when it moved stays so
+        self._paused = False
+
+    def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
+        self.rebalances["revoked"] += len(partitions)
+        self._commit(_MOVE)
+        self._let_go(partitions)
+
+    def _lost(self, consumer: Any, partitions: list[Any]) -> None:
+        self.rebalances["lost"] += len(partitions)
+        self._let_go(partitions)
+
+    def _let_go(self, partitions: list[Any]) -> None:
+        """Somebody else reads these from now on, and gets the open turns by reading them again."""
+        gone: set[int] = set()
+        self._looks.clear()
+        for found in partitions:
+            key = found.topic, found.partition
+            partition = self._partitions.pop(key, None)
+            if partition is not None:
+                gone.update(partition.traces)
+            for kept in (self._dead, self._lags, self._uncommitted):
+                kept.pop(key, None)
+        self._intake.forget_traces(gone)
+        self._pass_over()
+
+    def _pass_over(self) -> None:
+        self._intake.passed_over = set().union(*(partition.passed_over for partition in self._partitions.values()))
+
+    def _measure(self) -> None:
+        for key, partition in self._partitions.items():
+            _, high = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(*key), cached=True)
+            if high >= 0:
+                self._lags[key] = max(0, high - partition.position)
+
+
+def _labels(key: Key) -> dict[str, str]:
+    return {"topic": key[0], "partition": str(key[1])}

@@ -1,0 +1,222 @@
+"""Whether there is code in the output, in which language, whether it runs, and what a judge says of it.
+
+Code is what stands in fenced Markdown blocks; without any fence it is the whole output, if that is code beyond doubt: a JSON
+object or array, SQL (by ``code_is_sql``), Python with more than bare expressions, or two lines with the keywords of one
+language. "hello" and "Answer: Paris" are Python to a parser, and no code.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from annotated_types import Gt, Le, MinLen
+from pydantic import AfterValidator
+
+from ...core import jsonio
+from ...core.turn import Turn
+from ..lib import sandbox as sandboxes
+from ..lib.code import Block, code_blocks, language_name, languages
+from ..lib.references import reference
+from ..lib.replies import clamped, reason_of, shown
+from ..registry import Asks, MetricError, Result, metric, skip
+
+OUTPUT_CHARS = 1 << 20
+"""Longer outputs are skipped with ``too_long``."""
+
+Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
+
+
+@metric(needs=("output",), boolean=True, aliases=("trusys:code-language",), heavy=True)
+def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
+    """Whether all code in the output is in one language.
+
+    Code is every fenced block that is not empty; without any fence the whole output, if it is code beyond doubt: a JSON object
+    or array, SQL (by ``code_is_sql``), Python with a statement that is more than a bare expression or annotation, or two lines
+    with keywords of one language. No code fails.
+
+    The word after the fence names the language. A block without one is Python if it parses as such with more than bare
+    expressions, JSON if it is an object or array, SQL by ``code_is_sql``, else what its keywords say (bash, C, C++, C#, CSS, Go,
+    HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust, TypeScript, XML), else Python if it parses at all. Parsers see at
+    most 100 000 characters of such blocks, 200 blocks are looked at, and an output over 1 MiB is skipped with ``too_long``.
+
+    Parameters:
+        language: required; any name, in any case. Short ones count as the long ones: ``py``, ``js``, ``ts``, ``sh``, ``yml``,
+            ``c++``, ``c#``, ``golang``, ``rb``, ``rs``, ``kt``.
+        detector: ``fence`` believes the word after the fence; ``heuristic`` goes by the code alone.
+
+    Detail: ``languages``, of each block in order (null where unknown).
+
+    Source: Trusys code-language.
+    """
+    output = turn.output or ""
+    if len(output) > OUTPUT_CHARS:
+        return skip("too_long")
+    found = languages(code_blocks(output), labels=detector == "fence")
+    return Result(bool(found) and all(one == language for one in found), detail={"languages": found})
+
+
+@metric(needs=("output",), boolean=True, aliases=("trusys:contains-code-language",), heavy=True)
+def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
+    """Whether any code in the output is in a language.
+
+    What code is, and in which language, is as in ``code_code_language``. No code fails; an output over 1 MiB is skipped with
+    ``too_long``.
+
+    Parameters:
+        language: required; as in ``code_code_language``.
+
+    Detail: ``languages``, of each block in order (null where unknown).
+
+    Source: Trusys contains-code-language.
+    """
+    output = turn.output or ""
+    if len(output) > OUTPUT_CHARS:
+        return skip("too_long")
+    found = languages(code_blocks(output))
+    return Result(language in found, detail={"languages": found})
+
+
+def _only_python(name: str) -> str:
+    if language_name(name) != "python":
+        raise ValueError("the sandboxes run Python only")
+    return "python"
+
+
+@metric(needs=("output",), boolean=True, extra="code", aliases=("trusys:code-execution",), heavy=True)
+def code_code_execution(
+    turn: Turn,
+    *,
+    language: Annotated[str, AfterValidator(_only_python)] = "python",
+    timeout_s: Annotated[float, Gt(0), Le(60)] = 5.0,
+    sandbox: Literal["auto", "monty", "bubblewrap"] | None = None,
+    stdin: str = "",
+    block: Literal["first", "all", "last"] = "first",
+) -> Result:
+    """Whether the code in the output runs: exit status 0 within its time, and no exception.
+
+    Runs programs that a model wrote, so it is off until a sandbox is configured, and skipped (``no_sandbox``) until then.
+    Nothing ever runs without one. It takes as long as the program: keep it out of the inline metrics.
+
+    Code is as in ``code_code_language``; only blocks in ``language`` are run, and an output without one fails. An output over
+    1 MiB is skipped with ``too_long``. A sandbox that fails is an error, never a failed program.
+
+    Sandboxes: ``bubblewrap`` is the system's CPython (Linux; ``bwrap`` 0.8 or newer and ``prlimit`` must be installed, and user
+    namespaces allowed): no network, no files but ``/usr`` and 16 MiB of scratch space, 32 processes of 512 MiB each, an
+    unprivileged user, an empty environment, no packages but the system's. ``monty`` (extra ``[code]``) is an interpreter of a
+    part of Python with 512 MiB of memory and nothing of the operating system; a program that uses what it lacks (generators,
+    inheritance, most of the standard library) is an error (``unsupported_program``). Both are tried out once per process; one
+    whose walls do not hold is not used.
+
+    Parameters:
+        language: ``python``.
+        timeout_s: seconds of wall-clock time, at most 60; a program that takes longer fails.
+        sandbox: ``auto`` (bubblewrap, else monty, else skipped with ``no_sandbox``), or one of the two, which is an error where it
+            cannot be used.
+        stdin: what the program reads from standard input (in monty only through ``input()``).
+        block: which block runs; ``all`` makes one program of all of them, in order.
+
+    Detail: ``exit_code`` (null when time was over), ``stderr`` (its last 1 000 characters), ``timed_out``, ``sandbox``; nothing when
+    there was no code.
+
+    Source: Trusys code-execution.
+    """
+    if sandbox is None:
+        return skip("no_sandbox")
+    output = turn.output or ""
+    if len(output) > OUTPUT_CHARS:
+        return skip("too_long")
+    chosen = _choose(sandbox)
+    if chosen is None:
+        return skip("no_sandbox")
+    program = _program(output, language, block)
+    if program is None:
+        return Result(False, explanation=f"there is no {language} code in the output")
+    outcome = sandboxes.run(chosen, program, stdin, timeout_s)
+    return Result(
+        outcome.exit_code == 0,
+        detail={"exit_code": outcome.exit_code, "stderr": outcome.stderr, "timed_out": outcome.timed_out, "sandbox": chosen},
+    )
+
+
+def _choose(wanted: Literal["auto", "monty", "bubblewrap"]) -> sandboxes.Name | None:
+    usable = sandboxes.usable()
+    if wanted == "auto":
+        return usable[0] if usable else None
+    if wanted not in usable:
+        sandboxes.require_package(wanted)
+        raise MetricError("sandbox_unavailable", f"the sandbox {wanted} cannot be used on this machine")
+    return wanted
+
+
+def _program(output: str, language: str, block: Literal["first", "all", "last"]) -> str | None:
+    blocks: list[Block] = code_blocks(output)
+    texts = [one.text for one, found in zip(blocks, languages(blocks), strict=True) if found == language]
+    if not texts:
+        return None
+    return "\n".join(texts) if block == "all" else texts[0 if block == "first" else -1]
+
+
+@metric(needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
+def llm_code_readability(turn: Turn, judge: Asks) -> Result:
+    """How readable the code in the output is: naming, structure, comments, consistency.
+
+    One question to the judge; the value is its score of 0..10, divided by 10. Code is as in ``code_code_language``; an output
+    without any is skipped with ``no_code``, one over 1 MiB with ``too_long``.
+
+    Detail: ``reason``, and ``clamped`` if the score was outside.
+
+    Source: Trusys code-readability.
+    """
+    output = turn.output or ""
+    if len(output) > OUTPUT_CHARS:
+        return skip("too_long")
+    if not code_blocks(output):
+        return skip("no_code")
+    reply = judge.ask(
+        "readability",
+        "Judge how readable the code in the output is, by its naming, its structure, its comments and its consistency. Whether it is "
+        "correct does not matter, nor does the text around it. 10: a pleasure to read, 0: it cannot be understood.",
+        {"output": output},
+        '{"score": <0 to 10>, "reason": "<why>"}',
+    )
+    return _out_of_ten(reply, {"reason": reason_of(reply)})
+
+
+@metric(threshold=0.5, aliases=("trusys:code-correctness",))
+def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
+    """How well the code in the output does what was asked for. The judge reads it; nothing is run.
+
+    One question to the judge; the value is its score of 0..10, divided by 10. Code is as in ``code_code_language``; an output
+    without any is skipped with ``no_code``, one over 1 MiB with ``too_long``. Skipped with ``missing:input`` when there is no
+    specification, else with ``missing:output`` when the output is unknown.
+
+    Parameters:
+        spec: what the code has to do; default the turn's reference ``spec``, else its input.
+
+    Detail: ``issues``, ``reason``, and ``clamped`` if the score was outside.
+
+    Source: Trusys code-correctness.
+    """
+    wanted = jsonio.text_of(reference(turn, spec, "spec")) or turn.input or ""
+    if not wanted:
+        return skip("missing:input")
+    output = turn.output
+    if output is None:
+        return skip("missing:output")
+    if len(output) > OUTPUT_CHARS:
+        return skip("too_long")
+    if not code_blocks(output):
+        return skip("no_code")
+    reply = judge.ask(
+        "correctness",
+        "Judge how correct the code in the output is: does it do what the specification asks for, in all cases, without errors? The "
+        "text around the code does not matter. 10: it meets the specification in full, 0: not at all.",
+        {"spec": wanted, "output": output},
+        '{"score": <0 to 10>, "issues": ["<what is wrong>", ...], "reason": "<why>"}',
+    )
+    return _out_of_ten(reply, {**shown(reply, issues="issues"), "reason": reason_of(reply)})
+
+
+def _out_of_ten(reply: dict[str, Any], detail: dict[str, Any]) -> Result:
+    value = clamped(reply, 0, 10, detail=detail) / 10
+    return Result(value, detail=detail, explanation=detail["reason"])

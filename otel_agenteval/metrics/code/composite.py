@@ -1,0 +1,389 @@
+"""Scores made of other scores, and policies over them.
+
+A composite evaluates a turn with the metrics that it is given, or combines scores that exist already (``combine``). The inner
+metrics run for it alone: their scores are not sent anywhere unless they are configured themselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from annotated_types import Predicate
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from ...core.errors import ConfigError
+from ...core.score import Score
+from ...core.turn import Turn
+from ..registry import EPSILON, BoundMetric, MetricError, Result, get_metric, metric, skip
+
+Subject = Turn | Sequence[Score]
+"""What a composite is computed over: a turn, or the inner scores in their order."""
+
+Finite = Annotated[float, Predicate(math.isfinite)]
+
+
+def _inner_metric(given: Any) -> BoundMetric:
+    """A metric from its name, or from ``{name: {parameters}}``."""
+    try:
+        if isinstance(given, BoundMetric):
+            return given
+        if isinstance(given, str):
+            return get_metric(given)
+        if isinstance(given, Mapping) and len(given) == 1:
+            name, params = next(iter(given.items()))
+            if isinstance(name, str) and (params is None or isinstance(params, Mapping)):
+                return get_metric(name, **{str(key): value for key, value in (params or {}).items()})
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    raise ValueError("it must be a metric's name, or {name: {parameters}}")
+
+
+InnerMetric = Annotated[BoundMetric, BeforeValidator(_inner_metric)]
+
+
+def _inner_scores(subject: Subject, metrics: Sequence[BoundMetric] | None, parameter: str = "metrics") -> list[Score]:
+    if not isinstance(subject, Turn):
+        return list(subject)
+    if metrics is None:
+        raise MetricError("missing_parameter", f"parameter {parameter!r} is required to evaluate a turn")
+    return [inner.evaluate(subject) for inner in metrics]
+
+
+def _primary(subject: Subject, inner: BoundMetric | None) -> Score | None:
+    scores = _inner_scores(subject, None if inner is None else [inner], "metric")
+    return scores[0] if scores else None
+
+
+def _has_value(score: Score) -> bool:
+    return score.status == "ok" and score.value is not None
+
+
+def _meets(value: float, threshold: float, direction: str) -> bool:
+    return value <= threshold + EPSILON if direction == "down" else value >= threshold - EPSILON
+
+
+def _mean_passed(value: float, threshold: float | None, used: Sequence[Score]) -> bool | None:
+    if threshold is None:
+        return None
+    return _meets(value, threshold, "down" if all(score.direction == "down" for score in used) else "up")
+
+
+def _details(scores: Sequence[Score]) -> dict[str, Any]:
+    """The details of each score by name; of two with one name the second is ``name#2``."""
+    found: dict[str, Any] = {}
+    for score in scores:
+        name, count = score.metric, 2
+        while name in found:
+            name, count = f"{score.metric}#{count}", count + 1
+        found[name] = dict(score.detail)
+    return found
+
+
+def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
+    return {"vacuous": True} if all(score.vacuous for score in used) else {}
+
+
+@metric(combines=True, aliases=("agentunit:composite", "agentunit:CompositeMetric"))
+def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
+    """Mean of several metrics.
+
+    ``sum of the values / number of values``: scores without a value (skipped, errors) are left out, 0 counts. Skipped with
+    ``all_inner_null`` when no value is left. The inner metrics should share one scale and direction: a mean of seconds and
+    shares means nothing, and of a metric where less is better ``code_not`` makes one where more is.
+
+    Parameters:
+        metrics: names, or ``{name: {parameters}}``; may be left out where only ``combine`` is used.
+        threshold: at least this passes; at most this when less is better in all of the inner metrics.
+
+    Detail: what each inner metric has as detail, by its name (a second one of the same name is ``name#2``). Vacuous when all
+    values are.
+
+    Source: AgentUnit composite (which is 0 when nothing has a value).
+    """
+    scores = _inner_scores(subject, metrics)
+    used = [score for score in scores if _has_value(score)]
+    if not used:
+        return skip("all_inner_null")
+    value = math.fsum(score.value or 0.0 for score in used) / len(used)
+    return Result(value, passed=_mean_passed(value, threshold, used), detail={**_details(scores), **_vacuous(used)})
+
+
+class WeightedMetric(BaseModel):
+    """One entry of ``code_weighted_score``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    metric: InnerMetric
+    weight: Finite
+
+
+@metric(combines=True, aliases=("hpd:WeightedScoreEvaluator",))
+def code_weighted_score(
+    subject: Subject,
+    *,
+    entries: list[WeightedMetric] | None = None,
+    metrics: list[InnerMetric] | None = None,
+    weights: list[Finite] | None = None,
+    include_booleans: bool = False,
+    threshold: Finite | None = None,
+) -> Result:
+    """Weighted mean of several metrics.
+
+    ``sum of value * weight / sum of weights``, over the scores that count. Left out are scores without a value and, unless
+    ``include_booleans`` is set, booleans; the weights of the others make up the whole. A sum of weights that is not above 0
+    divides by 1. Skipped with ``all_inner_null`` when nothing counts, or when there are no scores at all.
+
+    Parameters:
+        entries: ``[{metric, weight}]``, each metric a name or ``{name: {parameters}}``.
+        metrics: instead of ``entries``, together with ``weights``; may be left out where only ``combine`` is used.
+        weights: one number for each inner metric, in their order.
+        include_booleans: whether booleans count, as 1 and 0.
+        threshold: at least this passes; at most this when less is better in all of the inner metrics.
+
+    Detail: ``used`` (names), ``excluded`` ``[{name, reason}]`` (``boolean``, ``error``, or why it was skipped). Vacuous when all
+    values used are.
+
+    Source: HPD WeightedScoreEvaluator (which rounds to four decimals).
+    """
+    if entries is not None:
+        if metrics is not None or weights is not None:
+            raise MetricError("invalid_parameter", "entries and metrics or weights exclude each other")
+        metrics, weights = [entry.metric for entry in entries], [entry.weight for entry in entries]
+    scores = _inner_scores(subject, metrics, "entries")
+    if not scores:
+        return skip("all_inner_null", used=[], excluded=[])
+    if weights is None:
+        raise MetricError("missing_parameter", "parameter 'entries' or 'weights' is required")
+    if len(scores) != len(weights):
+        raise MetricError("invalid_parameter", f"there are {len(weights)} weights for {len(scores)} scores")
+    reasons = [_excluded(score, include_booleans) for score in scores]
+    used = [(score, weight) for score, weight, reason in zip(scores, weights, reasons, strict=True) if reason is None]
+    excluded = [{"name": score.metric, "reason": reason} for score, reason in zip(scores, reasons, strict=True) if reason]
+    if not used:
+        return skip("all_inner_null", used=[], excluded=excluded)
+    total = math.fsum(weight for _, weight in used)
+    value = math.fsum((score.value or 0.0) * weight for score, weight in used) / (total if total > 0 else 1.0)
+    counted = [score for score, _ in used]
+    return Result(
+        value,
+        passed=_mean_passed(value, threshold, counted),
+        detail={"used": [score.metric for score in counted], "excluded": excluded, **_vacuous(counted)},
+    )
+
+
+def _excluded(score: Score, include_booleans: bool) -> str | None:
+    if score.status == "error":
+        return "error"
+    if not _has_value(score):
+        return str(score.detail.get("reason") or "null")
+    return "boolean" if score.type == "boolean" and not include_booleans else None
+
+
+@metric(combines=True, boolean=True, aliases=("hpd:ThresholdGate",))
+def code_threshold_gate(
+    subject: Subject,
+    *,
+    metric: InnerMetric | None = None,
+    threshold: Finite,
+    direction: Literal["auto", "up", "down"] = "auto",
+) -> Result:
+    """Whether another metric's value meets a bound.
+
+    Equality passes. Booleans count as 1 and 0. Skipped with ``inner_null`` when the inner metric has no value.
+
+    Parameters:
+        metric: a name, or ``{name: {parameters}}``; may be left out where only ``combine`` is used, which takes the first score.
+        threshold: required; the bound.
+        direction: ``up``: at least the bound passes; ``down``: at most; ``auto``: what is better in the inner metric.
+
+    Detail: ``name`` (``code_x >= 0.80``), ``inner_value``; ``vacuous`` as the inner metric.
+
+    Source: HPD ThresholdGate (which always compares with at least).
+    """
+    inner = _primary(subject, metric)
+    if inner is None or not _has_value(inner):
+        return skip("inner_null")
+    value = inner.value or 0.0
+    towards = inner.direction if direction == "auto" else direction
+    name = f"{inner.metric} {'<=' if towards == 'down' else '>='} {threshold:.2f}"
+    return Result(_meets(value, threshold, towards), detail={"name": name, "inner_value": value, **_vacuous([inner])})
+
+
+@metric(combines=True, aliases=("hpd:NotEvaluator", "trusys:not-*"))
+def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
+    """The opposite of another metric: a boolean turned around, or ``1 - value``.
+
+    A boolean gives 1 or 0 with ``passed``; a number must lie in 0..1 (anything else is an error) and passes only by
+    ``threshold``. An inner metric that is skipped or an error is not turned into its opposite: skipped with ``inner_null``, or
+    an error. Every boolean metric can be turned around by its own parameter ``inverse`` too.
+
+    Parameters:
+        metric: a name, or ``{name: {parameters}}``; may be left out where only ``combine`` is used, which takes the first score.
+
+    Detail: ``name`` (``Not (code_x)``), ``inner_value``; ``vacuous`` as the inner metric.
+
+    Sources: HPD NotEvaluator, Trusys not-….
+    """
+    inner = _primary(subject, metric)
+    if inner is not None and inner.status == "error":
+        raise MetricError(inner.error_type or "inner_error", f"{inner.metric} is an error, which has no opposite")
+    if inner is None or not _has_value(inner):
+        return skip("inner_null")
+    value = inner.value or 0.0
+    detail = {"name": f"Not ({inner.metric})", "inner_value": value, **_vacuous([inner])}
+    if inner.type == "boolean":
+        return Result(float(not value), passed=not value, detail=detail)
+    if not -EPSILON <= value <= 1 + EPSILON:
+        raise MetricError("invalid_value", f"{inner.metric} is {value:g}; only a value in 0..1 has an opposite")
+    return Result(min(max(1.0 - value, 0.0), 1.0), detail=detail)
+
+
+class Oracle:
+    """A function of the user's that judges a turn, under a name that is the same in every process."""
+
+    __slots__ = ("_fn", "name")
+
+    def __init__(self, fn: Callable[[Turn], Any], name: str) -> None:
+        self._fn = fn
+        self.name = name
+
+    def __call__(self, turn: Turn) -> Any:
+        """What the function says."""
+        return self._fn(turn)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+_IMPORT_PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+def _oracle(given: Any) -> Oracle:
+    if isinstance(given, Oracle):
+        return given
+    if isinstance(given, str):
+        return Oracle(_imported(given), given)
+    if not callable(given):
+        raise ValueError("it must be a function of a turn, or its import path module:function")  # noqa: TRY004 - pydantic reads it
+    name = getattr(given, "__qualname__", type(given).__qualname__)
+    return Oracle(given, f"{getattr(given, '__module__', '')}:{name}")
+
+
+def _imported(path: str) -> Callable[[Turn], Any]:
+    """The function that an import path names; only paths are taken, never source text."""
+    if not _IMPORT_PATH.fullmatch(path):
+        raise ValueError("it must be an import path module:function")
+    module, _, name = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise ValueError(f"it cannot be imported ({type(error).__name__})") from None
+    if not callable(found):
+        raise ValueError("it is no function")  # noqa: TRY004 - pydantic reads it
+    function: Callable[[Turn], Any] = found
+    return function
+
+
+@metric(aliases=("hpd:TaskOracleEvaluator",))
+def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_oracle)]) -> Result:
+    """What a function of your own says of the turn.
+
+    The function takes the turn (its attributes have the names of form turn.v1), must not change it, and returns a bool (1 or 0,
+    with ``passed``), a number, a ``Score`` or ``Result`` (taken as it is), or None (skipped). An exception, or anything else that it
+    returns, is an error. It runs where the metric runs: keep it short, or off the inline metrics.
+
+    Parameters:
+        oracle: required; a function, or in configuration its import path ``module:function``. Source text is refused.
+
+    Detail: that of the ``Score`` or ``Result``, if it returned one.
+
+    Source: HPD TaskOracleEvaluator.
+    """
+    try:
+        found = oracle(turn)
+    except SystemExit:
+        raise MetricError("SystemExit", "the oracle tried to end the process") from None
+    if isinstance(found, Score):
+        return _from_score(found)
+    if isinstance(found, Result):
+        return found
+    if found is None:
+        return skip("not_applicable")
+    if isinstance(found, bool):
+        return Result(float(found), passed=found)
+    if not isinstance(found, (int, float)):
+        raise MetricError("invalid_value", f"the oracle gave a {type(found).__name__}, which is no bool, number or Score")
+    return Result(_as_float(found))
+
+
+def _as_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise MetricError("invalid_value", "the oracle gave a number that is too large") from None
+
+
+def _from_score(score: Score) -> Result:
+    if score.status == "error":
+        raise MetricError(score.error_type or "oracle_error", score.explanation or "the oracle gave an error")
+    if score.status == "skipped" or score.value is None:
+        return skip(str(score.detail.get("reason") or "not_applicable"))
+    return Result(
+        score.value,
+        passed=score.passed,
+        label=score.label,
+        explanation=score.explanation,
+        detail=dict(score.detail),
+        also=score.also,
+    )
+
+
+@metric(
+    combines=True,
+    unit="{item}",
+    direction="down",
+    threshold=0.0,
+    aliases=("hpd:MustAlwaysPass", "hpd:EvalPolicy.MustAlwaysPass"),
+)
+def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
+    """Number of metrics that did not pass, of those that always must.
+
+    A violation is a score that did not pass or is an error. A score that is skipped, or has no opinion on passing (a trend), is
+    none. Passes when there is no violation.
+
+    Parameters:
+        metrics: names, or ``{name: {parameters}}``; may be left out where only ``combine`` is used, over the scores of the metrics
+            that are configured with ``policy: gate``.
+
+    Detail: ``violations``, the names of the metrics, in order. Vacuous when every score was skipped, or there was none.
+
+    Source: HPD MustAlwaysPass (for which a skipped score is a violation).
+    """
+    scores = _inner_scores(subject, metrics)
+    violations = [score.metric for score in scores if score.status == "error" or score.passed is False]
+    vacuous = all(score.status == "skipped" for score in scores)
+    return Result(len(violations), detail={"violations": violations, **({"vacuous": True} if vacuous else {})})
+
+
+@metric(combines=True, unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
+def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
+    """Nothing to violate: the policy of metrics that are only watched.
+
+    Always 0, whatever the inner scores are, and never passed or failed.
+
+    Parameters:
+        metrics: names, or ``{name: {parameters}}``; may be left out. They are not evaluated: their scores could change nothing.
+
+    Detail: ``violations``, always empty.
+
+    Source: HPD TrackTrend.
+    """
+    return Result(0.0, detail={"violations": []})

@@ -1,0 +1,245 @@
+"""How a conversation went as a whole: was everybody answered, and was the agent reliable and steady from trace to trace.
+
+The turn stands for its conversation: ``messages`` are those of all turns, ``session`` has what is known of each trace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Le, Predicate
+
+from ...core import jsonio
+from ...core.turn import Message, Turn
+from ..lib.tools import entry_name, expected_entries
+from ..registry import EPSILON, MetricError, Result, metric, skip, vacuous
+
+Share = Annotated[float, Ge(0), Le(1)]
+SignalWeight = Annotated[float, Ge(0), Le(1000)]
+Signal = Literal["confidence", "loop_detection", "tool_correctness", "coherence"]
+
+SIGNAL_WEIGHTS: Mapping[Signal, float] = {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
+"""How much a weakness in each signal of a trace counts."""
+_ELEVATED_RISK = 0.5
+_SHOWN = 200
+"""Traces in ``detail``; all of them are counted."""
+
+
+def _adds_up_to_one(weights: tuple[float, ...]) -> bool:
+    return math.isclose(sum(weights), 1.0, abs_tol=1e-6)
+
+
+# --- completeness
+
+
+def says_something(message: Message) -> bool:
+    """Whether it is a turn of the conversation, not an agent's step: some put tool results back as the user's words."""
+    return bool(message.content) or not (message.tool_calls or message.tool_results)
+
+
+def _response_rate(messages: Iterable[Message]) -> float:
+    roles = [message.role for message in messages if says_something(message)]
+    asked = roles.count("user")
+    return min(1.0, roles.count("assistant") / asked) if asked else 1.0
+
+
+def _tool_usage(turn: Turn, expected: set[str]) -> float:
+    called = {call.name.lower() for call in turn.tool_calls or ()}
+    return len(expected & called) / len(expected) if expected else 1.0
+
+
+def _duration_compliance(seconds: float, limit: float | None) -> float:
+    """1 within the limit, then falling evenly to 0 at twice the limit."""
+    if limit is None or seconds <= limit:
+        return 1.0
+    return max(0.0, 1 - (seconds / limit - 1)) if limit else 0.0
+
+
+@metric(
+    threshold=0.7,
+    aliases=("agenteval:ConversationCompleteness", "agenteval:ConversationCompletenessMetric"),
+)
+def code_conversation_completeness(
+    turn: Turn,
+    *,
+    expected_tools: list[str | dict[str, Any]] | None = None,
+    max_duration_s: Annotated[float, Ge(0)] | None = None,
+    weights: Annotated[tuple[Share, Share, Share, Share], Predicate(_adds_up_to_one)] = (0.40, 0.30, 0.15, 0.15),
+) -> Result:
+    """How completely a conversation went: the user answered, the expected tools used, in time, and without an error.
+
+    ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. Passes at the threshold
+    (default 0.7), and never when the turn has an error. The response rate is assistant messages over user messages, at
+    most 1, and 1 when the user said nothing; messages that only call tools or only hold their results are not counted.
+    The tool usage is the share of the distinct expected tools that were called, names without case, and 1 when none are
+    expected. The duration counts 1 up to its limit and falls evenly to 0 at twice the limit; without a limit it is 1.
+
+    Skipped with ``missing:conversation`` without messages, with ``missing:tool_calls`` when tools are expected and nobody
+    knows which were called, and with ``missing:duration`` when there is a limit and the duration is unknown.
+
+    Parameters:
+        expected_tools: names (or objects with ``name``); default the turn's reference ``expected_tools``, else none.
+        max_duration_s: limit in seconds of the turn's wall-clock time, inclusive; none by default.
+        weights: of response rate, tool usage, duration and freedom from errors; they must add up to 1.
+
+    Detail: ``response_rate``, ``tool_usage``, ``duration_compliance``, ``error_free``: the four parts, each 0..1.
+
+    Source: AgentEval ConversationCompleteness.
+    """
+    messages = turn.messages
+    if not messages:
+        return skip("missing:conversation")
+    entries = expected_entries(turn, expected_tools, "expected_tools") or []
+    expected = {name.lower() for name in map(entry_name, entries) if name}
+    if expected and turn.tool_calls is None:
+        return skip("missing:tool_calls")
+    seconds = turn.duration_s
+    if seconds is None and max_duration_s is not None:
+        return skip("missing:duration")
+    parts = {
+        "response_rate": _response_rate(messages),
+        "tool_usage": _tool_usage(turn, expected),
+        "duration_compliance": _duration_compliance(seconds or 0.0, max_duration_s),
+        "error_free": 1.0 if turn.error is None else 0.0,
+    }
+    value = sum(weight * part for weight, part in zip(weights, parts.values(), strict=True))
+    return Result(value, passed=None if turn.error is None else False, detail=parts)
+
+
+# --- signals of the traces of a session
+
+
+def _signal(value: Any) -> float | None:
+    """A score from 0 to 1; anything else is no signal."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        return None
+    return value
+
+
+def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
+    """Id (else place) and known signals of each trace of the session, in its order."""
+    traces = (turn.session or {}).get("traces")
+    if traces is None:
+        return []
+    if not isinstance(traces, (list, tuple)):
+        raise MetricError("invalid_session", "session.traces must be a list")
+    known = [(place, trace) for place, trace in enumerate(traces) if isinstance(trace, Mapping)]
+    return [(jsonio.text_of(trace.get("trace_id")) or str(place), _signals(trace.get("signals"))) for place, trace in known]
+
+
+def _signals(given: Any) -> dict[Signal, float]:
+    if not isinstance(given, Mapping):
+        return {}
+    return {name: known for name in SIGNAL_WEIGHTS if (known := _signal(given.get(name))) is not None}
+
+
+def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> dict[Signal, float]:
+    """What each signal lacks, weighted. A signal that is missing is no risk."""
+    return {name: weights[name] * (1 - value) for name, value in signals.items()}
+
+
+@metric(threshold=0.5, aliases=("pandaprobe:agent_reliability",))
+def code_agent_reliability(
+    turn: Turn,
+    *,
+    signal_weights: dict[Signal, SignalWeight] | None = None,
+    top_k: Annotated[float, Gt(0), Le(1)] = 0.15,
+    ensemble: Share = 0.1,
+) -> Result:
+    """How reliable the agent is at its worst, over the traces of a session: 1 less the risk of its most problematic traces.
+
+    A trace's risk is the highest ``weight * (1 - signal)`` of its signals; a signal that is missing is left out. The raw
+    risk is ``0.9 * mean of the k highest risks + 0.1 * highest risk`` with ``k = ceil(0.15 * traces)``, at least 1. The
+    value is ``1 - raw risk``, kept within 0..1 and rounded to 4 decimals. Traces without any signal are left out; with no
+    trace left the value is 1 and vacuous.
+
+    The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``,
+    each signal a score from 0 to 1, higher better; what is none counts as missing.
+
+    Parameters:
+        signal_weights: weights by signal, 0..1000, over the defaults confidence 1, loop_detection 1, tool_correctness 0.8,
+            coherence 1. Above 1 a signal can outweigh the scale.
+        top_k: share of the traces that counts as the worst, above 0 and up to 1.
+        ensemble: share of the single highest risk in the raw risk.
+
+    Detail: ``total_traces``, ``traces_evaluated``, ``raw_risk``, ``mean_top_k_risk``, ``max_risk``, ``flagged_traces`` (ids of
+    those with a risk above 0.5), ``per_trace_signals`` (by trace: its signals and ``risk``). At most 200 traces are shown.
+
+    Source: PandaProbe agent_reliability.
+    """
+    weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
+    traces = _traces(turn)
+    risks = [(name, signals, max(_risks(signals, weights).values())) for name, signals in traces if signals]
+    if not risks:
+        return vacuous(1.0, total_traces=len(traces), traces_evaluated=0)
+    worst = sorted((risk for _, _, risk in risks), reverse=True)
+    # 0.15 * 20 is 3 traces, also where binary fractions make it a little more
+    k = max(1, math.ceil(len(worst) * top_k - EPSILON))
+    mean_top_k = sum(worst[:k]) / k
+    raw_risk = (1 - ensemble) * mean_top_k + ensemble * worst[0]
+    flagged = [name for name, _, risk in risks if risk > _ELEVATED_RISK + EPSILON]
+    return Result(
+        round(max(0.0, min(1.0, 1 - raw_risk)), 4),
+        explanation=f"elevated risk in {len(flagged)} of {len(risks)} traces" if flagged else None,
+        detail={
+            "total_traces": len(traces),
+            "traces_evaluated": len(risks),
+            "raw_risk": raw_risk,
+            "mean_top_k_risk": mean_top_k,
+            "max_risk": worst[0],
+            "flagged_traces": flagged[:_SHOWN],
+            "per_trace_signals": {name: {**signals, "risk": risk} for name, signals, risk in risks[:_SHOWN]},
+        },
+    )
+
+
+@metric(threshold=0.5, aliases=("pandaprobe:agent_consistency",))
+def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
+    """How steady the agent is over the traces of a session: 1 less the root mean square of its weighted uncertainty.
+
+    A trace's weighted uncertainty is ``(1 + penalty) * weight * (1 - confidence)``, where the penalty adds up
+    ``weight * (1 - signal)`` of loop_detection, tool_correctness and coherence; one that is missing adds nothing. The value
+    is ``1 - sqrt(mean(uncertainty ** 2))``, kept within 0..1 and rounded to 4 decimals. Traces without confidence are left
+    out; with no trace left the value is 1 and vacuous. A trace of full confidence takes nothing away, whatever its other
+    signals say: ``code_agent_reliability`` looks at those.
+
+    The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``,
+    each signal a score from 0 to 1, higher better; what is none counts as missing.
+
+    Parameters:
+        signal_weights: weights by signal, 0..1000, over the defaults confidence 1, loop_detection 1, tool_correctness 0.8,
+            coherence 1.
+
+    Detail: ``total_traces``, ``traces_evaluated``, ``raw_instability`` (the root mean square; can exceed 1),
+    ``per_trace_signals`` (by trace: its signals, ``situational_penalty`` and ``weighted_uncertainty``; at most 200 traces).
+
+    Source: PandaProbe agent_consistency.
+    """
+    weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
+    traces = _traces(turn)
+    shown: dict[str, Any] = {}
+    squares = []
+    for name, signals in traces:
+        risks = _risks(signals, weights)
+        uncertainty = risks.pop("confidence", None)
+        if uncertainty is None:
+            continue
+        penalty = sum(risks.values())
+        weighted = (1 + penalty) * uncertainty
+        squares.append(weighted * weighted)
+        if len(shown) < _SHOWN:
+            shown[name] = {**signals, "situational_penalty": penalty, "weighted_uncertainty": weighted}
+    if not squares:
+        return vacuous(1.0, total_traces=len(traces), traces_evaluated=0)
+    instability = math.sqrt(sum(squares) / len(squares))
+    return Result(
+        round(max(0.0, min(1.0, 1 - instability)), 4),
+        detail={
+            "total_traces": len(traces),
+            "traces_evaluated": len(squares),
+            "raw_instability": instability,
+            "per_trace_signals": shown,
+        },
+    )

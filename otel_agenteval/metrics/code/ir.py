@@ -1,0 +1,92 @@
+"""Retrieval quality by document id. Ids compare without case; relevant ids form a set; ranks begin at 1."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from annotated_types import Ge
+
+from ...core.turn import Turn
+from ..lib.references import reference
+from ..registry import Result, metric, skip
+
+
+def _key(document_id: Any) -> str:
+    return str(document_id).lower()
+
+
+def _relevant(turn: Turn) -> dict[str, str]:
+    """Compared id → id as given, of every relevant document; empty when none is known."""
+    ids = reference(turn, turn.relevant_ids or None, "relevant_ids") or ()
+    return {_key(document_id): str(document_id) for document_id in ([ids] if isinstance(ids, str) else ids)}
+
+
+@metric(
+    needs=("retrieved_ids",),
+    threshold=0.7,
+    aliases={"agenteval:code_recall_at_k": {}, "agenteval:RecallAtKMetric": {}, "agenteval:code_recall_at_{k}": {"k": None}},
+)
+def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
+    """Share of the relevant documents that are among the first ``k`` retrieved ones.
+
+    The first ``k`` are taken before duplicates fall together. Nothing retrieved (an empty list) is 0; retrieval or
+    relevance unknown is skipped (``missing:retrieved_ids``, ``missing:relevant_ids``, also for no relevant id at all).
+    Relevant ids come from the turn's ``relevant_ids``, else from its references.
+
+    Parameters:
+        k: how many of the retrieved documents count, from 1.
+
+    Detail: ``k``, ``relevant_count``, ``retrieved_at_k``, ``relevant_found_at_k`` (counts), ``relevant_found``,
+    ``relevant_missed`` (ids).
+
+    Source: AgentEval code_recall_at_k (``agenteval:code_recall_at_5`` sets ``k`` to 5).
+    """
+    relevant = _relevant(turn)
+    if not relevant:
+        return skip("missing:relevant_ids")
+    first = [_key(document_id) for document_id in (turn.retrieved_ids or [])[:k]]
+    top = set(first)
+    found = [shown for key, shown in relevant.items() if key in top]
+    detail = {
+        "k": k,
+        "relevant_count": len(relevant),
+        "retrieved_at_k": len(first),
+        "relevant_found_at_k": len(found),
+        "relevant_found": found,
+        "relevant_missed": [shown for key, shown in relevant.items() if key not in top],
+    }
+    return Result(len(found) / len(relevant), detail=detail)
+
+
+@metric(
+    needs=("retrieved_ids",),
+    threshold=0.33,
+    aliases={"agenteval:code_mrr": {}, "agenteval:MRRMetric": {}, "agenteval:code_mrr_at_{n}": {"max_rank": None}},
+)
+def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
+    """Reciprocal rank of the first relevant document: 1 when it comes first, 0.5 when second, 0 when it does not come.
+
+    The mean over queries is taken by aggregation. With the default threshold 0.33 a relevant document among the first three
+    passes. Nothing retrieved is 0; unknown retrieval or relevance is skipped, as in ``code_recall_at_k``.
+
+    Parameters:
+        max_rank: rank after which a relevant document no longer counts; 0 for no limit.
+
+    Detail: ``first_relevant_rank`` (0 when there is none), ``max_rank``, ``reciprocal_rank``, ``first_relevant_doc``.
+
+    Source: AgentEval code_mrr (``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5).
+    """
+    relevant = _relevant(turn)
+    if not relevant:
+        return skip("missing:relevant_ids")
+    retrieved = turn.retrieved_ids or []
+    considered = retrieved[:max_rank] if max_rank else retrieved
+    rank = next((rank for rank, document_id in enumerate(considered, start=1) if _key(document_id) in relevant), 0)
+    value = 1 / rank if rank else 0.0
+    detail = {
+        "first_relevant_rank": rank,
+        "max_rank": max_rank,
+        "reciprocal_rank": value,
+        "first_relevant_doc": retrieved[rank - 1] if rank else None,
+    }
+    return Result(value, detail=detail)

@@ -1,0 +1,312 @@
+"""How well the agents of a turn work together: hand-offs, conflicts, messages, roles, load; and all multi-agent metrics at once.
+
+Where the turn was given no interactions, they are what its spans show: an agent that called an agent, and hand-offs.
+Conflicts and roles are in no span; they are known only where the turn was given them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt, Le, Predicate
+
+from ...core.turn import Turn
+from ..lib.agents import everybody, interactions_of, known_agents, mean, multi_agent_metric, read_once, seconds
+from ..registry import Result, skip, vacuous
+from .multi_agent_emergent import (
+    code_adaptation_rate,
+    code_collective_decision,
+    code_self_organization,
+    code_specialization,
+    code_swarm_intelligence,
+)
+from .multi_agent_network import (
+    code_avg_path_length,
+    code_bottleneck_agents,
+    code_clustering_coefficient,
+    code_hub_agents,
+    code_network_centralization,
+    code_network_density,
+    code_network_fault_tolerance,
+)
+
+Share = Annotated[float, Ge(0), Le(1)]
+FiveWeights = Annotated[tuple[Share, Share, Share, Share, Share], Predicate(any)]
+Roles = dict[str, dict[str, Any]]
+
+_DEFAULT_AUTHORITY = 5.0
+_AUTHORITY_TO_RESPOND = 5.0
+
+
+@multi_agent_metric(
+    aliases=("agentunit:coordination_efficiency", "agentunit:CoordinationEfficiencyMetric", "agentunit:CoordinationMetrics")
+)
+def code_coordination_efficiency(
+    turn: Turn, *, weights: FiveWeights = (0.25, 0.20, 0.25, 0.15, 0.15), roles: Roles | None = None
+) -> Result:
+    """How well the agents work together, in one number.
+
+    ``0.25 * handoff_success + 0.20 * conflict_resolution + 0.25 * communication_efficiency + 0.15 * role_adherence
+    + 0.15 * load_balance``: the values of code_handoff_success_rate, code_conflict_resolution_rate,
+    code_communication_efficiency, code_multiagent_role_adherence and code_load_balance with their defaults. Hand-offs,
+    conflicts and roles that there are none of count 1. Skipped when there are no interactions, with ``missing:agents`` when
+    no agent is known either, else ``missing:interactions``.
+
+    Parameters:
+        weights: of the five in that order, 0..1; divided by their sum, which must not be 0.
+        roles: as in code_multiagent_role_adherence.
+
+    Detail: the five parts.
+
+    Source: AgentUnit coordination_efficiency.
+    """
+    turn = read_once(turn)
+    if not turn.interactions:
+        return skip("missing:interactions" if known_agents(turn) else "missing:agents")
+    handoffs = code_handoff_success_rate(turn).value
+    parts: dict[str, float] = {
+        "handoff_success": 1.0 if handoffs is None else handoffs,
+        "conflict_resolution": code_conflict_resolution_rate(turn).value,
+        "communication_efficiency": code_communication_efficiency(turn).value,
+        "role_adherence": code_multiagent_role_adherence(turn, roles=roles).value,
+        "load_balance": code_load_balance(turn).value,
+    }
+    value = sum(weight * part for weight, part in zip(weights, parts.values(), strict=True)) / sum(weights)
+    return Result(value, detail={**parts})
+
+
+@multi_agent_metric(aliases=("agentunit:handoff_success_rate",))
+def code_handoff_success_rate(turn: Turn) -> Result:
+    """Share of the hand-offs that succeeded.
+
+    No hand-offs are 1 and vacuous. Hand-offs of which nobody said how they went do not count; skipped with
+    ``missing:handoffs`` when there are no others, as where they only stand in messages.
+
+    Detail: ``handoffs`` (those that count), ``successful``.
+
+    Source: AgentUnit handoff_success_rate.
+    """
+    handoffs = turn.handoffs
+    if not handoffs:
+        return vacuous(1.0, handoffs=0, successful=0)
+    known = [handoff.success for handoff in handoffs if handoff.success is not None]
+    if not known:
+        return skip("missing:handoffs")
+    return Result(sum(known) / len(known), detail={"handoffs": len(known), "successful": sum(known)})
+
+
+@multi_agent_metric(unit="s", direction="down", aliases=("agentunit:avg_handoff_time",))
+def code_avg_handoff_time(turn: Turn) -> Result:
+    """Mean duration of the hand-offs, in seconds.
+
+    Hand-offs of unknown duration do not count. Skipped with ``missing:handoffs`` when there are no others.
+
+    Detail: ``handoffs``, the number of those that count.
+
+    Source: AgentUnit avg_handoff_time.
+    """
+    times = [time for handoff in turn.handoffs if (time := seconds(handoff.duration_s)) is not None]
+    return Result(mean(times), detail={"handoffs": len(times)}) if times else skip("missing:handoffs")
+
+
+@multi_agent_metric(unit="{item}", direction="down", aliases=("agentunit:conflict_rate",))
+def code_conflict_rate(turn: Turn) -> Result:
+    """Conflicts per 100 interactions.
+
+    ``conflicts / max(1, interactions) * 100``; 0 without conflicts. That is vacuous where the turn was given no interactions
+    either, because spans do not show conflicts.
+
+    Detail: ``conflicts``, ``interactions``.
+
+    Source: AgentUnit conflict_rate.
+    """
+    conflicts, interactions = len(turn.conflicts), len(interactions_of(turn))
+    if not conflicts and not turn.interactions:
+        return vacuous(0.0, conflicts=0, interactions=interactions)
+    value = conflicts / max(1, interactions) * 100
+    return Result(value, detail={"conflicts": conflicts, "interactions": interactions})
+
+
+@multi_agent_metric(aliases=("agentunit:conflict_resolution_rate",))
+def code_conflict_resolution_rate(turn: Turn) -> Result:
+    """Share of the conflicts that were resolved.
+
+    No conflicts are 1 and vacuous. A conflict that does not say so is not resolved.
+
+    Detail: ``conflicts``, ``resolved``.
+
+    Source: AgentUnit conflict_resolution_rate.
+    """
+    conflicts = turn.conflicts
+    if not conflicts:
+        return vacuous(1.0, conflicts=0, resolved=0)
+    resolved = sum(conflict.get("resolved") is True for conflict in conflicts)
+    return Result(resolved / len(conflicts), detail={"conflicts": len(conflicts), "resolved": resolved})
+
+
+@multi_agent_metric(unit="s", direction="down", aliases=("agentunit:avg_resolution_time",))
+def code_avg_resolution_time(turn: Turn) -> Result:
+    """Mean seconds that it took to resolve a conflict, of those that were resolved.
+
+    Skipped with ``missing:conflicts`` when none was resolved in a known time.
+
+    Detail: ``resolved``, the number of conflicts that count.
+
+    Source: AgentUnit avg_resolution_time.
+    """
+    resolved = [conflict for conflict in turn.conflicts if conflict.get("resolved") is True]
+    times = [time for conflict in resolved if (time := seconds(conflict.get("resolution_time_s"))) is not None]
+    return Result(mean(times), detail={"resolved": len(times)}) if times else skip("missing:conflicts")
+
+
+@multi_agent_metric(aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"))
+def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)] = 5.0) -> Result:
+    """Whether messages between agents succeed, are answered quickly and spread evenly over those who write to each other.
+
+    ``0.5 * success + 0.3 * response + 0.2 * evenness``, where
+
+    * success is the share of interactions that succeeded, of those that say so (1 when none does);
+    * response is ``min(1, slow_s / mean response time)`` over the response times above 0 (1 when there are none);
+    * evenness is the mean number of messages of an ordered pair of agents divided by the highest (1 when there is no pair).
+      Two agents of which one sends fifty messages to the other are even: there is one pair.
+
+    A message to several agents is one of each pair. The response time of an agent that was called is how long it ran. No
+    interactions are 1 and vacuous.
+
+    Parameters:
+        slow_s: mean response time in seconds above which the response part falls.
+
+    Detail: ``success``, ``response``, ``evenness``.
+
+    Source: AgentUnit communication_efficiency.
+    """
+    found = interactions_of(turn)
+    if not found:
+        return vacuous(1.0)
+    outcomes = [each.success for each in found if each.success is not None]
+    times = [each.response_s for each in found if each.response_s is not None]
+    pairs = Counter((each.sender, to) for each in found if each.sender is not None for to in each.recipients)
+    success = sum(outcomes) / len(outcomes) if outcomes else 1.0
+    response = min(1.0, slow_s / mean(times)) if times else 1.0
+    evenness = pairs.total() / len(pairs) / max(pairs.values()) if pairs else 1.0
+    detail = {"success": success, "response": response, "evenness": evenness}
+    return Result(0.5 * success + 0.3 * response + 0.2 * evenness, detail=detail)
+
+
+def _adheres(role: Any, kind: str) -> bool:
+    known = role if isinstance(role, Mapping) else {}
+    if kind == "delegation":
+        return known.get("can_delegate") is True
+    if kind == "response":
+        authority = known.get("authority_level")
+        if isinstance(authority, bool) or not isinstance(authority, (int, float)):
+            authority = _DEFAULT_AUTHORITY
+        return authority >= _AUTHORITY_TO_RESPOND
+    return True
+
+
+@multi_agent_metric(aliases=("agentunit:role_adherence",))
+def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
+    """Share of the interactions that their sender's role allows, of those whose sender has a role.
+
+    A delegation needs ``can_delegate``, a response an ``authority_level`` of at least 5; every other type is allowed. An
+    agent that calls another one delegates. No interactions, no roles, or no sender with a role are 1 and vacuous.
+
+    Parameters:
+        roles: ``{agent: {can_delegate, authority_level}}``; default the turn's agents. What a role does not say is false
+            and 5.
+
+    Detail: ``interactions`` (those that count), ``adherent``.
+
+    Source: AgentUnit role_adherence.
+    """
+    table: Mapping[str, Any] = turn.agents if roles is None else roles
+    judged = [
+        _adheres(table[each.sender], each.kind)
+        for each in interactions_of(turn)
+        if each.sender is not None and each.sender in table
+    ]
+    if not judged:
+        return vacuous(1.0, interactions=0, adherent=0)
+    return Result(sum(judged) / len(judged), detail={"interactions": len(judged), "adherent": sum(judged)})
+
+
+@multi_agent_metric(aliases=("agentunit:load_balance_score",))
+def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
+    """How evenly messages are spread over the agents: 1 when each sends and gets as many.
+
+    ``1 - standard deviation / mean`` of the agents' activity, not below 0. An interaction counts once for its sender per
+    recipient, and once for each recipient; the standard deviation is the population's. No activity is 1 and vacuous.
+
+    Parameters:
+        include_idle: whether agents that are known and took no part count with 0.
+
+    Detail: ``agents`` (those that count), ``messages``.
+
+    Source: AgentUnit load_balance_score.
+    """
+    found = interactions_of(turn)
+    activity: Counter[str] = Counter()
+    for each in found:
+        activity.update(each.recipients)
+        if each.sender is not None:
+            activity[each.sender] += len(each.recipients)
+    counts = [activity[name] for name in everybody(turn, found)] if include_idle else [n for n in activity.values() if n]
+    if not any(counts):
+        return vacuous(1.0, agents=len(counts), messages=0)
+    average = sum(counts) / len(counts)
+    deviation = math.sqrt(sum((count - average) ** 2 for count in counts) / len(counts))
+    messages = sum(len(each.recipients) for each in found)
+    return Result(max(0.0, 1 - deviation / average), detail={"agents": len(counts), "messages": messages})
+
+
+@multi_agent_metric(aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all"))
+def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
+    """All multi-agent metrics with their defaults at once; the value is that of code_coordination_efficiency.
+
+    Skipped when that is: without interactions.
+
+    Parameters:
+        roles: as in code_multiagent_role_adherence.
+
+    Detail: by their names in AgentUnit, null where a metric is skipped: ``coordination_efficiency``,
+    ``handoff_success_rate``, ``avg_handoff_time``, ``conflict_rate``, ``conflict_resolution_rate``, ``avg_resolution_time``,
+    ``communication_efficiency``, ``role_adherence``, ``load_balance_score``, ``fault_tolerance``, ``density``,
+    ``centralization``, ``avg_path_length``, ``clustering_coefficient``, ``hub_agents`` and ``bottleneck_agents`` (names),
+    ``self_organization_score``, ``specialization_emergence``, ``collective_decision_score``, ``adaptation_rate``,
+    ``swarm_intelligence_score``.
+
+    Source: AgentUnit MultiAgentMetricsCalculator.
+    """
+    turn = read_once(turn)
+    coordination: Result = code_coordination_efficiency(turn, roles=roles)
+    if coordination.skipped is not None:
+        return coordination
+    found: dict[str, Result] = {
+        "coordination_efficiency": coordination,
+        "handoff_success_rate": code_handoff_success_rate(turn),
+        "avg_handoff_time": code_avg_handoff_time(turn),
+        "conflict_rate": code_conflict_rate(turn),
+        "conflict_resolution_rate": code_conflict_resolution_rate(turn),
+        "avg_resolution_time": code_avg_resolution_time(turn),
+        "communication_efficiency": code_communication_efficiency(turn),
+        "role_adherence": code_multiagent_role_adherence(turn, roles=roles),
+        "load_balance_score": code_load_balance(turn),
+        "fault_tolerance": code_network_fault_tolerance(turn),
+        "density": code_network_density(turn),
+        "centralization": code_network_centralization(turn),
+        "avg_path_length": code_avg_path_length(turn),
+        "clustering_coefficient": code_clustering_coefficient(turn),
+        "self_organization_score": code_self_organization(turn),
+        "specialization_emergence": code_specialization(turn),
+        "collective_decision_score": code_collective_decision(turn),
+        "adaptation_rate": code_adaptation_rate(turn),
+        "swarm_intelligence_score": code_swarm_intelligence(turn),
+    }
+    detail: dict[str, Any] = {name: result.value for name, result in found.items()}
+    for name, result in (("hub_agents", code_hub_agents(turn)), ("bottleneck_agents", code_bottleneck_agents(turn))):
+        detail[name] = (result.detail or {}).get(name)
+    return Result(coordination.value, detail=detail)

@@ -1,0 +1,481 @@
+"""How much the output overlaps with reference texts, word by word. Numbers of another tokenizer or smoothing do not compare."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+from annotated_types import Ge, Le
+
+from ...core.turn import Turn
+from ..lib.references import reference, truth_of
+from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
+from ..lib.values import rendered
+from ..registry import MetricError, Result, metric, skip
+
+Texts = str | list[str]
+Order = Annotated[int, Ge(1), Le(16)]
+Share = Annotated[float, Ge(0), Le(1)]
+Measure = Literal["recall", "precision", "f1"]
+
+TEXT_LIMIT = 100_000
+"""Characters of the output, and of all references together, above which nothing is compared."""
+PAIR_LIMIT = 1_000_000
+"""Characters of the output times references above which nothing is compared: each reference reads the whole output."""
+SKIP_BIGRAM_LIMIT = 1_000
+"""Words above which no skip-bigrams are counted: there are half as many as the square of the words."""
+
+_SPELLINGS = {"reference": "references", "value": "references", "expected_output": "references", "expcted_output": "references"}
+_SPELLINGS_OF_ONE = {
+    "references": "reference",
+    "value": "reference",
+    "expected_output": "reference",
+    "expcted_output": "reference",
+}
+
+
+def _references(turn: Turn, given: Texts | None) -> list[str]:
+    """The texts to compare with: the parameter, else the turn's references, else its ground truth."""
+    found = reference(turn, given, "references", "reference")
+    return _texts(truth_of(turn) if found is None else found)
+
+
+def _texts(found: Any) -> list[str]:
+    if isinstance(found, (list, tuple)):
+        return [rendered(text) for text in found]
+    return [] if found is None else [rendered(found)]
+
+
+def _too_long(output: str, references: Sequence[str]) -> bool:
+    texts = max(len(output), sum(map(len, references)))
+    return texts > TEXT_LIMIT or len(output) * len(references) > PAIR_LIMIT
+
+
+def _unusable(output: str, references: Sequence[str], *, missing: str = "references", empty: bool = True) -> Result | None:
+    """Why nothing can be compared: no references, an empty output (where that is a reason), texts that are too long."""
+    if not references:
+        return skip(f"missing:{missing}")
+    if empty and not output.strip():
+        return skip("empty_output")
+    return skip("too_long") if _too_long(output, references) else None
+
+
+class _Match(NamedTuple):
+    """What the output has in common with one reference."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def _match(common: int, candidate: int, wanted: int) -> _Match:
+    precision = common / candidate if candidate else 0.0
+    recall = common / wanted if wanted else 0.0
+    return _Match(precision, recall, 2 * precision * recall / (precision + recall) if common else 0.0)
+
+
+def _best(values: Sequence[float]) -> int:
+    """Index of the greatest value, the first of equals."""
+    return max(range(len(values)), key=values.__getitem__)
+
+
+# --- BLEU and its relatives ---------------------------------------------------------------------------------------
+
+
+@metric(
+    needs=("output",),
+    threshold=0.5,
+    aliases={
+        "trusys:bleu": {"tokenizer": "whitespace", "smoothing": "epsilon"},
+        "hpd:BleuEvaluator": {"tokenizer": "ms", "smoothing": "method4"},
+    },
+    spellings=_SPELLINGS,
+    heavy=True,
+)
+def code_bleu(
+    turn: Turn,
+    *,
+    references: Texts | None = None,
+    max_n: Order = 4,
+    tokenizer: Tokenizer = "ms",
+    smoothing: Literal["method4", "epsilon"] = "method4",
+) -> Result:
+    """BLEU of the output against its references: how many of its word runs stand in them, less a penalty for brevity.
+
+    The geometric mean of the clipped precisions of the runs of 1 to ``max_n`` words, times the brevity penalty: 1 when the
+    output is longer than the reference closest to it in length (of two that are as close, the shorter), otherwise
+    ``exp(1 - reference / output)``. Values of other tokenizers and smoothings differ widely: set both, and keep them.
+
+    An empty output is skipped (``empty_output``), one without references too (``missing:references``), and one that has,
+    like the references together, more than 100 000 characters (``too_long``; also when the characters of the output times the
+    number of references are more than a million).
+
+    Parameters:
+        references: a text or a list of texts; default the turn's references, else its ground truth. Trusys spells it also
+            ``value``, ``expected_output`` and ``expcted_output``.
+        max_n: the longest runs of words, 1 to 16.
+        tokenizer: ``ms`` (symbols and punctuation are words of their own, capitals), ``word`` (runs of letters and digits, small
+            letters) or ``whitespace`` (what stands between white space, small letters).
+        smoothing: ``method4`` is Chen and Cherry's: the first length of run that is not found counts ``ln(words) / (5 · 2)``
+            runs, the second ``ln(words) / (5 · 4)``, and so on; without a single common word the value is 0. ``epsilon`` takes 1e-7
+            for every precision of 0, leaves out runs that are longer than the output, and clips with the best single reference
+            instead of all of them.
+
+    Detail: ``precisions`` (by length of run, after smoothing), ``brevity_penalty``, ``output_words``, ``reference_words``.
+
+    Sources: Trusys bleu (which sets ``tokenizer`` ``whitespace`` and ``smoothing`` ``epsilon``), HPD BleuEvaluator (``ms`` and
+    ``method4``).
+    """
+    output = turn.output or ""
+    texts = _references(turn, references)
+    unusable = _unusable(output, texts)
+    if unusable is not None:
+        return unusable
+    candidate = tokens_of(output, tokenizer)
+    wanted = [tokens_of(text, tokenizer) for text in texts]
+    words = len(candidate)
+    closest = min((len(tokens) for tokens in wanted), key=lambda length: (abs(length - words), length))
+    penalty = 1.0 if words > closest else math.exp(1 - closest / words) if words else 0.0
+    if smoothing == "method4":
+        mean, precisions = _method4(candidate, wanted, max_n)
+    else:
+        mean, precisions = _epsilon(candidate, wanted, max_n)
+    detail = {
+        "precisions": precisions,
+        "brevity_penalty": penalty,
+        "output_words": words,
+        "reference_words": closest,
+    }
+    return Result(penalty * mean, detail=detail)
+
+
+def _method4(candidate: Sequence[str], references: Sequence[Sequence[str]], max_n: int) -> tuple[float, list[float]]:
+    precisions: list[float] = []
+    zeros = 0
+    for n in range(1, max_n + 1):
+        counts = ngrams(candidate, n)
+        allowed: Counter[Gram] = Counter()
+        for tokens in references:
+            allowed |= ngrams(tokens, n) & counts
+        common: float = allowed.total()
+        if not common and n == 1:
+            return 0.0, [0.0] * max_n
+        if not common and len(candidate) > 1:
+            zeros += 1
+            common = math.log(len(candidate)) / (5 * 2**zeros)
+        precisions.append(common / max(1, counts.total()))
+    # A precision that is still 0 (an output of one word) is left out, and the weights of the others stay as they are.
+    return math.exp(sum(math.log(precision) for precision in precisions if precision) / max_n), precisions
+
+
+def _epsilon(candidate: Sequence[str], references: Sequence[Sequence[str]], max_n: int) -> tuple[float, list[float]]:
+    precisions: list[float] = []
+    for n in range(1, min(max_n, len(candidate)) + 1):
+        counts = ngrams(candidate, n)
+        common = max((ngrams(tokens, n) & counts).total() for tokens in references)
+        precisions.append(common / counts.total() or 1e-7)
+    if not precisions:
+        return 0.0, []
+    return math.exp(sum(map(math.log, precisions)) / len(precisions)), precisions
+
+
+@metric(needs=("output",), threshold=0.5, aliases=("hpd:GleuEvaluator",), spellings=_SPELLINGS, heavy=True)
+def code_gleu(
+    turn: Turn,
+    *,
+    references: Texts | None = None,
+    min_n: Order = 1,
+    max_n: Order = 4,
+    tokenizer: Tokenizer = "ms",
+) -> Result:
+    """Google-BLEU of the output: its word runs that stand in a reference, over the runs of the longer of the two.
+
+    All runs of ``min_n`` to ``max_n`` words are counted together; the value is the smaller of their precision and recall, and
+    that of the best reference. Skipped as ``code_bleu``.
+
+    Parameters:
+        references: as in ``code_bleu``.
+        min_n, max_n: lengths of runs, 1 to 16.
+        tokenizer: as in ``code_bleu``.
+
+    Detail: ``matches``, ``output_runs``, ``reference_runs``, ``reference_index`` of the best reference.
+
+    Source: HPD GleuEvaluator.
+    """
+    if min_n > max_n:
+        raise MetricError("invalid_parameter", f"min_n {min_n} is greater than max_n {max_n}")
+    output = turn.output or ""
+    texts = _references(turn, references)
+    unusable = _unusable(output, texts)
+    if unusable is not None:
+        return unusable
+    candidate = _runs(tokens_of(output, tokenizer), min_n, max_n)
+    total = candidate.total()
+    wanted = [_runs(tokens_of(text, tokenizer), min_n, max_n) for text in texts]
+    common = [(runs & candidate).total() for runs in wanted]
+    values = [matches / max(total, runs.total(), 1) for matches, runs in zip(common, wanted, strict=True)]
+    index = _best(values)
+    detail = {
+        "matches": common[index],
+        "output_runs": total,
+        "reference_runs": wanted[index].total(),
+        "reference_index": index,
+    }
+    return Result(values[index], detail=detail)
+
+
+def _runs(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gram]:
+    runs: Counter[Gram] = Counter()
+    for n in range(min_n, max_n + 1):
+        runs.update(ngrams(tokens, n))
+    return runs
+
+
+@metric(
+    needs=("output",),
+    threshold=0.5,
+    aliases=("hpd:TextF1Evaluator",),
+    spellings={"reference": "ground_truth", "references": "ground_truth"},
+    heavy=True,
+)
+def code_text_f1(turn: Turn, *, ground_truth: Texts | None = None, tokenizer: Tokenizer = "ms") -> Result:
+    """F1 of the words that the output and the ground truth have in common, in any order.
+
+    A word counts as often as it occurs on the side that has it less often. Precision is over the words of the output, recall
+    over those of the ground truth; no common word is 0. Of several ground truths the best counts.
+
+    An empty output is skipped (``empty_output``), one without a ground truth too (``missing:ground_truth``), and one that has,
+    like the ground truth, more than 100 000 characters (``too_long``).
+
+    Parameters:
+        ground_truth: a text or a list of texts; default the turn's ground truth.
+        tokenizer: as in ``code_bleu``.
+
+    Detail: ``precision``, ``recall``.
+
+    Source: HPD TextF1Evaluator.
+    """
+    output = turn.output or ""
+    texts = _texts(truth_of(turn) if ground_truth is None else ground_truth)
+    unusable = _unusable(output, texts, missing="ground_truth")
+    if unusable is not None:
+        return unusable
+    match = _by_counts(tokens_of(output, tokenizer), _runs_of(1))
+    best = max((match(tokens_of(text, tokenizer)) for text in texts), key=lambda found: found.f1)
+    return Result(best.f1, detail={"precision": best.precision, "recall": best.recall})
+
+
+_Matcher = Callable[[Sequence[str]], _Match]
+"""Compares the output, which it was made with, with the words of a reference."""
+
+
+def _runs_of(n: int) -> Callable[[Sequence[str]], Counter[Gram]]:
+    return lambda tokens: ngrams(tokens, n)
+
+
+def _by_counts(candidate: Sequence[str], units: Callable[[Sequence[str]], Counter[Gram]]) -> _Matcher:
+    ours = units(candidate)
+    total = ours.total()
+
+    def match(wanted: Sequence[str]) -> _Match:
+        theirs = units(wanted)
+        return _match((theirs & ours).total(), total, theirs.total())
+
+    return match
+
+
+# --- ROUGE --------------------------------------------------------------------------------------------------------
+
+
+class _Variant(NamedTuple):
+    """A variant of ROUGE."""
+
+    least: int
+    """Words that a reference must have."""
+    matcher: Callable[[Sequence[str]], _Matcher]
+    words: int = TEXT_LIMIT
+    """Words of the output, and of all references together, above which nothing is compared."""
+
+
+def _by_subsequence(candidate: Sequence[str]) -> _Matcher:
+    return lambda wanted: _match(common_subsequence(candidate, wanted), len(candidate), len(wanted))
+
+
+_VARIANTS = {
+    "rouge1": _Variant(1, lambda candidate: _by_counts(candidate, _runs_of(1))),
+    "rouge2": _Variant(2, lambda candidate: _by_counts(candidate, _runs_of(2))),
+    "rougeL": _Variant(1, _by_subsequence),
+    "rougeS": _Variant(2, lambda candidate: _by_counts(candidate, skip_bigrams), SKIP_BIGRAM_LIMIT),
+}
+
+
+def _rouge(turn: Turn, reference: Texts | None, tokenizer: Tokenizer, measure: Measure, variant: _Variant) -> Result:
+    """The ``measure`` of the best reference."""
+    output = turn.output or ""
+    texts = _references(turn, reference)
+    unusable = _unusable(output, texts, empty=False)
+    if unusable is not None:
+        return unusable
+    candidate = tokens_of(output, tokenizer)
+    wanted = [tokens_of(text, tokenizer) for text in texts]
+    if max(len(candidate), sum(map(len, wanted))) > variant.words:
+        return skip("too_long")
+    match = variant.matcher(candidate)
+    # A reference of too few words has nothing to overlap with, which only an output like it meets.
+    alike = float(len(candidate) < variant.least)
+    matches = [match(tokens) if len(tokens) >= variant.least else _Match(alike, alike, alike) for tokens in wanted]
+    values: list[float] = [getattr(found, measure) for found in matches]
+    index = _best(values)
+    return Result(values[index], detail={**matches[index]._asdict(), "reference_index": index})
+
+
+@metric(needs=("output",), aliases=("hpd:RougeEvaluator",), spellings=_SPELLINGS_OF_ONE, heavy=True)
+def code_rouge(
+    turn: Turn,
+    *,
+    reference: Texts | None = None,
+    variant: Literal["rougeL", "rouge1", "rouge2", "rougeS"] = "rougeL",
+    measure: Measure = "recall",
+    tokenizer: Tokenizer = "word",
+) -> Result:
+    """ROUGE of the output: how much of a reference text it covers.
+
+    ``rouge1`` and ``rouge2`` count common runs of one or two words, ``rougeS`` common pairs of words in the same order with any
+    gap, each as often as it occurs on the side that has it less often; ``rougeL`` takes the longest common subsequence of
+    words of the two texts as a whole. Recall is over what the reference has, precision over what the output has, F1 their
+    harmonic mean. Recall, the default, rewards long answers.
+
+    A reference with fewer words than the variant needs (1, ``rouge2`` and ``rougeS`` 2) is 1 when the output is as short, and
+    0 otherwise. An empty output is not skipped. Skipped without a reference (``missing:references``), and with ``too_long`` when
+    the output, or all references together, have more than 100 000 characters, for ``rougeS`` more than 1 000 words.
+
+    Parameters:
+        reference: a text, or a list of texts of which the best counts; default the turn's references, else its ground truth.
+        variant: ``rougeL``, ``rouge1``, ``rouge2`` or ``rougeS``.
+        measure: ``recall``, ``precision`` or ``f1``.
+        tokenizer: as in ``code_bleu``.
+
+    Detail: ``variant``, ``precision``, ``recall``, ``f1``, ``reference_index`` of the best reference.
+
+    Source: HPD RougeEvaluator.
+    """
+    found = _rouge(turn, reference, tokenizer, measure, _VARIANTS[variant])
+    if found.skipped is None:
+        found.detail = {"variant": variant, **(found.detail or {})}
+    return found
+
+
+@metric(needs=("output",), threshold=0.75, aliases=("trusys:rouge-n",), spellings=_SPELLINGS_OF_ONE, heavy=True)
+def code_rouge_n(turn: Turn, *, reference: Texts | None = None, n: Order = 1, measure: Measure = "f1") -> Result:
+    """ROUGE-N of the output: F1 of the runs of ``n`` words that it has in common with a reference text.
+
+    Words are runs of letters and digits, in small letters. A run counts as often as it occurs on the side that has it less
+    often. Where the output or the reference has fewer than ``n`` words the value is 0. An empty output is not skipped; skipped
+    without a reference (``missing:references``) and with ``too_long`` as in ``code_rouge``.
+
+    Parameters:
+        reference: a text, or a list of texts of which the best counts; default the turn's references, else its ground truth.
+            Trusys spells it also ``value``, ``expected_output`` and ``expcted_output``.
+        n: words in a run, 1 to 16.
+        measure: ``recall``, ``precision`` or ``f1``.
+
+    Detail: ``n``, ``precision``, ``recall``, ``f1``, ``reference_index`` of the best reference.
+
+    Source: Trusys rouge-n.
+    """
+    variant = _Variant(0, lambda candidate: _by_counts(candidate, _runs_of(n)))
+    found = _rouge(turn, reference, "word", measure, variant)
+    if found.skipped is None:
+        found.detail = {"n": n, **(found.detail or {})}
+    return found
+
+
+# --- METEOR -------------------------------------------------------------------------------------------------------
+
+
+class _Alignment(NamedTuple):
+    """How one reference's words were found in the output."""
+
+    value: float
+    matches: int
+    precision: float
+    recall: float
+    chunks: int
+
+
+@metric(needs=("output",), aliases=("hpd:MeteorEvaluator",), spellings=_SPELLINGS, heavy=True)
+def code_meteor(
+    turn: Turn,
+    *,
+    references: Texts | None = None,
+    alpha: Share = 0.9,
+    beta: Annotated[float, Ge(0)] = 3.0,
+    gamma: Share = 0.5,
+    tokenizer: Tokenizer = "word",
+    stemmer: Literal["suffix", "none"] = "suffix",
+) -> Result:
+    """METEOR-style overlap of the output with a reference: stemmed words in common, less a penalty for another order.
+
+    Words are stemmed, and the output's are aligned one after another, each with the first equal word of the reference that is
+    still free. With ``m`` such words, precision P (over the output's words), recall R (over the reference's) and chunks (runs
+    that are contiguous on both sides):
+    ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``.
+
+    There is no dictionary and no stage for synonyms, and the alignment is not the one with the fewest chunks. The penalty also
+    falls on what is equal: a text of one word is 0.5 like itself. No common word is 0; two texts without words are 1, one is 0.
+    The best reference counts, the first of equals. Skipped without references (``missing:references``) and with ``too_long`` when
+    the output or the references have more than 100 000 characters.
+
+    Parameters:
+        references: as in ``code_bleu``.
+        alpha: weight of precision in the mean, 0 to 1.
+        beta: exponent of the penalty, from 0.
+        gamma: weight of the penalty, 0 to 1.
+        tokenizer: as in ``code_bleu``.
+        stemmer: ``suffix`` takes ``ing``, ``ed``, ``es`` or ``s`` off longer words, and one of two equal consonants that then end
+            the word; ``none`` leaves words as they are. Suffixes are small letters, so ``ms`` words stay whole.
+
+    Detail: ``matches``, ``precision``, ``recall``, ``chunks``, ``reference_index``.
+
+    Source: HPD MeteorEvaluator.
+    """
+    output = turn.output or ""
+    texts = _references(turn, references)
+    unusable = _unusable(output, texts, empty=False)
+    if unusable is not None:
+        return unusable
+
+    def words(text: str) -> list[str]:
+        tokens = tokens_of(text, tokenizer)
+        return list(map(stem, tokens)) if stemmer == "suffix" else tokens
+
+    candidate = words(output)
+    found = [_aligned(candidate, words(text), alpha, beta, gamma) for text in texts]
+    index = _best([alignment.value for alignment in found])
+    value, matches, precision, recall, chunks = found[index]
+    detail = {"matches": matches, "precision": precision, "recall": recall, "chunks": chunks, "reference_index": index}
+    return Result(value, detail=detail)
+
+
+def _aligned(candidate: Sequence[str], wanted: Sequence[str], alpha: float, beta: float, gamma: float) -> _Alignment:
+    if not candidate and not wanted:
+        return _Alignment(1.0, 0, 1.0, 1.0, 0)
+    free: dict[str, list[int]] = {}
+    for place in range(len(wanted) - 1, -1, -1):
+        free.setdefault(wanted[place], []).append(place)
+    matches = chunks = 0
+    before: int | None = None  # where the word before was found, or None
+    for token in candidate:
+        places = free.get(token)
+        here = places.pop() if places else None
+        if here is not None:
+            matches += 1
+            chunks += before is None or here != before + 1
+        before = here
+    if not matches:
+        return _Alignment(0.0, 0, 0.0, 0.0, 0)
+    precision, recall = matches / len(candidate), matches / len(wanted)
+    mean = min(1.0, precision * recall / (alpha * precision + (1 - alpha) * recall))  # rounding can lift 1 a little
+    return _Alignment((1 - gamma * (chunks / matches) ** beta) * mean, matches, precision, recall, chunks)

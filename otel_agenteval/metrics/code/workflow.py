@@ -1,0 +1,420 @@
+"""Whether a workflow is built as it should be, and ran as it should have. Names of executors and tools compare without case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge, MinLen
+
+from ...core.turn import Turn
+from ..lib.replies import clamped, reason_of
+from ..lib.trace import listed
+from ..lib.workflow import Graph, Run, graph_of, key, runs_of
+from ..registry import Asks, MetricError, Result, metric, skip
+from .performance_cost import code_cost, code_token_usage
+
+Name = Annotated[str, MinLen(1)]
+Limit = Annotated[float, Ge(0)]
+
+_SHOWN = 200
+"""Entries of a list in ``detail``; all of them are counted."""
+_QUALITY = "It does what was asked, and is right, complete, clear and ready for use."
+
+
+# --- structure
+
+
+def _reachable(starts: Iterable[str], edges: Iterable[tuple[str, str]]) -> set[str]:
+    """Everything that the edges lead to from these nodes, themselves included. Circles are walked once."""
+    following: dict[str, list[str]] = {}
+    for source, target in edges:
+        following.setdefault(source, []).append(target)
+    seen = set(starts)
+    pending = list(seen)
+    while pending:
+        for target in following.get(pending.pop(), ()):
+            if target not in seen:
+                seen.add(target)
+                pending.append(target)
+    return seen
+
+
+class _Structure:
+    """The checks of a graph, by lower-case names."""
+
+    def __init__(self, graph: Graph, entry: str | None, exits: Sequence[str]) -> None:
+        self.spelling: dict[str, str] = {}
+        for node in graph.nodes:
+            self.spelling.setdefault(key(node), node)
+        self.nodes = self.spelling.keys()
+        self.edges = {(key(source), key(target)) for source, target in graph.edges}
+        self._graph = graph
+        self._entries = {key(name) for name in ([entry] if entry else graph.entries)}
+        self._exits = {key(name) for name in (exits or graph.exits)}
+        inner = {edge for edge in self.edges if edge[0] in self.nodes and edge[1] in self.nodes}
+        self._all_edges_resolve = len(inner) == len(self.edges)
+        # What nobody declared is where no edge comes in, and where none goes out.
+        self.starts = self._entries & self.nodes if self._entries else self.nodes - {target for _, target in inner}
+        self.ends = self._exits & self.nodes if self._exits else self.nodes - {source for source, _ in inner}
+        self.reached = _reachable(self.starts, inner)
+
+    def checks(self) -> dict[str, bool]:
+        """The checks that every graph must pass. From an entry that is no node nothing can be reached."""
+        return {
+            "nodes_present": bool(self.nodes),
+            "unique_ids": len(self.nodes) == len(self._graph.nodes),
+            "edges_resolve": self._all_edges_resolve,
+            "entry_exists": bool(self.starts) and self._entries <= self.nodes,
+            "exit_exists": bool(self.ends) and self._exits <= self.nodes,
+            "all_reachable": bool(self.starts) and self.reached >= self.nodes,
+            "exit_reachable": not self.ends.isdisjoint(self.reached),
+        }
+
+    def unreachable(self) -> list[str]:
+        return [name for node, name in self.spelling.items() if node not in self.reached]
+
+
+@metric(
+    threshold=1.0,
+    aliases=("agenteval:code_workflow_structure_validity", "agenteval:WorkflowStructureValidityMetric"),
+)
+def code_workflow_structure_validity(
+    turn: Turn,
+    *,
+    expected_nodes: tuple[Name, ...] = (),
+    expected_edges: tuple[tuple[Name, Name], ...] = (),
+    entry: Name | None = None,
+    exits: tuple[Name, ...] | None = None,
+) -> Result:
+    """Share of the checks that the workflow's declared graph passes.
+
+    The checks: there is a node (``nodes_present``); no two nodes have one id (``unique_ids``); every end of an edge is a node
+    (``edges_resolve``); the declared entry is a node, or without one some node has no edge coming in (``entry_exists``); the
+    declared exits are nodes, or without any some node has no edge going out (``exit_exists``); every node can be reached from
+    the entry (``all_reachable``), and some exit can (``exit_reachable``); and where they are set, the expected nodes
+    (``expected_nodes``) and edges (``expected_edges``) are there. What cannot be checked because an earlier check failed
+    fails. Several nodes without an edge coming in are all entries. Passes when all checks do.
+
+    The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. Skipped with ``missing:workflow``
+    without a graph.
+
+    Parameters:
+        expected_nodes: ids that must be nodes.
+        expected_edges: pairs ``[from, to]`` that must be edges.
+        entry: id of the entry, instead of the graph's own.
+        exits: ids of the exits, instead of the graph's own.
+
+    Detail: ``checks`` (name to true or false), ``missing_nodes`` (expected and not there), ``missing_edges``, ``unreachable``.
+    Names keep their spelling; each list has at most 200.
+
+    Source: AgentEval code_workflow_structure_validity.
+    """
+    graph = graph_of(turn)
+    if graph is None:
+        return skip("missing:workflow")
+    structure = _Structure(graph, entry, exits or ())
+    checks = structure.checks()
+    missing_nodes = [name for name in expected_nodes if key(name) not in structure.nodes]
+    missing_edges = [[a, b] for a, b in expected_edges if (key(a), key(b)) not in structure.edges]
+    if expected_nodes:
+        checks["expected_nodes"] = not missing_nodes
+    if expected_edges:
+        checks["expected_edges"] = not missing_edges
+    failed = [name for name, passed in checks.items() if not passed]
+    return Result(
+        (len(checks) - len(failed)) / len(checks),
+        explanation=f"failed: {', '.join(failed)}" if failed else None,
+        detail={
+            "checks": checks,
+            "missing_nodes": missing_nodes[:_SHOWN],
+            "missing_edges": missing_edges[:_SHOWN],
+            "unreachable": structure.unreachable()[:_SHOWN],
+        },
+    )
+
+
+# --- execution
+
+
+def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
+    """Length of the longest common subsequence, with the rows of the usual table as bits of one number: 10,000 steps are no time."""
+    places: dict[str, int] = {}
+    for place, item in enumerate(first):
+        places[item] = places.get(item, 0) | 1 << place
+    full = (1 << len(first)) - 1
+    row = full  # a bit is 0 where the row's length grows
+    for item in second:
+        hits = row & places.get(item, 0)
+        row = (row + hits | row - hits) & full
+    return len(first) - row.bit_count()
+
+
+def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
+    """The names that have no partner among the others, each partner used once."""
+    partners = Counter(map(key, used))
+    found = []
+    for name in names:
+        if partners[key(name)]:
+            partners[key(name)] -= 1
+        else:
+            found.append(name)
+    return found
+
+
+@metric(
+    threshold=1.0,
+    aliases=("agenteval:code_workflow_execution_order", "agenteval:WorkflowExecutionOrderMetric"),
+)
+def code_workflow_execution_order(
+    turn: Turn, *, expected_order: Annotated[tuple[Name, ...], MinLen(1)], strict: bool = False
+) -> Result:
+    """How far the workflow's executors ran in the expected order: 1 when all of them did.
+
+    The longest common subsequence of the expected and the executed ids, over the number of expected ones: other runs between
+    them cost nothing. With ``strict`` over the longer of the two, so that 1 means exactly this sequence. Nothing executed
+    is 0.
+
+    The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order; where it has none, they are read from spans:
+    those with an ``executor.id``, else the agents right below a workflow, else the agents that the turn's only agent called.
+    Skipped with ``missing:workflow`` when nothing says that there was a workflow.
+
+    Parameters:
+        expected_order: required; ids of executors, at least one.
+        strict: whether runs that were not expected count against it.
+
+    Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), ``missing`` (expected and not executed),
+    ``extra`` (executed and not expected); each list has at most 200.
+
+    Source: AgentEval code_workflow_execution_order.
+    """
+    runs = runs_of(turn)
+    if runs is None:
+        return skip("missing:workflow")
+    executed = [run.executor for run in runs]
+    common = _common_subsequence([key(name) for name in expected_order], [key(name) for name in executed])
+    length = max(len(expected_order), len(executed)) if strict else len(expected_order)
+    return Result(
+        common / length,
+        detail={
+            "executed": executed[:_SHOWN],
+            "lcs": common,
+            "missing": _left_over(expected_order, executed)[:_SHOWN],
+            "extra": _left_over(executed, expected_order)[:_SHOWN],
+        },
+    )
+
+
+@metric(
+    threshold=0.7,
+    aliases=("agenteval:code_workflow_executor_success", "agenteval:WorkflowExecutorSuccessMetric"),
+)
+def code_workflow_executor_success(turn: Turn) -> Result:
+    """Share of the executors' runs that did not fail.
+
+    A run failed when its status is ``error`` (or ``failed``), or when an error of the workflow names its executor, and its
+    step where the error names one. Skipped with ``missing:workflow`` when there was no run.
+
+    The turn's ``workflow`` has ``steps: [{executor, status, id?}]`` and ``errors: [{executor, step?}]``, where ``step`` is the
+    step's ``id``, or its place from 0 where it has none. Without steps they are read from spans, as
+    ``code_workflow_execution_order`` says; there a run failed when its span did.
+
+    Detail: ``per_executor``: id to ``runs`` and ``failures``, at most 200.
+
+    Source: AgentEval code_workflow_executor_success.
+    """
+    runs = runs_of(turn)
+    if not runs:
+        return skip("missing:workflow")
+    counts: dict[str, dict[str, int]] = {}
+    spelling: dict[str, str] = {}
+    for run in runs:
+        name = spelling.setdefault(key(run.executor), run.executor)
+        count = counts.setdefault(name, {"runs": 0, "failures": 0})
+        count["runs"] += 1
+        count["failures"] += run.failed
+    failures = sum(run.failed for run in runs)
+    return Result(
+        (len(runs) - failures) / len(runs),
+        explanation=f"{failures} of {len(runs)} runs failed" if failures else None,
+        detail={"per_executor": dict(list(counts.items())[:_SHOWN])},
+    )
+
+
+# --- tools
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPattern:
+    """What is asked of the calls of one tool."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    tool: Name
+    before: Name | None = None
+    after: Name | None = None
+    executor: Name | None = None
+    required: bool = True
+
+
+class _FirstCalls:
+    """Where each tool was first called, in the whole workflow and by each executor."""
+
+    def __init__(self, calls: Iterable[tuple[str, str | None]]) -> None:
+        self._places: dict[tuple[str, str | None], int] = {}
+        for place, (tool, executor) in enumerate(calls):
+            self._places.setdefault((key(tool), None), place)
+            if executor is not None:
+                self._places.setdefault((key(tool), key(executor)), place)
+
+    def of(self, tool: str, executor: str | None = None) -> int | None:
+        return self._places.get((key(tool), None if executor is None else key(executor)))
+
+    def satisfy(self, pattern: ToolPattern) -> bool:
+        first = self.of(pattern.tool, pattern.executor)
+        if first is None:
+            return not pattern.required
+        return self._in_order(first, pattern.before, pattern.required) and self._in_order(
+            first, pattern.after, pattern.required, later=True
+        )
+
+    def _in_order(self, first: int, other: str | None, required: bool, *, later: bool = False) -> bool:
+        if other is None:
+            return True
+        place = self.of(other)
+        if place is None:
+            return not required
+        return first > place if later else first < place
+
+
+def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
+    """Each call's tool and executor: from the workflow's steps where they have calls, else the turn's own calls and their agents."""
+    runs: Sequence[Run] = runs_of(turn) or ()
+    if any(run.tools is not None for run in runs):
+        return [(tool, run.executor) for run in runs for tool in run.tools or ()]
+    return None if turn.tool_calls is None else [(call.name, call.agent) for call in turn.tool_calls]
+
+
+@metric(
+    threshold=1.0,
+    aliases=("agenteval:code_workflow_tool_chain_validity", "agenteval:WorkflowToolChainValidityMetric"),
+)
+def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[ToolPattern], MinLen(1)]) -> Result:
+    """Share of the patterns that the workflow's tool calls satisfy.
+
+    A pattern names a ``tool`` that must be called. With ``before`` its first call must come before the first call of that
+    other tool, with ``after`` after it, and both must be called. With ``executor`` only calls by that executor count as calls
+    of ``tool``. A pattern with ``required: false`` is unsatisfied only when both tools were called and in the wrong order.
+
+    The calls are those of the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``) where the turn's
+    ``workflow`` has them, else all calls of the turn in start order, each by its agent. Skipped with ``missing:tool_calls``
+    when nobody knows them.
+
+    Parameters:
+        patterns: required; objects ``{tool, before?, after?, executor?, required?}``, at least one.
+
+    Detail: ``results``: for each pattern, in order, ``tool`` and ``satisfied``.
+
+    Source: AgentEval code_workflow_tool_chain_validity.
+    """
+    calls = _tool_calls(turn)
+    if calls is None:
+        return skip("missing:tool_calls")
+    first = _FirstCalls(calls)
+    satisfied = [first.satisfy(pattern) for pattern in patterns]
+    results = [{"tool": pattern.tool, "satisfied": good} for pattern, good in zip(patterns, satisfied, strict=True)]
+    return Result(sum(satisfied) / len(patterns), detail={"results": results})
+
+
+# --- limits
+
+
+def _efficiency(actual: float, limit: float) -> float:
+    return min(1.0, limit / actual) if actual > 0 else 1.0
+
+
+def _actual(turn: Turn, good: str) -> tuple[float | None, bool]:
+    """What the turn took of a limited good (None while it is unknown), and whether that is an estimate."""
+    if good == "duration":
+        return turn.duration_s, False
+    found: Result = code_cost(turn) if good == "cost" else code_token_usage(turn)
+    return found.value, bool((found.detail or {}).get("estimated"))
+
+
+@metric(
+    threshold=1.0,
+    aliases=("agenteval:code_workflow_performance_efficiency", "agenteval:WorkflowPerformanceEfficiencyMetric"),
+)
+def code_workflow_performance_efficiency(
+    turn: Turn, *, max_duration_s: Limit | None = None, max_total_cost: Limit | None = None, max_tokens: Limit | None = None
+) -> Result:
+    """How far the workflow kept its limits: the mean of ``min(1, limit / actual)`` over the limits that are set.
+
+    Each limit counts the same; one whose actual amount is unknown is left out, and an amount of 0 is 1. Passes when every one
+    that counts is 1. The duration is the turn's, the cost as in ``code_cost`` (tools included), the tokens as in
+    ``code_token_usage``. Skipped with ``missing:…`` and the first limited amount when none is known; without a limit it is an
+    error.
+
+    Parameters:
+        max_duration_s: seconds.
+        max_total_cost: USD.
+        max_tokens: tokens, input and output together.
+
+    Detail: ``components``: ``duration``, ``cost`` and ``tokens`` as far as they count, each 0..1; ``estimated`` when the cost is
+    an estimate.
+
+    Source: AgentEval code_workflow_performance_efficiency.
+    """
+    given = {"duration": max_duration_s, "cost": max_total_cost, "tokens": max_tokens}
+    limits = {good: limit for good, limit in given.items() if limit is not None}
+    if not limits:
+        raise MetricError("missing_parameter", "set at least one of max_duration_s, max_total_cost, max_tokens")
+    components: dict[str, float] = {}
+    detail: dict[str, Any] = {"components": components}
+    for good, limit in limits.items():
+        actual, estimated = _actual(turn, good)
+        if actual is not None:
+            components[good] = _efficiency(actual, limit)
+            if estimated:
+                detail["estimated"] = True
+    if not components:
+        first = next(iter(limits))
+        return skip(f"missing:{'usage' if first == 'tokens' else first}")
+    return Result(sum(components.values()) / len(components), detail=detail)
+
+
+# --- output
+
+
+@metric(
+    needs=("input", "output"),
+    threshold=0.7,
+    aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
+)
+def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
+    """How good the workflow's final output is, by criteria and by what was asked of it. 0..1.
+
+    One question to the judge; the value is its score of 0..100, divided by 100. An empty output is 0 without asking.
+
+    Parameters:
+        criteria: a text or a list of texts to judge by; default general quality: it does what was asked, is right and
+            complete, clear and ready for use.
+
+    Detail: ``reasoning``; ``clamped`` when the score was outside 0..100.
+
+    Source: AgentEval llm_workflow_output_quality.
+    """
+    if not (turn.output or "").strip():
+        return Result(0.0, explanation="the output is empty")
+    reply = judge.ask(
+        "score",
+        "Judge the final output of a workflow by the criteria and by the request that it was to fulfil. 100: it meets all of them "
+        "in full. 50: in part. 0: not at all.",
+        {"request": turn.input or "", "criteria": listed(criteria or _QUALITY), "final_output": turn.output or ""},
+        '{"score": <0 to 100>, "reasoning": "<why this score>"}',
+    )
+    detail: dict[str, Any] = {"reasoning": reason_of(reply, "reasoning")}
+    value = clamped(reply, 0, 100, detail=detail) / 100
+    return Result(value, detail=detail, explanation=detail["reasoning"])

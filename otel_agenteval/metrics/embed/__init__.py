@@ -1,0 +1,5 @@
+"""Metrics that compare texts by their embeddings. The embedder is an argument.
+
+May import :mod:`~otel_agenteval.core` and the registry; of others numpy.
+Start at ``embeddings.py``.
+"""

@@ -1,0 +1,284 @@
+"""How near texts are in meaning, by their embeddings. Values of different embedding models do not compare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+from annotated_types import Ge, Le, MinLen
+
+from ...core import jsonio
+from ...core.turn import Turn
+from ..lib.values import Words
+from ..lib.vectors import Vector, cosine, distance, dot, share
+from ..registry import EPSILON, Embeds, Result, metric, skip, vacuous
+
+_GRADES = ((0.9, "Excellent"), (0.75, "Good"), (0.6, "Satisfactory"), (0.4, "Needs Improvement"), (0.2, "Poor"))
+_SEPARATOR = "\n---\n"
+"""Between the chunks of a context that is embedded as one text."""
+_WORD = re.compile(r"\w{2,}")
+_STOP_WORDS = frozenset((
+    "a", "an", "the", "is", "are", "was", "were", "be", "been", "being", "have", "has", "had", "do", "does", "did", "will",
+    "would", "shall", "should", "may", "might", "can", "could", "of", "in", "to", "for", "on", "with", "at", "by", "from", "as",
+    "into", "through", "during", "before", "after", "above", "below", "and", "but", "or", "nor", "not", "so", "yet", "both",
+    "either", "neither", "each", "every", "all", "any", "few", "more", "most", "other", "some", "such", "no", "only", "own",
+    "same", "than", "too", "very", "it", "its",
+))  # fmt: skip
+
+
+def _blank(text: str | None) -> bool:
+    return not (text or "").strip()
+
+
+def _grade(similarity: float) -> str:
+    return next((word for bound, word in _GRADES if similarity >= bound - EPSILON), "Very Poor")
+
+
+@metric(
+    needs=("output", "ground_truth"),
+    threshold=0.7,
+    aliases=("agenteval:embed_answer_similarity", "agenteval:AnswerSimilarityMetric"),
+)
+def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
+    """How near the answer is in meaning to the right one: the cosine of their embeddings.
+
+    Both texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
+    threshold on (default 0.7).
+
+    Skipped with ``missing:output`` or ``missing:ground_truth`` when either is unknown, and with ``empty_output`` when the answer
+    has no text.
+
+    Detail: ``cosine_similarity`` (-1..1), ``interpretation`` (from 0.9 Excellent, 0.75 Good, 0.6 Satisfactory, 0.4 Needs
+    Improvement, 0.2 Poor, below Very Poor).
+
+    Source: AgentEval AnswerSimilarityMetric.
+    """
+    output = turn.output or ""
+    if _blank(output):
+        return skip("empty_output")
+    truth, answer = embedder.embed([jsonio.text_of(turn.ground_truth), output])
+    similarity = cosine(truth, answer)
+    return Result(share(similarity), detail={"cosine_similarity": similarity, "interpretation": _grade(similarity)})
+
+
+def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate: Literal["joined", "max", "mean"]) -> Result:
+    """How near a text is to the context as a whole, or to its chunks."""
+    if all(_blank(chunk) for chunk in context):
+        return skip("missing:context")
+    # An embedder refuses a text without words, so a blank chunk has no likeness to anything.
+    chunks = [_SEPARATOR.join(context)] if aggregate == "joined" else [chunk for chunk in context if not _blank(chunk)]
+    first, *others = embedder.embed([text, *chunks])
+    found = [cosine(first, other) for other in others]
+    similarity = sum(found) / len(found) if aggregate == "mean" else max(found)
+    return Result(share(similarity), detail={"cosine_similarity": similarity})
+
+
+@metric(
+    needs=("output", "context"),
+    threshold=0.5,
+    aliases=("agenteval:embed_response_context", "agenteval:ResponseContextSimilarityMetric"),
+)
+def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max"] = "joined") -> Result:
+    """How near the answer is in meaning to the retrieved context: the cosine of their embeddings.
+
+    All texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
+    threshold on (default 0.5).
+
+    Skipped with ``missing:output`` or ``missing:context`` when either is unknown, and with ``empty_output`` when the answer has no
+    text.
+
+    Parameters:
+        aggregate: ``joined`` embeds the whole context as one text, its chunks separated by a line ``---``; ``max`` embeds each
+            chunk that has text and takes the nearest, which suits long contexts better.
+
+    Detail: ``cosine_similarity`` (-1..1).
+
+    Source: AgentEval ResponseContextSimilarityMetric.
+    """
+    output = turn.output or ""
+    return skip("empty_output") if _blank(output) else _with_context(embedder, output, turn.context, aggregate)
+
+
+@metric(
+    needs=("input", "context"),
+    threshold=0.5,
+    aliases=("agenteval:embed_query_context", "agenteval:QueryContextSimilarityMetric"),
+)
+def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max", "mean"] = "joined") -> Result:
+    """How near the question is in meaning to the retrieved context: the cosine of their embeddings.
+
+    All texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
+    threshold on (default 0.5). Skipped with ``missing:input`` or ``missing:context`` when either is unknown.
+
+    Parameters:
+        aggregate: ``joined`` embeds the whole context as one text, its chunks separated by a line ``---``; ``max`` embeds each
+            chunk that has text and takes the nearest; ``mean`` takes the mean of their cosines.
+
+    Detail: ``cosine_similarity`` (-1..1).
+
+    Source: AgentEval QueryContextSimilarityMetric.
+    """
+    return _with_context(embedder, turn.input or "", turn.context, aggregate)
+
+
+# --- a configured text
+
+
+class _Likeness(NamedTuple):
+    value: float
+    passed: bool
+
+
+def _likeness(
+    answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
+) -> _Likeness:
+    """The value, and whether it is near enough; inverse, whether it is far enough."""
+    if measure == "euclidean":
+        apart = distance(answer, wanted)
+        near, far = apart <= threshold + EPSILON, apart >= threshold - EPSILON
+        value = 1 / (1 + apart)
+    else:
+        similarity = (cosine if measure == "cosine" else dot)(answer, wanted)
+        near, far = similarity >= threshold - EPSILON, similarity <= threshold + EPSILON
+        value = share(similarity) if measure == "cosine" else similarity
+    return _Likeness(1 - value, far) if inverse else _Likeness(value, near)
+
+
+@metric(
+    needs=("output",),
+    threshold=0.75,
+    aliases=("trusys:similar",),
+    spellings={"expected_output": "value", "expcted_output": "value"},
+)
+def embed_similar(
+    turn: Turn,
+    embedder: Embeds,
+    *,
+    value: Words | Annotated[list[Words], MinLen(1)],
+    metric: Literal["cosine", "dot", "euclidean"] = "cosine",  # the parameter's name in the catalogue
+    threshold: float = 0.75,
+    inverse: bool = False,
+) -> Result:
+    """How near the output is in meaning to a text of your own, by their embeddings.
+
+    All texts are embedded in one call. ``cosine`` and ``dot`` pass when the similarity is at least the threshold; the value is the
+    similarity, of ``cosine`` at least 0. ``euclidean`` passes when the distance is at most the threshold; the value is
+    ``1 / (1 + distance)``. Of several texts the first that passes counts, else the one with the highest value.
+
+    Inverse, the output must be far from the text: ``cosine`` and ``dot`` pass when the similarity is at most the threshold,
+    ``euclidean`` when the distance is at least the threshold; the value is 1 less the plain value. It must then be far from all
+    of several texts, and the smallest value counts.
+
+    Skipped with ``missing:output`` when the output is unknown, and with ``empty_output`` when it has no text.
+
+    Parameters:
+        value: required; the text, or a list of texts of which one is enough.
+        metric: how likeness is measured.
+        threshold: least similarity, or largest distance, that passes.
+        inverse: whether the output must be far from the texts.
+
+    Detail: ``index`` (of the text that counts, from 0).
+
+    Source: Trusys similar.
+    """
+    output = turn.output or ""
+    if _blank(output):
+        return skip("empty_output")
+    wanted = [value] if isinstance(value, str) else value
+    answer, *others = embedder.embed([output, *wanted])
+    found = [_likeness(answer, other, metric, threshold, inverse=inverse) for other in others]
+    if inverse:
+        index = min(range(len(found)), key=lambda place: found[place].value)
+        passed = all(one.passed for one in found)
+    else:
+        best = max(range(len(found)), key=lambda place: found[place].value)
+        index = next((place for place, one in enumerate(found) if one.passed), best)
+        passed = found[index].passed
+    return Result(found[index].value, passed=passed, detail={"index": index})
+
+
+# --- within a conversation
+
+
+@metric(threshold=0.5, aliases=("pandaprobe:coherence",))
+def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
+    """How near question and answer are in meaning: the cosine of their embeddings. A weak proxy of coherence, but a cheap one.
+
+    Both texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
+    threshold on (default 0.5). Without a question or an answer (unknown or blank) it is 1, marked as vacuous, without asking.
+
+    Detail: ``coherence_gap`` (1 less the value, four decimals); ``vacuous`` and ``note`` when there was nothing to compare.
+
+    Source: PandaProbe coherence.
+    """
+    asked, answered = turn.input or "", turn.output or ""
+    if _blank(asked) or _blank(answered):
+        return vacuous(1.0, coherence_gap=0.0, note="empty_input_or_output")
+    similarity = share(cosine(*embedder.embed([asked, answered])))
+    return Result(similarity, detail={"coherence_gap": round(1 - similarity, 4)})
+
+
+def _words(text: str, stop_words: frozenset[str]) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower())) - stop_words
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    """Shared words over all words (Jaccard); 0 when neither has any."""
+    together = len(one | other)
+    return len(one & other) / together if together else 0.0
+
+
+def _earlier(history: Sequence[Mapping[str, Any]], window: int) -> list[tuple[int, str]]:
+    """Distance to the present and output of the newest earlier turns, oldest first; those without an output are left out."""
+    newest = history[-window:]
+    outputs = ((len(newest) - place, jsonio.text_of(earlier.get("output"))) for place, earlier in enumerate(newest))
+    return [(index, output) for index, output in outputs if not _blank(output)]
+
+
+@metric(threshold=0.5, aliases=("pandaprobe:loop_detection",))
+def embed_loop_detection(
+    turn: Turn,
+    embedder: Embeds,
+    *,
+    window: Annotated[int, Ge(1), Le(100)] = 3,
+    stop_words: Literal["default"] | list[str] = "default",
+) -> Result:
+    """Whether the agent repeats itself: 1 when the answer is unlike the last ones, 0 when it is the same as one of them.
+
+    ``1 - max(cosine * jaccard)`` over the answers of the last turns before this one (``history``); earlier turns without an
+    answer are in the window, but not compared. The cosine is that of the embeddings, at least 0; the Jaccard index is that
+    of the distinct words: lower case, two characters or more, without stop words; it is 0 when no words are left. All texts are
+    embedded in one call. Passes from the threshold on (default 0.5). Without history, with a blank answer, or when no
+    earlier answer has text, it is 1, marked as vacuous, without asking. One-word answers that are the same are a loop.
+
+    Parameters:
+        window: how many earlier turns are compared with, 1 to 100.
+        stop_words: words that do not count; ``default`` is a list of 70 English ones.
+
+    Detail: ``window_size`` (answers compared), ``max_hybrid``, and ``comparisons``, oldest first, each with ``trace_index`` (1 is the
+    newest earlier turn), ``cosine_similarity``, ``jaccard_similarity`` and ``hybrid_score``; all with four decimals.
+
+    Source: PandaProbe loop_detection.
+    """
+    output = turn.output or ""
+    earlier = [] if _blank(output) else _earlier(turn.history, window)
+    if not earlier:
+        return vacuous(1.0, window_size=0, max_hybrid=0.0, comparisons=[])
+    ignored = _STOP_WORDS if stop_words == "default" else frozenset(word.lower() for word in stop_words)
+    now, *before = embedder.embed([output, *(text for _, text in earlier)])
+    words = _words(output, ignored)
+    highest, comparisons = 0.0, []
+    for (index, text), vector in zip(earlier, before, strict=True):
+        near, shared = share(cosine(now, vector)), _overlap(words, _words(text, ignored))
+        highest = max(highest, near * shared)
+        comparisons.append(
+            {
+                "trace_index": index,
+                "cosine_similarity": round(near, 4),
+                "jaccard_similarity": round(shared, 4),
+                "hybrid_score": round(near * shared, 4),
+            }
+        )
+    detail = {"window_size": len(comparisons), "max_hybrid": round(highest, 4), "comparisons": comparisons}
+    return Result(1 - highest, detail=detail)

@@ -1,0 +1,211 @@
+"""Which parts of a text are code, and in what language."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...core import jsonio
+from ...core.turn import Turn
+from ..registry import BoundMetric, get_metric
+
+PARSED_CHARS = 100_000
+"""Characters of one text that parsers see, over all its blocks; what is beyond is recognised by its keywords."""
+MAX_BLOCKS = 200
+"""Blocks of one text that are looked at."""
+
+_KEYWORD_LINES = 1_000
+_KEYWORD_COLUMNS = 200
+
+_SAME = {
+    "py": "python", "python3": "python", "js": "javascript", "ts": "typescript", "sh": "bash", "shell": "bash", "yml": "yaml",
+    "c++": "cpp", "c#": "csharp", "cs": "csharp", "golang": "go", "rb": "ruby", "rs": "rust", "kt": "kotlin",
+}  # fmt: skip
+
+
+def language_name(name: str) -> str:
+    """A language's one name: lower case, and ``python`` for ``py``."""
+    plain = name.strip().lower()
+    return _SAME.get(plain, plain)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of code."""
+
+    text: str
+    label: str | None
+    """The language that its fence names."""
+
+
+_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*(.*)")
+_INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
+
+
+def code_blocks(text: str) -> list[Block]:
+    """The fenced blocks with something in them; without any fence the whole text if it is code.
+
+    A fence is three or more backticks or tildes at the start of a line, also in a list; one that nothing closes ends with
+    the text.
+    """
+    fenced = _fenced(text)
+    if fenced is not None:
+        return fenced
+    return [Block(text, None)] if _recognise(text, len(text) <= PARSED_CHARS)[1] else []
+
+
+def _fenced(text: str) -> list[Block] | None:
+    """The blocks, or None when the text has no fence at all."""
+    if "```" not in text and "~~~" not in text:
+        return None
+    found: list[Block] = []
+    opening: re.Match[str] | None = None
+    lines: list[str] = []
+    any_fence = False
+    for line in (*text.split("\n"), None):
+        mark = None if line is None else _FENCE.match(line)
+        if opening is None:
+            if mark is not None and "`" not in mark[3]:
+                opening, lines, any_fence = mark, [], True
+        elif line is None or (mark is not None and mark[2].startswith(opening[2]) and not mark[3].strip()):
+            if any(map(str.strip, lines)) and len(found) < MAX_BLOCKS:
+                found.append(Block("\n".join(lines) + "\n", _label(opening[3])))
+            opening = None
+        else:
+            lines.append(_without_indent(line, len(opening[1])))
+    return found if any_fence else None
+
+
+def _label(info: str) -> str | None:
+    word = _INFO.match(info)
+    return language_name(word[1]) if word else None
+
+
+def _without_indent(line: str, width: int) -> str:
+    indent = len(line) - len(line.lstrip(" \t"))
+    return line[min(indent, width) :].rstrip("\r")
+
+
+def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
+    """The language of each block: what its fence says, else what it looks like; None when it looks like nothing known."""
+    found: list[str | None] = []
+    left = PARSED_CHARS
+    for block in blocks:
+        if labels and block.label is not None:
+            found.append(block.label)
+            continue
+        parse = len(block.text) <= left
+        left -= len(block.text) if parse else 0
+        found.append(_recognise(block.text, parse)[0])
+    return found
+
+
+def _recognise(text: str, parse: bool) -> tuple[str | None, bool]:
+    """The language, and whether the text is code beyond doubt: one word or a plain sentence can be Python too."""
+    tree = python_tree(text) if parse else None
+    if tree is not None and not all(map(_says_little, tree.body)):
+        return "python", True
+    if _is_json(text):
+        return "json", True
+    if parse and _is_sql(text):
+        return "sql", True
+    language, lines = _by_keywords(text)
+    if language is not None:
+        return language, lines >= 2
+    if tree is None or not tree.body:
+        return None, False
+    return "yaml" if all(isinstance(statement, ast.AnnAssign) for statement in tree.body) else "python", False
+
+
+def _says_little(statement: ast.stmt) -> bool:
+    """A bare expression, or ``Answer: Paris``, which Python reads as an annotation."""
+    return isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)
+
+
+_SOURCE = "<code of an agent>"
+_QUIET = ("ignore", None, Warning, re.compile(re.escape(_SOURCE)), 0)
+
+
+def python_tree(text: str) -> ast.Module | None:
+    """The syntax tree, or None when the text is no Python (of the version that runs this) or is too much of it."""
+    if len(text) > PARSED_CHARS:
+        return None
+    if _QUIET not in warnings.filters:  # the compiler's warnings about the agent's escapes are nobody's business, and no error
+        warnings.filterwarnings("ignore", module=re.escape(_SOURCE))
+    try:
+        return ast.parse(text, _SOURCE)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _is_json(text: str) -> bool:
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        jsonio.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+_SQL_START = re.compile(
+    r"(?:\s|\(|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*(?:alter|analyze|begin|call|comment|commit|copy|create|delete|desc|describe|drop|"
+    r"exec|explain|from|grant|insert|merge|pragma|replace|revoke|rollback|select|set|show|truncate|update|use|values|with)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_sql(text: str) -> bool:
+    return _SQL_START.match(text) is not None and _sql_metric().evaluate(Turn(output=text)).passed is True
+
+
+@functools.cache
+def _sql_metric() -> BoundMetric:
+    return get_metric("code_is_sql")
+
+
+_KEYWORDS = {
+    language: re.compile(pattern)
+    for language, pattern in {
+        "python": r"(?:async )?def \w+\(.*:|class \w+(?:\(.*\))?:|from [\w.]+ import |import \w+(?: as \w+)?$|print\(|if __name__ ==|"
+        r"for \w+ in .+:$|(?:else|try|finally):$|except\b.*:$|>>> ",
+        "javascript": r"(?:const|let|var) [\w{\[][^=]*=(?!=)|(?:async )?function\*? ?\w*\(|console\.\w+\(|import .+ from ['\"]|"
+        r"export (?:default|const|class|function)|module\.exports|document\.\w+|.*=> ?[{(]",
+        "typescript": r"(?:export )?interface \w+|(?:export )?type \w+.*=|(?:const|let|var) \w+ ?: ?[^=]+=|"
+        r"\w+\??: ?(?:string|number|boolean|any)\b|.*\): ?(?:Promise<|string|number|boolean|void)\b",
+        "java": r"(?:public|private|protected) .*[{;(]|import javax?\.|System\.out\.|package [\w.]+;|@Override",
+        "csharp": r"using [\w.]+;|namespace [\w.]+|Console\.(?:Write|Read)|.*\{ get; ",
+        "c": r"#include ?[<\"]|#define \w+|printf\(|(?:unsigned |const |struct )*(?:int|char|float|double|void) ?\*? ?\w+ ?[\[(=;]",
+        "cpp": r"using namespace |template ?<|#include <\w+>|.*\bstd::|(?:cout|cin) ?[<>]{2}",
+        "go": r"package \w+$|func (?:\(.*\) )?\w+\(|fmt\.\w+\(|[\w, ]+ := |import [(\"]|defer \w",
+        "rust": r"(?:pub )?fn \w+|let mut |println!\(|use (?:std|crate)::|impl\b.*\{|(?:pub )?(?:struct|enum) \w+ ?\{|#\[derive",
+        "ruby": r"puts |require ['\"]|def \w+[?!]?(?:\([^)]*\))?$|end$|attr_(?:accessor|reader)|.* do \|",
+        "php": r"<\?php|\$\w+ ?=[^=]|echo [\"'$].*;|function \w+\(.*\$",
+        "bash": r"#!.*sh\b|\$ \w|(?:sudo|cd|ls|mkdir|rm|cp|mv|grep|curl|wget|chmod|apt|apt-get|pip3?|npm|npx|yarn|git|docker|kubectl|"
+        r"echo|ssh)(?: [-./~\w\"'$@:]|$)|export \w+=|if \[|(?:fi|done|esac)$|(?:for|while) .*; ?do$",
+        "kotlin": r"(?:suspend |private |override )*fun \w+\(|val \w+.*=|data class \w+",
+        "html": r"(?i:<!DOCTYPE html|</?(?:html|head|body|div|span|p|a|ul|ol|li|h[1-6]|table|tr|td|script|style|form|img|button)\b[^<]*>)",
+        "xml": r"<\?xml",
+        "css": r"[a-z-]+: ?[^;{}]+;$|@media |[.#][\w-]+ ?\{$",
+    }.items()
+}
+_BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
+"""A language whose lines are mostly those of another one: any line of its own decides."""
+
+
+def _by_keywords(text: str) -> tuple[str | None, int]:
+    """The language that most lines look like, and how many; the first of the table when it is a draw."""
+    lines = [line.strip()[:_KEYWORD_COLUMNS] for line in text[:PARSED_CHARS].split("\n", _KEYWORD_LINES)[:_KEYWORD_LINES]]
+    counts = {language: sum(1 for line in lines if pattern.match(line)) for language, pattern in _KEYWORDS.items()}
+    for language, base in _BUILDS_ON.items():
+        if counts[language]:
+            counts[language] += counts[base] + 1
+            counts[base] = 0
+    best = max(counts, key=counts.__getitem__)
+    if not counts[best]:
+        return None, 0
+    return best, counts[best] - (best in _BUILDS_ON)

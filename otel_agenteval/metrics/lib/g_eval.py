@@ -1,0 +1,85 @@
+"""G-Eval: a judge first works out how to evaluate a criterion, step by step, and then scores by these steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from annotated_types import MinLen
+
+from ..registry import Asks, MetricError, Result
+from .replies import invalid, number, numbered, reason_of, texts
+from .values import Words
+
+Criteria = Words | Annotated[list[Words], MinLen(1)]
+
+
+def g_eval(
+    judge: Asks,
+    criteria: str | Sequence[str],
+    steps: Sequence[str] | None,
+    what: str,
+    material: Mapping[str, Any],
+    media: Sequence[str] = (),
+) -> Result:
+    """Each criterion in its order: steps are asked for (unless given), then a score of 0..10; the mean of the scores, over 10.
+
+    Args:
+        judge: who is asked.
+        criteria: one or several.
+        steps: given steps, for all criteria.
+        what: what is evaluated, as the task names it.
+        material: what is evaluated, by name.
+        media: images that belong to it.
+    """
+    given = None if steps is None else [step.strip() for step in steps if step.strip()]
+    if given == []:
+        raise MetricError("invalid_parameter", "steps: at least one step is required")
+    wanted = [criteria] if isinstance(criteria, str) else list(criteria)
+    found = [_judged(judge, criterion, given, what, material, media) for criterion in wanted]
+    value = sum(one["score"] for one in found) / (10 * len(found))
+    if len(found) == 1:
+        return Result(value, detail=found[0], explanation=found[0]["reason"])
+    reasons = "\n".join(one["reason"] for one in found)
+    criteria_found = [{"criterion": criterion, **one} for criterion, one in zip(wanted, found, strict=True)]
+    return Result(value, detail={"criteria": criteria_found, "reason": reasons}, explanation=reasons)
+
+
+def _judged(
+    judge: Asks, criterion: str, steps: list[str] | None, what: str, material: Mapping[str, Any], media: Sequence[str]
+) -> dict[str, Any]:
+    if steps is None:
+        reply = judge.ask(
+            "steps",
+            f"Work out how to evaluate {what} by the criteria below: three or four short steps that a careful reader can "
+            "follow one after another to a score. Do not evaluate anything yet.",
+            {"criteria": criterion},
+            '{"steps": ["<step>", ...]}',
+        )
+        steps = texts(reply, "steps")
+        if not steps:
+            raise invalid("steps", "at least one step")
+    reply = judge.ask(
+        "score",
+        f"Evaluate {what} by the criteria, following the evaluation steps. 10 meets the criteria fully, 0 not at all. "
+        "Give the reason for your score in one or two sentences.",
+        {"criteria": criterion, "evaluation_steps": numbered(steps), **material},
+        '{"score": <0 to 10>, "reason": "<why>"}',
+        media=media,
+    )
+    return {"steps": steps, "score": _score(reply), "reason": _reason(reply)}
+
+
+def _score(reply: Mapping[str, Any]) -> float:
+    """Nothing is clamped here: a score on another scale says that the question was not understood."""
+    score = number(reply)
+    if not 0 <= score <= 10:
+        raise invalid("score", "a number from 0 to 10")
+    return score
+
+
+def _reason(reply: Mapping[str, Any]) -> str:
+    reason = reason_of(reply)
+    if reason is None or not reason.strip():
+        raise invalid("reason", "a text")
+    return reason

@@ -1,0 +1,99 @@
+"""Images, sounds and videos of a turn, as judges and embedders get them. Nothing is fetched or decoded here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ...core.turn import Turn
+
+Modality = Literal["image", "audio", "video"]
+
+_MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4"}
+"""What data is taken for whose media type nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """One image, recording or video."""
+
+    reference: str | None
+    """A uri, or an id that means something only to those who gave it."""
+    frames: tuple[str, ...] = ()
+    """Sampled frames of a video, in order: uris or ids."""
+    transcript: str | None = None
+    """What is said in a recording."""
+    duration_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What a text calls it."""
+        return name_of(self.reference) if self.reference else "(no reference)"
+
+
+def is_open(reference: str) -> bool:
+    """Whether a model can get at it: an id without a scheme is only named to it."""
+    return "://" in reference or reference[:5].lower() == "data:"
+
+
+def name_of(reference: str) -> str:
+    """The reference as a text shows it: content that travels inside of it is not repeated."""
+    return "(attached)" if reference[:5].lower() == "data:" else reference
+
+
+def attachments_of(turn: Turn) -> Iterator[Mapping[str, Any]]:
+    """Everything that is attached to the turn or to one of its messages."""
+    yield from turn.attachments
+    for message in turn.messages:
+        yield from message.attachments
+
+
+def modalities_of(attachment: Mapping[str, Any]) -> set[str]:
+    """What an attachment is, by its modality and its media type."""
+    named = {str(attachment.get("modality")).lower(), str(attachment.get("mime_type")).lower().partition("/")[0]}
+    return named & {"image", "audio", "video"}
+
+
+def media_of(turn: Turn, modality: Modality) -> list[Medium]:
+    """The turn's media of one kind, in order, each once: the messages of a conversation repeat what was attached before."""
+    found = (_medium(attachment, modality) for attachment in attachments_of(turn) if modality in modalities_of(attachment))
+    return list(dict.fromkeys(medium for medium in found if medium.reference or medium.frames or medium.transcript))
+
+
+def _text(attachment: Mapping[str, Any], key: str) -> str | None:
+    value = attachment.get(key)
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _medium(attachment: Mapping[str, Any], modality: Modality) -> Medium:
+    frames = attachment.get("frames")
+    listed: Sequence[Any] = frames if isinstance(frames, (list, tuple)) else ()
+    seconds = attachment.get("duration_s")
+    timed = isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < 1e9
+    return Medium(
+        _reference(attachment, modality),
+        tuple(frame.strip() for frame in listed if isinstance(frame, str) and frame.strip()),
+        _text(attachment, "transcript") if modality == "audio" else None,
+        float(seconds) if timed and seconds is not None else None,
+    )
+
+
+def _reference(attachment: Mapping[str, Any], modality: Modality) -> str | None:
+    """What a model can get at, else what names it."""
+    uri, data = _text(attachment, "uri"), _text(attachment, "data")
+    if uri and is_open(uri):
+        return uri
+    if data:
+        return data if is_open(data) else f"data:{_text(attachment, 'mime_type') or _MEDIA_TYPES[modality]};base64,{data}"
+    return uri or _text(attachment, "file_id")
+
+
+def listed(media: Iterable[Medium]) -> str:
+    """Media as a judge reads of them; they are shown in the same order."""
+    return "\n".join(f"{index}. {medium.name}" for index, medium in enumerate(media, 1))
+
+
+def references_of(media: Iterable[Medium]) -> list[str]:
+    """What the judge gets of the media themselves."""
+    return [medium.reference for medium in media if medium.reference]

@@ -1,0 +1,52 @@
+"""JSON Schema, compiled once per schema, that never leaves the machine and never backtracks without end."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+from ...core import jsonio
+from ..registry import MetricError, require
+
+Schema = dict[str, Any] | bool
+"""A JSON Schema; ``True`` allows everything, ``False`` nothing."""
+
+_SHOWN_VIOLATIONS = 10
+_BACKTRACK_LIMIT = 100_000
+
+
+def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str, str]]:
+    """What of ``instance`` the schema does not allow: ``{path, message}``, the first ten; empty when it is valid.
+
+    Messages do not quote the instance. The draft is read from ``$schema`` (default 2020-12).
+
+    Raises:
+        MetricError: the schema is not valid, or refers to another document (nothing is ever fetched).
+        MissingExtra: the package ``jsonschema_rs`` is not installed.
+    """
+    validator = _validator(jsonio.dumps(schema), feature)
+    if validator.is_valid(instance):
+        return []
+    return [
+        {"path": "/" + "/".join(map(str, error.instance_path)), "message": error.message}
+        for error in itertools.islice(validator.iter_errors(instance), _SHOWN_VIOLATIONS)
+    ]
+
+
+@functools.lru_cache(maxsize=256)
+def _validator(schema_text: str, feature: str) -> Any:
+    jsonschema_rs = require("jsonschema_rs", feature=feature, extra="structured")
+    try:
+        return jsonschema_rs.validator_for(
+            jsonio.loads(schema_text),
+            retriever=_refuse,
+            mask="value",
+            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT),
+        )
+    except (ValueError, TypeError) as error:
+        raise MetricError("invalid_schema", f"not a usable JSON Schema: {str(error).splitlines()[0]}") from None
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError("a schema must not refer to other documents")

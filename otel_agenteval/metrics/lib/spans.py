@@ -1,0 +1,262 @@
+"""Questions about the spans of a turn, asked of all spans at once.
+
+A query is an object of conditions; each condition is answered for every span in one pass over the tree, so that the work
+is the number of spans times the size of the query, whatever the tree looks like.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...core.turn import SpanInfo
+from ..registry import MetricError
+from . import regex
+from .values import json_equal, rendered
+
+_DEEPEST_QUERY = 50
+
+Answers = list[bool]
+"""For each span, in the order of the turn's spans."""
+Counts = tuple[list[int], list[int]]
+"""For each span: how many relatives it has, and how many of them match."""
+
+
+class Forest:
+    """Spans with their relations, by position.
+
+    A parent that is not among the spans is none. Where parents form a circle, its first span in the turn's order has none.
+    Of spans with the same id the first is the parent.
+    """
+
+    def __init__(self, spans: Sequence[SpanInfo]) -> None:
+        self.spans = spans
+        self.parents: list[int | None] = []
+        """Position of each span's parent."""
+        self.order: list[int] = []
+        """Positions, every parent before its children."""
+        position: dict[str, int] = {}
+        for index, span in enumerate(spans):
+            position.setdefault(span.id, index)
+        below: list[list[int]] = [[] for _ in spans]
+        for index, span in enumerate(spans):
+            parent = position.get(span.parent) if span.parent is not None else None
+            self.parents.append(parent)
+            if parent is not None:
+                below[parent].append(index)
+        placed = [False] * len(spans)
+        roots = [index for index, parent in enumerate(self.parents) if parent is None]
+        for start in (*roots, *range(len(spans))):
+            if placed[start]:
+                continue
+            root = self._first_of_circle(start)  # what no root leads to hangs on a circle
+            self.parents[root] = None
+            pending = [root]
+            while pending:
+                index = pending.pop()
+                if not placed[index]:
+                    placed[index] = True
+                    self.order.append(index)
+                    pending.extend(below[index])
+
+    def _first_of_circle(self, start: int) -> int:
+        """Where the parents of ``start`` lead to: a root, or the first span of a circle."""
+        passed: dict[int, int] = {}
+        at = start
+        while at not in passed:
+            passed[at] = len(passed)
+            parent = self.parents[at]
+            if parent is None:
+                return at
+            at = parent
+        return min(index for index, step in passed.items() if step >= passed[at])
+
+    def ancestors(self, matching: Answers) -> Counts:
+        """Of each span's ancestors."""
+        total, matched = [0] * len(self.spans), [0] * len(self.spans)
+        for index in self.order:
+            parent = self.parents[index]
+            if parent is not None:
+                total[index] = total[parent] + 1
+                matched[index] = matched[parent] + matching[parent]
+        return total, matched
+
+    def children(self, matching: Answers) -> Counts:
+        """Of each span's children."""
+        total, matched = [0] * len(self.spans), [0] * len(self.spans)
+        for index, parent in enumerate(self.parents):
+            if parent is not None:
+                total[parent] += 1
+                matched[parent] += matching[index]
+        return total, matched
+
+    def descendants(self, matching: Answers, stops: Answers) -> Counts:
+        """Of each span's descendants, without those that stop and what is below them."""
+        total, matched = [0] * len(self.spans), [0] * len(self.spans)
+        for index in reversed(self.order):
+            parent = self.parents[index]
+            if parent is not None and not stops[index]:
+                total[parent] += 1 + total[index]
+                matched[parent] += matching[index] + matched[index]
+        return total, matched
+
+
+_SpanTest = Callable[[SpanInfo, Any], bool]
+_Quantifier = Callable[[int, int], bool]
+
+
+def _at_least_seconds(span: SpanInfo, bound: float) -> bool:
+    return span.duration_s is not None and span.duration_s >= bound
+
+
+def _at_most_seconds(span: SpanInfo, bound: float) -> bool:
+    return span.duration_s is not None and span.duration_s <= bound
+
+
+def _has_attributes(span: SpanInfo, wanted: Mapping[str, Any]) -> bool:
+    return all(key in span.attributes and _same_value(span.attributes[key], value) for key, value in wanted.items())
+
+
+def _same_value(actual: Any, wanted: Any) -> bool:
+    if isinstance(actual, bool) or isinstance(wanted, bool):
+        return _truth(actual) is not None and _truth(actual) == _truth(wanted)
+    return json_equal(actual, wanted) or rendered(actual) == rendered(wanted)
+
+
+def _truth(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None
+
+
+_OF_ONE_SPAN: dict[str, _SpanTest] = {
+    "name_equals": lambda span, text: (span.name or "") == text,
+    "name_contains": lambda span, text: text in (span.name or ""),
+    "name_matches_regex": lambda span, pattern: regex.search(pattern, span.name or "") is not None,
+    "has_attributes": _has_attributes,
+    "has_attribute_keys": lambda span, keys: all(key in span.attributes for key in keys),
+    "min_duration_s": _at_least_seconds,
+    "max_duration_s": _at_most_seconds,
+}
+_SOME: _Quantifier = lambda total, matched: matched > 0  # noqa: E731 - three of a kind
+_ALL: _Quantifier = lambda total, matched: matched == total  # noqa: E731
+_NO: _Quantifier = lambda total, matched: matched == 0  # noqa: E731
+_OF_RELATIVES: dict[str, tuple[str, _Quantifier]] = {
+    "some_child_matches": ("children", _SOME),
+    "all_children_match": ("children", _ALL),
+    "no_child_matches": ("children", _NO),
+    "some_descendant_matches": ("descendants", _SOME),
+    "all_descendants_match": ("descendants", _ALL),
+    "no_descendant_matches": ("descendants", _NO),
+    "some_ancestor_matches": ("ancestors", _SOME),
+    "all_ancestors_match": ("ancestors", _ALL),
+    "no_ancestor_matches": ("ancestors", _NO),
+}
+_BOUNDS: dict[str, tuple[str, bool]] = {
+    "min_child_count": ("children", True),
+    "max_child_count": ("children", False),
+    "min_depth": ("ancestors", True),
+    "max_depth": ("ancestors", False),
+}
+_TEXTS = frozenset(("name_equals", "name_contains", "name_matches_regex"))
+_NUMBERS = frozenset((*_BOUNDS, "min_duration_s", "max_duration_s"))
+_QUERIES = frozenset((*_OF_RELATIVES, "stop_recursing_when", "not"))
+_LISTS = frozenset(("and", "or"))
+KEYS = frozenset((*_OF_ONE_SPAN, *_BOUNDS, *_QUERIES, *_LISTS))
+"""Every condition that a query can have."""
+
+
+def _refuse(path: str, wanted: str) -> MetricError:
+    return MetricError("invalid_query", f"{path}: {wanted}")
+
+
+def checked(query: Any, path: str = "query", depth: int = 0) -> dict[str, Any]:
+    """The query without conditions that are null, once it is sure that it can be asked.
+
+    Raises:
+        MetricError: an unknown condition, a value that its condition does not allow, ``or`` beside another condition, or
+            a query nested too deep.
+    """
+    if not isinstance(query, Mapping):
+        raise _refuse(path, "an object of conditions is required")
+    if depth > _DEEPEST_QUERY:
+        raise _refuse("query", f"nested deeper than {_DEEPEST_QUERY}")
+    given = {}
+    for key, value in query.items():
+        if key not in KEYS:
+            raise _refuse(f"{path}.{key}", f"unknown condition; one of {', '.join(sorted(KEYS))}")
+        if value is not None:
+            given[key] = _checked_value(key, value, f"{path}.{key}", depth)
+    if "or" in given and len(given) > 1:
+        raise _refuse(f"{path}.or", "allows no other condition beside it; put it below 'and'")
+    return given
+
+
+def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
+    if key in _QUERIES:
+        return checked(value, path, depth + 1)
+    if key in _LISTS:
+        if not isinstance(value, (list, tuple)):
+            raise _refuse(path, "a list of queries is required")
+        return [checked(inner, f"{path}[{index}]", depth + 1) for index, inner in enumerate(value)]
+    if key in _TEXTS:
+        if not isinstance(value, str):
+            raise _refuse(path, "a text is required")
+        if key == "name_matches_regex":
+            regex.compiled(value)
+    elif key in _NUMBERS:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+            raise _refuse(path, "a number is required")
+    elif key == "has_attributes":
+        if not isinstance(value, Mapping):
+            raise _refuse(path, "an object of attributes is required")
+    elif not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+        raise _refuse(path, "a list of attribute names is required")
+    return value
+
+
+def matching(query: Mapping[str, Any], forest: Forest) -> Answers:
+    """Whether each span matches a query that was :func:`checked`."""
+    spans = forest.spans
+    everything = [True] * len(spans)
+    if "or" in query:
+        return [any(row) for row in _rows(query["or"], forest)]
+    found = everything
+    for key, wanted in query.items():
+        if key in _OF_ONE_SPAN:
+            test = _OF_ONE_SPAN[key]
+            answers = [test(span, wanted) for span in spans]
+        elif key in _BOUNDS:
+            relation, least = _BOUNDS[key]
+            counts = forest.children(everything) if relation == "children" else forest.ancestors(everything)
+            answers = [count >= wanted if least else count <= wanted for count in counts[0]]
+        elif key in _OF_RELATIVES:
+            answers = _of_relatives(query, key, forest)
+        elif key == "not":
+            answers = [not answer for answer in matching(wanted, forest)]
+        elif key == "and":
+            answers = [all(row) for row in _rows(wanted, forest)]
+        else:  # stop_recursing_when is no condition of its own
+            continue
+        found = [one and other for one, other in zip(found, answers, strict=True)]
+    return found
+
+
+def _rows(queries: Sequence[Mapping[str, Any]], forest: Forest) -> list[list[bool]]:
+    """For each span, whether it matches each of the queries."""
+    answers = [matching(query, forest) for query in queries]
+    return [[column[index] for column in answers] for index in range(len(forest.spans))]
+
+
+def _of_relatives(query: Mapping[str, Any], key: str, forest: Forest) -> Answers:
+    relation, holds = _OF_RELATIVES[key]
+    answers = matching(query[key], forest)
+    if relation == "children":
+        counts = forest.children(answers)
+    elif relation == "ancestors":
+        counts = forest.ancestors(answers)
+    else:
+        stop = query.get("stop_recursing_when")
+        counts = forest.descendants(answers, [False] * len(answers) if stop is None else matching(stop, forest))
+    return [holds(total, matched) for total, matched in zip(*counts, strict=True)]

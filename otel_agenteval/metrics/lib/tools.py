@@ -1,0 +1,115 @@
+"""What tool metrics share: names of expected tools, and how well calls match expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core import jsonio
+from ...core.turn import ToolCall, Turn
+from ..registry import MetricError
+from .references import reference
+from .values import json_equal
+
+_DEEPEST_SIMILARITY = 50
+"""Nesting below which arguments are compared as a whole."""
+
+
+def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
+    """The expected tools, from the parameter or the turn's references; None when neither has them.
+
+    Raises:
+        MetricError: the reference is neither a list nor a name.
+    """
+    entries = reference(turn, given, *names)
+    if entries is None:
+        return None
+    if isinstance(entries, (str, Mapping)):
+        return [entries]
+    if not isinstance(entries, (list, tuple, set, frozenset)):
+        raise MetricError("invalid_reference", f"{names[0]} must be a list of tool names, not {type(entries).__name__}")
+    return list(entries)
+
+
+def entry_name(entry: Any) -> str:
+    """The tool's name in an expectation, which is a name or an object with ``name``."""
+    return str(entry.get("name", "")) if isinstance(entry, Mapping) else str(entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One expected tool call and how to compare with it."""
+
+    name: str
+    arguments: Any
+    output: Any
+    compares_arguments: bool
+    compares_output: bool
+
+    @classmethod
+    def read(cls, entry: Any, *, check_arguments: bool, check_output: bool) -> Expectation:
+        """From a name, or ``{name, arguments?, output?}``; what it does not state is not compared."""
+        given = entry if isinstance(entry, Mapping) else {}
+        return cls(
+            name=entry_name(entry),
+            arguments=given.get("arguments"),
+            output=given.get("output"),
+            compares_arguments=check_arguments and given.get("arguments") is not None,
+            compares_output=check_output and "output" in given,
+        )
+
+    def match(self, call: ToolCall) -> float:
+        """0..1: how well the call meets the expectation."""
+        if call.name != self.name or (self.compares_output and not _same_output(self.output, call.result)):
+            return 0.0
+        return _similarity(self.arguments, call.arguments) if self.compares_arguments else 1.0
+
+
+def _same_output(expected: Any, result: Any) -> bool:
+    if isinstance(result, str) and not isinstance(expected, str):
+        try:
+            result = jsonio.loads(result)
+        except ValueError:
+            return False
+    return json_equal(expected, result)
+
+
+def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
+    """1 when equal; else the share of all keys that both have with equal values (nested objects by their similarity)."""
+    if json_equal(expected, actual):
+        return 1.0
+    if not isinstance(expected, Mapping) or not isinstance(actual, Mapping) or depth > _DEEPEST_SIMILARITY:
+        return 0.0
+    shared = expected.keys() & actual.keys()
+    return sum(_similarity(expected[key], actual[key], depth + 1) for key in shared) / len(expected.keys() | actual.keys())
+
+
+def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
+    """For each expectation the best match among the calls that no earlier expectation has used."""
+    unused = list(calls)
+    found = []
+    for expectation in expectations:
+        matches = [expectation.match(call) for call in unused]
+        best = max(matches, default=0.0)
+        if best > 0:
+            del unused[matches.index(best)]
+        found.append(best)
+    return found
+
+
+def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> float:
+    """Weight of the best common subsequence of expectations and calls."""
+    row = [0.0] * (len(calls) + 1)
+    for expectation in expectations:
+        above, row = row, [0.0]
+        for column, call in enumerate(calls):
+            row.append(max(above[column + 1], row[column], above[column] + expectation.match(call)))
+    return row[-1]
+
+
+def match_at_places(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> bool:
+    """Whether there are as many calls as expectations, and each call wholly meets the one at its place."""
+    return len(expectations) == len(calls) and all(
+        expectation.match(call) == 1.0 for expectation, call in zip(expectations, calls, strict=True)
+    )

@@ -1,0 +1,300 @@
+"""What was heard, against what was said, and judges of recordings, by sound or transcript; each of their calls costs.
+
+Nothing is fetched or decoded: a recording goes to the judge by its uri or with its data. An id that no model can open is
+only named to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+from annotated_types import MinLen
+from pydantic import StringConstraints
+
+from ...core import jsonio
+from ...core.turn import Turn
+from ..lib.media import listed, media_of, references_of
+from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
+from ..lib.values import Words
+from ..registry import Asks, MetricError, Result, metric, require, skip, vacuous
+
+_LONGEST = 50_000
+"""Characters of a text that is aligned, about an hour of speech: the work grows with the square."""
+
+
+def _reference(turn: Turn) -> str:
+    """The transcript that is right, or ``""``."""
+    given = turn.ground_truth
+    if isinstance(given, (dict, list, tuple)):
+        raise MetricError("invalid_reference", "ground_truth must be one text: the right transcript")
+    return jsonio.text_of(given)
+
+
+def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
+    """Word and character error rate. Words are what white space separates; jiwer itself only knows the space."""
+    jiwer: Any = require("jiwer", feature="code_audio_transcription_quality", extra="audio")
+    words = jiwer.wer(" ".join(reference.split()), " ".join(transcript.split()))
+    return float(words), float(jiwer.cer(reference, transcript))
+
+
+@metric(
+    extra="audio",
+    aliases=("agentunit:audio_transcription_quality", "agentunit:AudioTranscriptionMetric"),
+    heavy=True,
+)
+def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
+    """How well a transcript matches what was said: 1 less its word error rate, at least 0.
+
+    The transcript is the turn's output, the reference its ground truth. The word error rate is substitutions, deletions and
+    insertions over the words of the reference. Words are what white space separates; case and punctuation count. An empty
+    transcript has the rate 1; one with many words too much can exceed 1, which ``detail.accuracy`` still shows.
+
+    Skipped with ``missing:transcript`` when the output is unknown, with ``missing:ground_truth`` when there is no reference
+    (or it has no word), and with ``too_long`` when either text has more than 50 000 characters. Needs the extra ``[audio]``.
+
+    Parameters:
+        use_wer: off, the character error rate counts instead of the word error rate. White space at the ends is none.
+        normalize: ``lower`` compares without case.
+
+    Detail: ``wer``, ``cer`` (the two rates), ``accuracy`` (1 less the rate that counts, can be negative).
+
+    Source: AgentUnit audio_transcription_quality.
+    """
+    transcript = turn.output
+    if transcript is None:
+        return skip("missing:transcript")
+    reference = _reference(turn)
+    if not reference.strip():
+        return skip("missing:ground_truth")
+    if len(reference) > _LONGEST or len(transcript) > _LONGEST:
+        return skip("too_long")
+    if normalize == "lower":
+        reference, transcript = reference.lower(), transcript.lower()
+    wer, cer = _error_rates(reference, transcript)
+    accuracy = 1 - (wer if use_wer else cer)
+    return Result(max(0.0, accuracy), detail={"wer": wer, "cer": cer, "accuracy": accuracy})
+
+
+# --- judges
+
+
+class _Heard(NamedTuple):
+    material: dict[str, Any]
+    """What a judge reads of the recordings."""
+    media: list[str]
+    """What it hears."""
+
+
+def _heard(turn: Turn) -> _Heard | None:
+    """The turn's recordings and what is said in them; None when there is neither."""
+    recordings = media_of(turn, "audio")
+    given = turn.references.get("transcript")
+    spoken = [given] if isinstance(given, str) else [recording.transcript for recording in recordings]
+    transcript = "\n".join(text for text in spoken if text and text.strip())
+    if not recordings and not transcript:
+        return None
+    material = {"recordings": listed(recordings), "transcript": transcript}
+    return _Heard({name: text for name, text in material.items() if text}, references_of(recordings))
+
+
+_Labels = Annotated[Sequence[Words], MinLen(1)]
+_Expected = Words | _Labels | None
+_SENTIMENTS = ("positive", "neutral", "negative")
+
+
+def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]) -> set[str] | None:
+    """What is expected, in the labels' spelling; None when nothing is."""
+    if expected is None:
+        return None
+    known = {label.upper(): label for label in labels}
+    wanted = [expected] if isinstance(expected, str) else expected
+    unknown = next((label for label in wanted if label.upper() not in known), None)
+    if unknown is not None:
+        raise MetricError("invalid_parameter", f"expected: {unknown!r} is none of the labels {', '.join(labels)}")
+    return {known[label.upper()] for label in wanted}
+
+
+def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expected: str | Sequence[str] | None) -> Result:
+    """The judge's label of the recording, and whether it is one of those expected."""
+    wanted = _expected_labels(expected, labels)
+    heard = _heard(turn)
+    if heard is None:
+        return skip("missing:audio")
+    reply = judge.ask(
+        "label",
+        f"{task} Take exactly one of the labels.",
+        {"labels": "\n".join(labels), **heard.material},
+        '{"label": "<one of the labels>", "confidence": <0 to 1>, "reason": "<why>"}',
+        media=heard.media,
+    )
+    label = choice(reply, labels)
+    reason = reason_of(reply)
+    detail = {"label": label, "confidence": optional_number(reply, "confidence"), "reason": reason}
+    if wanted is None:
+        return Result(None, label=label, detail=detail, explanation=reason)
+    return Result(label in wanted, detail=detail, explanation=reason)
+
+
+@metric(boolean=True, aliases=("trusys:audio-sentiment",))
+def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
+    """What mood a recording is in, and whether it is the expected one.
+
+    One question to a judge that hears (or reads the transcript): it picks one of the labels; any other is an error. Labels are
+    compared without case. With ``expected`` it passes when the label is among them; without, there is no value, only the label.
+
+    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
+    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+
+    Parameters:
+        expected: the label, or a list of labels, that passes; none by default.
+        labels: what the judge chooses from.
+
+    Detail: ``label`` (as it is configured), ``confidence`` (null where the judge gave none), ``reason``.
+
+    Source: Trusys audio-sentiment.
+    """
+    task = "Judge the sentiment of the speaker in the recording, by words and, where you can hear it, by voice."
+    return _labelled(turn, judge, task, labels, expected)
+
+
+@metric(boolean=True, aliases=("trusys:audio-call-category",))
+def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, expected: _Expected = None) -> Result:
+    """What a call is about, and whether it is what was expected.
+
+    One question to a judge that hears (or reads the transcript): it picks one of the categories; any other is an error.
+    Categories are compared without case. With ``expected`` it passes when the category is among them; without, there is no
+    value, only the label.
+
+    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
+    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+
+    Parameters:
+        categories: required; what the judge chooses from.
+        expected: the category, or a list of categories, that passes; none by default.
+
+    Detail: ``label`` (as it is configured), ``confidence`` (null where the judge gave none), ``reason``.
+
+    Source: Trusys audio-call-category.
+    """
+    return _labelled(turn, judge, "Decide what the call in the recording is about.", categories, expected)
+
+
+_Tag = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$")]
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
+
+
+def _tag(text: str, match: Literal["primary", "exact"]) -> str:
+    whole = text.lower().replace("_", "-")
+    return whole if match == "exact" else whole.partition("-")[0]
+
+
+@metric(boolean=True, aliases=("trusys:audio-language",))
+def llm_audio_language(
+    turn: Turn, judge: Asks, *, expected: _Tag | Annotated[list[_Tag], MinLen(1)], match: Literal["primary", "exact"] = "primary"
+) -> Result:
+    """Whether the language of a recording is the expected one.
+
+    One question to a judge that hears (or reads the transcript), which answers with a BCP 47 tag such as ``en`` or ``pt-BR``;
+    anything else is an error. Passes when the tag is among the expected ones, without case.
+
+    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
+    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+
+    Parameters:
+        expected: required; a BCP 47 tag, or a list of tags.
+        match: ``primary`` compares the language alone (``en-US`` is ``en``), ``exact`` the whole tags.
+
+    Detail: ``language`` (as the judge wrote it), ``confidence`` (null where the judge gave none), ``reason``.
+
+    Source: Trusys audio-language.
+    """
+    heard = _heard(turn)
+    if heard is None:
+        return skip("missing:audio")
+    reply = judge.ask(
+        "label",
+        "Decide which language is spoken in the recording, the one most of it is in. Name it by its BCP 47 tag, with the region "
+        "only where you can tell.",
+        heard.material,
+        '{"language": "<tag>", "confidence": <0 to 1>, "reason": "<why>"}',
+        media=heard.media,
+    )
+    given = reply.get("language")
+    if not isinstance(given, str) or not _TAG.fullmatch(given.strip()):
+        raise invalid("language", "a BCP 47 tag")
+    reason = reason_of(reply)
+    detail = {"language": given.strip(), "confidence": optional_number(reply, "confidence"), "reason": reason}
+    wanted = [expected] if isinstance(expected, str) else expected
+    found = _tag(given.strip(), match) in {_tag(one, match) for one in wanted}
+    return Result(found, detail=detail, explanation=reason)
+
+
+@metric(threshold=0.5, aliases=("trusys:audio-interruption-handling",))
+def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
+    """How well an agent that speaks deals with being interrupted: the share of interruptions that it handled.
+
+    One question to a judge that hears (or reads the transcript): it lists the interruptions and says whether each was handled
+    gracefully. Without one the value is 1, marked as vacuous. Passes from the threshold on (default 0.5).
+
+    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
+    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+
+    Detail: ``interruptions`` (as the judge gave them: ``at_s``, ``handled``, ``reason``).
+
+    Source: Trusys audio-interruption-handling.
+    """
+    heard = _heard(turn)
+    if heard is None:
+        return skip("missing:audio")
+    reply = judge.ask(
+        "interruptions",
+        "List every moment in the recording at which the user interrupts the agent while it speaks, in order. Say for each whether "
+        "the agent handled it gracefully: it stopped, took up what was said, and went on from there. List nothing else.",
+        heard.material,
+        '{"interruptions": [{"at_s": <seconds>, "handled": <true or false>, "reason": "<why>"}, ...]}',
+        media=heard.media,
+    )
+    given = entries(reply, "interruptions")
+    if not given:
+        return vacuous(1.0, interruptions=[])
+    if not all(isinstance(entry, Mapping) for entry in given):
+        raise invalid("interruptions", "a list of objects")
+    handled = sum(boolean(entry, "handled") for entry in given)
+    reasons = "\n".join(reason for reason in map(reason_of, given) if reason) or None
+    return Result(handled / len(given), detail={"interruptions": given}, explanation=reasons)
+
+
+@metric(boolean=True, aliases=("trusys:audio-false-intent-identification",))
+def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
+    """Whether a speaker has false or misleading intent: passes when there is none, or when it is as expected.
+
+    One question to a judge that hears (or reads the transcript): whether it detects such intent. Passes when it detects none;
+    with ``expected``, when it detects what was expected.
+
+    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
+    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+
+    Parameters:
+        expected: whether false intent is there; unknown by default.
+
+    Detail: ``detected``, ``evidence``, ``reason``.
+
+    Source: Trusys audio-false-intent-identification.
+    """
+    heard = _heard(turn)
+    if heard is None:
+        return skip("missing:audio")
+    reply = judge.ask(
+        "verdict",
+        "Decide whether the speaker in the recording has false or misleading intent: pretends to be somebody else, states what "
+        "they must know is untrue, or hides what they are really after. Mistakes, anger and unusual wishes are none.",
+        heard.material,
+        '{"detected": <true or false>, "evidence": ["<words that show it>", ...], "reason": "<why>"}',
+        media=heard.media,
+    )
+    detected = boolean(reply, "detected")
+    reason = reason_of(reply)
+    detail = {"detected": detected, "evidence": reply.get("evidence"), "reason": reason}
+    return Result(detected == expected if expected is not None else not detected, detail=detail, explanation=reason)

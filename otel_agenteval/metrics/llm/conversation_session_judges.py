@@ -1,0 +1,421 @@
+"""Judges of a conversation, and of an answer within it. A model is asked; each call costs.
+
+The turn stands for its conversation: ``messages`` are what was said, ``history`` has the earlier turns. What counts as said are
+messages with words: an agent's bare tool calls, and tool results that are put back before the model, are no turns of a
+conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from annotated_types import Ge
+
+from ...core import jsonio
+from ...core.turn import Message, Turn
+from ..code.conversation_session import says_something
+from ..lib.g_eval import Criteria, g_eval
+from ..lib.replies import boolean, clamped, entries, number, numbered, reason_of, shown
+from ..lib.trace import cut
+from ..lib.values import Words
+from ..registry import Asks, Result, metric, skip, vacuous
+
+Detail = dict[str, Any]
+Count = Annotated[int, Ge(1)]
+Chars = Annotated[int, Ge(1)]
+
+_FAMILY = "conversation_session"
+_SHOWN = 200
+"""Entries of a list in ``detail``; all of them are counted."""
+_SCORE = '{"score": <0 to 1>, "reason": "<why, in one or two sentences>"}'
+_VERDICT = '{"verdict": "<yes or no>", "reason": "<why, in one sentence>"}'
+
+
+def _spoken(messages: Iterable[Message]) -> list[Message]:
+    return [message for message in messages if says_something(message)]
+
+
+def _line(role: str, text: str | None) -> str:
+    return f"{role}: {text or '(empty)'}"
+
+
+def _lines(messages: Iterable[Message]) -> str:
+    return "\n".join(_line(message.role, message.content) for message in messages)
+
+
+# --- what came before the answer
+
+
+def _answers(turn: Turn) -> list[str]:
+    """The agent's earlier answers, oldest first: those of the history where there is one, else the messages before the last."""
+    if turn.history:
+        said = [jsonio.text_of(earlier.get("output")) for earlier in turn.history]
+    else:
+        said = [turn.messages[place].content or "" for place in _answered(turn.messages)[:-1]]
+    return [text for text in said if text.strip()]
+
+
+def _answered(messages: Sequence[Message]) -> list[int]:
+    """Where the agent answered; what it says beside a tool call is a step, no answer."""
+    return [
+        place
+        for place, message in enumerate(messages)
+        if message.role == "assistant" and not message.tool_calls and (message.content or "").strip()
+    ]
+
+
+def _earlier(turn: Turn) -> list[tuple[str, str]]:
+    """(role, text) of what was said before, oldest first: the history, or the messages where it has no word of the user."""
+    history = [
+        (role, jsonio.text_of(earlier.get(key)))
+        for earlier in turn.history
+        for role, key in (("user", "input"), ("assistant", "output"))
+    ]
+    history = [(role, text) for role, text in history if text.strip()]
+    if any(role == "user" for role, _ in history):
+        return history
+    places = _answered(turn.messages)
+    before = turn.messages[: places[-2] + 1] if len(places) > 1 else []
+    said = [(message.role, message.content) for message in before if message.content and message.content.strip()]
+    known = {text for _, text in said}
+    return [(role, text) for role, text in history if text not in known] + said
+
+
+def _history(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
+    """The last messages as a judge reads them, each cut to its first characters."""
+    kept = earlier if max_messages is None else earlier[-max_messages:]
+    return "\n".join(_line(role, text if max_chars is None else cut(text, max_chars)) for role, text in kept) or "(none)"
+
+
+def _answer_in(turn: Turn, history: str) -> Detail:
+    return {"history": history, "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
+
+
+@metric(family=_FAMILY, needs=("output",), aliases=("hpd:ConversationCoherenceEvaluator",))
+def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
+    """Whether the answer agrees with what was said before, 0..1: with its facts, its context and the agent's persona.
+
+    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. What was said
+    before are the turns of the history, else the messages up to the answer before this one; without any, skipped with
+    ``missing:history``.
+
+    Detail: ``reason``; ``clamped`` when the score was outside 0..1.
+
+    Source: HPD ConversationCoherenceEvaluator.
+    """
+    earlier = _earlier(turn)
+    if not earlier:
+        return skip("missing:history")
+    reply = judge.ask(
+        "score",
+        "Judge whether the answer is coherent with the history of the conversation: does it fit the context, keep to the facts "
+        "that were established, and stay in the same persona? 1: coherent in every respect. 0.5: with clear inconsistencies. "
+        "0: it contradicts or ignores the conversation.",
+        _answer_in(turn, _history(earlier)),
+        _SCORE,
+    )
+    return _judged(reply)
+
+
+def _judged(reply: Mapping[str, Any]) -> Result:
+    detail: Detail = {"reason": reason_of(reply)}
+    return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=detail["reason"])
+
+
+@metric(family=_FAMILY, needs=("output",), aliases=("hpd:GoalProgressionEvaluator",))
+def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
+    """How far the answer moves the conversation toward the user's goal, 0..1.
+
+    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. Judged without a
+    history too.
+
+    Parameters:
+        max_messages: earlier messages that the judge reads: the last ones.
+        max_chars: characters of each of them.
+
+    Detail: ``goal``, ``progression_reason``, ``blockers``; ``clamped`` when the score was outside 0..1.
+
+    Source: HPD GoalProgressionEvaluator.
+    """
+    reply = judge.ask(
+        "score",
+        "Find the goal that the user has in this conversation, and judge how far the answer moves toward it. 1: the goal is "
+        "reached, or the answer does all for it that it can. 0.5: some progress. 0: none, or a step away from it. Name what "
+        "stands in the way.",
+        _answer_in(turn, _history(_earlier(turn), max_messages, max_chars)),
+        '{"score": <0 to 1>, "goal": "<the user\'s goal>", "progression_reason": "<why this score>", '
+        '"blockers": ["<what stands in the way>"]}',
+    )
+    detail = shown(reply, goal="goal", progression_reason="progression_reason", blockers="blockers")
+    return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=reason_of(reply, "progression_reason"))
+
+
+@metric(family=_FAMILY, needs=("output",), aliases=("hpd:MemoryAccuracyEvaluator",))
+def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
+    """Whether the answer uses what was said in earlier turns correctly, 0..1.
+
+    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. What was said
+    before are the turns of the history, else the messages up to the answer before this one; without any, skipped with
+    ``missing:history``.
+
+    Parameters:
+        max_messages: earlier messages that the judge reads: the last ones.
+        max_chars: characters of each of them.
+
+    Detail: ``facts_referenced``, ``memory_errors``; ``clamped`` when the score was outside 0..1.
+
+    Source: HPD MemoryAccuracyEvaluator.
+    """
+    earlier = _earlier(turn)
+    if not earlier:
+        return skip("missing:history")
+    reply = judge.ask(
+        "score",
+        "Judge how correctly the answer uses what was said earlier. List the earlier facts that it refers to, and each error of "
+        "memory: a fact that is wrong, made up, mixed up, or forgotten where it mattered. 1: no error. 0.5: some facts are "
+        "right, some are not. 0: what it says of earlier turns is wrong. An answer that needs nothing from them has no errors.",
+        _answer_in(turn, _history(earlier, max_messages, max_chars)),
+        '{"score": <0 to 1>, "facts_referenced": ["<fact>"], "memory_errors": ["<error>"]}',
+    )
+    detail = shown(reply, facts_referenced="facts_referenced", memory_errors="memory_errors")
+    return Result(clamped(reply, 0, 1, detail=detail), detail=detail)
+
+
+@metric(family=_FAMILY, needs=("output",), aliases=("hpd:RepetitionDetectionEvaluator",))
+def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
+    """How little the answer repeats the agent's last answers: 1 is entirely new, 0 says the same again.
+
+    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. The earlier answers
+    are those of the history, else the assistant's messages before the last; blank ones do not count. Without any the value
+    is 1 and vacuous, and nobody is asked.
+
+    Parameters:
+        last_n: earlier answers that it is compared with: the last ones.
+
+    Detail: ``reason``; ``clamped`` when the score was outside 0..1.
+
+    Source: HPD RepetitionDetectionEvaluator.
+    """
+    answers = _answers(turn)
+    if not answers:
+        return vacuous(1.0)
+    reply = judge.ask(
+        "score",
+        "Judge how much of the answer is new compared with the agent's earlier answers: wording, information and suggestions. "
+        "1: entirely new. 0.5: about half of it was said before. 0: it only repeats. What the user asked to hear again is no "
+        "repetition.",
+        {
+            "earlier_answers": numbered(answers[-last_n:]),
+            "user_input": turn.input or "(unknown)",
+            "answer": turn.output or "(empty)",
+        },
+        _SCORE,
+    )
+    return _judged(reply)
+
+
+# --- the conversation as a whole
+
+
+@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:conversational-g-eval",), spellings={"value": "criteria"})
+def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
+    """The whole conversation, judged by criteria of your own: G-Eval.
+
+    Two questions for each criterion: evaluation steps for it (left out when they are given), then a score of 0..10 by these
+    steps. The value is a tenth of the score, of several criteria the mean. A score outside 0..10, a missing reason and an
+    empty list of steps are errors. Skipped with ``missing:conversation`` without messages.
+
+    Parameters:
+        criteria: what makes a conversation good, in your words; required. One text, or several, which are evaluated one by one.
+        steps: evaluation steps for all criteria; default: the judge derives them.
+
+    Detail: ``steps``, ``score`` (0..10), ``reason``; with several criteria ``criteria``, a list of these with ``criterion``, and
+    ``reason``.
+
+    Source: deepeval conversational G-Eval (Trusys).
+    """
+    spoken = _spoken(turn.messages)
+    if not spoken:
+        return skip("missing:conversation")
+    return g_eval(judge, criteria, steps, "a conversation between a user and an assistant", {"conversation": _lines(spoken)})
+
+
+@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:knowledge-retention",))
+def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
+    """Share of the assistant's messages that forget nothing of what the user has said so far.
+
+    Two questions for each assistant message, in their order: the facts that the user has given by then, added to those known
+    before; whether the message forgets one of them or asks for it again. The value is ``messages that do not / assistant
+    messages``. Without assistant messages it is 1 and vacuous; without messages skipped with ``missing:conversation``.
+
+    Detail: ``data`` (the facts), ``verdicts`` (yes where something was forgotten), ``reasons`` of the yes verdicts; at most 200
+    entries each.
+
+    Source: deepeval knowledge retention (Trusys).
+    """
+    spoken = _spoken(turn.messages)
+    if not spoken:
+        return skip("missing:conversation")
+    places = [place for place, message in enumerate(spoken) if message.role == "assistant"]
+    if not places:
+        return vacuous(1.0)
+    facts: dict[str, Any] = {}
+    forgot: list[bool] = []
+    reasons: list[str | None] = []
+    start = 0
+    for count, place in enumerate(places, 1):
+        new = _lines(spoken[start:place])
+        facts.update(_facts_in(judge, count, facts, new))
+        after = _lines(spoken[place + 1 :]) if place == places[-1] else ""
+        reply = judge.ask(
+            "verdict",
+            f"Decide whether the assistant's message no. {count} forgets or contradicts one of the facts that the user has "
+            "given, or asks for one again: yes if it does, no if it does not. What was said later is no part of the decision.",
+            {
+                "known_facts": facts,
+                "said_before": new or "(nothing)",
+                "message": spoken[place].content or "(empty)",
+                **({"said_later": after} if after else {}),
+            },
+            _VERDICT,
+        )
+        forgot.append(boolean(reply, "verdict"))
+        if forgot[-1]:
+            reasons.append(reason_of(reply))
+        start = place
+    detail: Detail = {"data": dict(list(facts.items())[:_SHOWN]), "verdicts": _words(forgot), "reasons": reasons[:_SHOWN]}
+    return Result(forgot.count(False) / len(forgot), detail=detail, explanation=_first(reasons))
+
+
+def _facts_in(judge: Asks, count: int, facts: Mapping[str, Any], new: str) -> dict[str, Any]:
+    told = judge.ask(
+        "knowledge",
+        f"Collect the facts that the user has given about themselves and their request before the assistant's message no. "
+        f"{count}: those in the new messages, and those known before where the new messages correct them. Facts that only the "
+        "assistant states are none.",
+        {"known_facts": facts, "new_messages": new or "(none)"},
+        '{"data": {"<fact>": "<value>"}}',
+    )
+    data = told.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def _words(truths: Sequence[bool]) -> list[str]:
+    return ["yes" if truth else "no" for truth in truths[:_SHOWN]]
+
+
+def _first(reasons: Iterable[str | None]) -> str | None:
+    return next((reason for reason in reasons if reason), None)
+
+
+@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:role-adherence",))
+def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
+    """Share of the assistant's messages that stay in the role that it was given.
+
+    One question: the messages that fall out of the role, by their place in the conversation, from 0. The value is ``(assistant
+    messages - violations) / assistant messages``; a place counts once, and only where the assistant speaks. Without assistant
+    messages it is 1 and vacuous, and nobody is asked; without messages skipped with ``missing:conversation``.
+
+    Parameters:
+        role: the role, in your words; required.
+
+    Detail: ``verdicts`` (those that count: ``index`` and ``reason``; at most 200), ``violations`` (how many).
+
+    Source: deepeval role adherence (Trusys).
+    """
+    if not _spoken(turn.messages):
+        return skip("missing:conversation")
+    said = [(place, message) for place, message in enumerate(turn.messages) if says_something(message)]
+    own = {place for place, message in said if message.role == "assistant"}
+    if not own:
+        return vacuous(1.0)
+    reply = judge.ask(
+        "verdicts",
+        "Find the assistant's messages that fall out of the role that it was given, and name each by its number. Messages of "
+        "others are none of them. If all stay in the role, the list is empty.",
+        {"role": role, "conversation": "\n".join(f"[{place}] {_line(message.role, message.content)}" for place, message in said)},
+        '{"verdicts": [{"index": <number of the message>, "reason": "<why>"}]}',
+    )
+    violations: dict[int, str | None] = {}
+    for entry in entries(reply):
+        place = _index_of(entry)
+        if place in own:
+            violations.setdefault(place, reason_of(entry))
+    found = [{"index": place, "reason": reason} for place, reason in violations.items()]
+    return Result(
+        (len(own) - len(found)) / len(own),
+        detail={"verdicts": found[:_SHOWN], "violations": len(found)},
+        explanation=_first(violations.values()),
+    )
+
+
+def _index_of(entry: Any) -> int:
+    """The place that an entry names. One between two places is no place at all."""
+    place = number(entry if isinstance(entry, Mapping) else {"index": entry}, "index")
+    return int(place) if place.is_integer() else -1
+
+
+@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:conversation-relevancy",))
+def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 10) -> Result:
+    """Share of the assistant's answers that are relevant to the conversation just before them.
+
+    An interaction is what the user says up to the assistant's answer. One question for each interaction, in their order:
+    whether the answer is relevant to the window of the last interactions that ends with it. The value is ``relevant /
+    interactions``. What the user says last without an answer has no window. Without any interaction skipped with
+    ``missing:conversation``.
+
+    Parameters:
+        window_size: interactions in a window (promptfoo uses 5).
+
+    Detail: ``verdicts`` (yes or no), ``reasons`` of the no verdicts; at most 200 entries each.
+
+    Source: deepeval conversation relevancy, promptfoo conversation-relevance (Trusys).
+    """
+    interactions, unanswered = _interactions(_spoken(turn.messages))
+    if not interactions:
+        return skip("missing:conversation")
+    relevant: list[bool] = []
+    reasons: list[str | None] = []
+    for end, interaction in enumerate(interactions, 1):
+        window = [message for part in interactions[max(0, end - window_size) : end] for message in part]
+        after = _lines(unanswered) if end == len(interactions) else ""
+        reply = judge.ask(
+            "window",
+            f"Decide whether the assistant's last message in the window is relevant to what was said in it: yes or no. This is "
+            f"window {end} of {len(interactions)}. A greeting, a question back and a refusal can be relevant. What was said later "
+            "is no part of the decision.",
+            {
+                "window": _lines(window),
+                "last_message": _last_answer(interaction),
+                **({"said_later": after} if after else {}),
+            },
+            _VERDICT,
+        )
+        relevant.append(boolean(reply, "verdict"))
+        if not relevant[-1]:
+            reasons.append(reason_of(reply))
+    detail: Detail = {"verdicts": _words(relevant), "reasons": reasons[:_SHOWN]}
+    return Result(relevant.count(True) / len(relevant), detail=detail, explanation=_first(reasons))
+
+
+def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
+    """What the user said with the assistant's words up to the user's next, and what nobody answered.
+
+    What comes before the user's first words, as a greeting does, belongs to the first interaction.
+    """
+    found: list[list[Message]] = []
+    current: list[Message] = []
+    asked = answered = False
+    for message in messages:
+        if message.role == "user" and answered:
+            found.append(current)
+            current, answered = [], False
+        current.append(message)
+        asked = asked or message.role == "user"
+        answered = answered or (message.role == "assistant" and asked)
+    return ([*found, current], []) if answered else (found, current)
+
+
+def _last_answer(interaction: Sequence[Message]) -> str:
+    return next(message.content for message in reversed(interaction) if message.role == "assistant") or "(empty)"

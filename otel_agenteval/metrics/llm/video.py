@@ -1,0 +1,258 @@
+"""Judges of videos, by frames sampled from them, and how near a video is to what was said of it. Each call costs.
+
+Nothing is fetched or decoded: frames come with the attachment. Where there are none, the judge gets the video's own uri.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+from annotated_types import Ge, Le
+
+from ...core.turn import Turn
+from ..lib.g_eval import Criteria, g_eval
+from ..lib.media import Medium, media_of, name_of, references_of
+from ..lib.replies import clamped, invalid, reason_of
+from ..lib.vectors import cosine, share
+from ..registry import Asks, Embeds, Result, metric, skip
+
+Frames = Annotated[int, Ge(1), Le(1000)]
+
+
+class _Sample(NamedTuple):
+    text: str
+    """What a judge reads of the video."""
+    media: list[str]
+    """What it sees."""
+
+
+def _newest(turn: Turn, *, with_frames: bool = False) -> Medium | None:
+    """The last video: one that the agent made comes after what the user gave."""
+    videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
+    return videos[-1] if videos else None
+
+
+def _places(total: int, wanted: int) -> list[int]:
+    """Places of evenly spaced frames, none twice."""
+    count = min(wanted, total)
+    return [place * total // count for place in range(count)]
+
+
+def _sampled(video: Medium, num_frames: int) -> _Sample:
+    total = len(video.frames)
+    if not total:
+        return _Sample(f"The video itself: {video.name}", references_of([video]))
+    places = _places(total, num_frames)
+    lines = [f"{number}. {name_of(video.frames[place])} at {_time(video, place)}" for number, place in enumerate(places, 1)]
+    head = f"{len(places)} of {total} frames of the video {video.name}, in order:"
+    return _Sample("\n".join([head, *lines]), [video.frames[place] for place in places])
+
+
+def _time(video: Medium, place: int) -> str:
+    part = place / len(video.frames)
+    return f"{part * video.duration_s:.2f} s" if video.duration_s else f"{100 * part:.0f} % of its length"
+
+
+def _by_dimensions(
+    turn: Turn, judge: Asks, num_frames: int, task: str, dimensions: Mapping[str, str], material: Mapping[str, Any]
+) -> Result:
+    """The mean of the judge's scores of 0..10 for each dimension, over 10."""
+    video = _newest(turn)
+    if video is None:
+        return skip("missing:video")
+    sample = _sampled(video, num_frames)
+    meanings = "\n".join(f"- {name}: {meaning}" for name, meaning in dimensions.items())
+    reply = judge.ask(
+        "score",
+        f"{task} Score each of these dimensions from 0 (worst) to 10 (best):\n{meanings}",
+        {**material, "video": sample.text},
+        '{"scores": {' + ", ".join(f'"{name}": <0 to 10>' for name in dimensions) + '}, "reason": "<why>"}',
+        media=sample.media,
+    )
+    scores = reply.get("scores")
+    if not isinstance(scores, Mapping):
+        raise invalid("scores", "an object with a number for each dimension")
+    detail: dict[str, Any] = {"reason": reason_of(reply)}
+    found = {name: clamped(scores, 0, 10, name, detail) for name in dimensions}
+    detail["dimension_scores"] = found
+    return Result(sum(found.values()) / (10 * len(found)), detail=detail, explanation=detail["reason"])
+
+
+@metric(threshold=0.5, aliases=("trusys:video-visual-quality",))
+def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
+    """How good a video looks: sharp, clear, with true colours and without artifacts.
+
+    One question to a judge that sees. It scores the dimensions ``resolution``, ``clarity``, ``colour_accuracy`` and
+    ``artifact_freedom`` from 0 to 10; the value is their mean, divided by 10. A dimension that is missing or no number is an
+    error, a score outside is moved to the bound. Passes from the threshold on (default 0.5).
+
+    The judge sees evenly spaced frames of the turn's last video (``frames`` of the attachment, by their time), or the video's uri
+    where there are no frames. Skipped with ``missing:video`` without a video.
+
+    Parameters:
+        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
+
+    Detail: ``dimension_scores``, ``reason``, and ``clamped`` if a score was outside.
+
+    Source: Trusys video-visual-quality (dimensions are our own).
+    """
+    dimensions = {
+        "resolution": "fine detail can be seen, nothing is coarse",
+        "clarity": "sharp, in focus, neither too dark nor too bright",
+        "colour_accuracy": "colours look true and balanced",
+        "artifact_freedom": "no noise, blocks, banding or distortion",
+    }
+    return _by_dimensions(turn, judge, num_frames, "Judge the visual quality of the video.", dimensions, {})
+
+
+@metric(threshold=0.5, aliases=("trusys:text-to-video",))
+def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
+    """How well a generated video shows what was asked for.
+
+    One question to a judge that sees. It scores the dimensions ``subject_alignment``, ``action_alignment``,
+    ``attribute_alignment`` and ``scene_alignment`` with the prompt (the turn's input) from 0 to 10; the value is their mean,
+    divided by 10. A dimension that is missing or no number is an error, a score outside is moved to the bound. Passes
+    from the threshold on (default 0.5).
+
+    The judge sees evenly spaced frames of the turn's last video (``frames`` of the attachment, by their time), or the video's uri
+    where there are no frames. Skipped with ``missing:video`` without a video and with ``missing:input`` without a prompt.
+
+    Parameters:
+        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
+
+    Detail: ``dimension_scores``, ``reason``, and ``clamped`` if a score was outside.
+
+    Source: Trusys text-to-video (dimensions are our own).
+    """
+    if _newest(turn) is None:
+        return skip("missing:video")
+    if not turn.input:
+        return skip("missing:input")
+    dimensions = {
+        "subject_alignment": "the people, animals and things that were asked for are there",
+        "action_alignment": "they do what was asked for",
+        "attribute_alignment": "their number, colour, size, style and other properties are as asked for",
+        "scene_alignment": "place, time, light and mood are as asked for",
+    }
+    task = "Judge how well the video shows what the prompt asks for."
+    return _by_dimensions(turn, judge, num_frames, task, dimensions, {"prompt": turn.input})
+
+
+@metric(threshold=0.5, aliases=("trusys:video-temporal-consistency",))
+def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
+    """How steady a video is over time: smooth motion, natural transitions, no flicker, and objects that stay what they are.
+
+    One question to a judge that sees. It scores the dimensions ``motion_smoothness``, ``transition_naturalness``,
+    ``flicker_freedom`` and ``object_persistence`` from 0 to 10; the value is their mean, divided by 10. A dimension that is
+    missing or no number is an error, a score outside is moved to the bound. Passes from the threshold on (default 0.5).
+
+    The judge sees evenly spaced frames of the turn's last video (``frames`` of the attachment, by their time), or the video's uri
+    where there are no frames. Skipped with ``missing:video`` without a video.
+
+    Parameters:
+        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
+
+    Detail: ``dimension_scores``, ``reason``, and ``clamped`` if a score was outside.
+
+    Source: Trusys video-temporal-consistency (dimensions are our own).
+    """
+    dimensions = {
+        "motion_smoothness": "things move without jumps from frame to frame",
+        "transition_naturalness": "scenes and camera change in a natural way",
+        "flicker_freedom": "light, colour and texture do not flicker",
+        "object_persistence": "people and things keep their look, and do not appear or vanish without cause",
+    }
+    task = "Judge how consistent the video is over time, from frame to frame."
+    return _by_dimensions(turn, judge, num_frames, task, dimensions, {})
+
+
+@metric(threshold=0.5, aliases=("trusys:video-factual-consistency",))
+def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
+    """How far a video agrees with how the world works: physics, whole objects, causes before effects.
+
+    One question to a judge that sees. It scores the dimensions ``physical_plausibility``, ``object_integrity`` and
+    ``causal_coherence`` from 0 to 10; the value is their mean, divided by 10. A dimension that is missing or no number is an
+    error, a score outside is moved to the bound. Passes from the threshold on (default 0.5).
+
+    The judge sees evenly spaced frames of the turn's last video (``frames`` of the attachment, by their time), or the video's uri
+    where there are no frames. Skipped with ``missing:video`` without a video.
+
+    Parameters:
+        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
+
+    Detail: ``dimension_scores``, ``reason``, and ``clamped`` if a score was outside.
+
+    Source: Trusys video-factual-consistency (dimensions are our own).
+    """
+    dimensions = {
+        "physical_plausibility": "weight, motion, light and shadow follow the laws of nature",
+        "object_integrity": "bodies and things have the right parts, and do not melt or merge",
+        "causal_coherence": "effects follow from causes, and events come in an order that can be",
+    }
+    task = "Judge how far what the video shows agrees with how the world works."
+    return _by_dimensions(turn, judge, num_frames, task, dimensions, {})
+
+
+@metric(threshold=0.5, aliases=("trusys:video-g-eval",), spellings={"value": "criteria"})
+def llm_video_g_eval(
+    turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None, num_frames: Frames = 8
+) -> Result:
+    """How well a video meets criteria of your own, evaluated step by step (G-Eval).
+
+    Two questions for each criterion: first the judge derives evaluation steps from it (not asked when ``steps`` are given),
+    then it follows them, looks at the video and gives a score of 0..10. The value is the score divided by 10, of several
+    criteria the mean. Passes from the threshold on (default 0.5). The prompt (the turn's input) is shown where it is known.
+
+    The judge sees evenly spaced frames of the turn's last video (``frames`` of the attachment, by their time), or the video's uri
+    where there are no frames. Skipped with ``missing:video`` without a video. An error when there are no steps, when a score
+    is outside of 0..10 or when it has no reason.
+
+    Parameters:
+        criteria: required; one text, or several, which are evaluated one by one.
+        steps: evaluation steps for all criteria; by default the judge derives them.
+        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
+
+    Detail: ``steps``, ``score`` (0..10), ``reason``; with several criteria ``criteria``, a list of these with ``criterion``, and
+    ``reason``.
+
+    Source: Trusys video-g-eval.
+    """
+    video = _newest(turn)
+    if video is None:
+        return skip("missing:video")
+    sample = _sampled(video, num_frames)
+    asked = {"prompt": turn.input} if turn.input else {}
+    return g_eval(judge, criteria, steps, "a video", {**asked, "video": sample.text}, sample.media)
+
+
+@metric(needs=("output",), aliases=("agentunit:video_response_relevance", "agentunit:VideoResponseRelevanceMetric"))
+def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
+    """How near the answer is in meaning to the video that it is about, frame by frame.
+
+    ``0.6 * mean + 0.4 * max`` of the cosines of answer and frames, at least 0. The frames are evenly spaced ones of the turn's last
+    video that has frames; answer and frames are embedded in one call, each frame by its uri or id as it is given, so this
+    takes an embedder of images and texts. A trend: without a threshold nothing passes or fails.
+
+    Skipped with ``missing:output`` when the answer is unknown, with ``missing:video`` without a video or frames, and with
+    ``empty_output`` when the answer has no text.
+
+    Parameters:
+        num_frames: how many frames are compared, 1 to 1000; all where there are fewer.
+
+    Detail: ``avg``, ``max``, ``min`` (of the cosines), ``num_frames_analyzed``.
+
+    Source: AgentUnit video_response_relevance.
+    """
+    video = _newest(turn, with_frames=True)
+    if video is None:
+        return skip("missing:video")
+    output = turn.output or ""
+    if not output.strip():
+        return skip("empty_output")
+    frames = [video.frames[place] for place in _places(len(video.frames), num_frames)]
+    answer, *seen = embedder.embed([output, *frames])
+    found = [cosine(answer, frame) for frame in seen]
+    mean = sum(found) / len(found)
+    detail = {"avg": mean, "max": max(found), "min": min(found), "num_frames_analyzed": len(found)}
+    return Result(share(0.6 * mean + 0.4 * max(found)), detail=detail)

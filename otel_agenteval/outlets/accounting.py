@@ -1,0 +1,140 @@
+"""What one scored turn adds to the metrics. Said once: every metrics outlet reads the same observations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TypeGuard
+
+from ..core.score import GATED, SHED, Score
+from ..core.semconv import (
+    DROPPED,
+    MEASURE_COST,
+    MEASURE_DURATION,
+    MEASURE_ITEMS,
+    MEASURE_SEVERITY,
+    MEASURE_TOKENS,
+    RESULTS,
+    SCORE,
+    TURN_COST,
+    TURN_DURATION,
+    TURN_TOKENS,
+    TURNS,
+)
+from ..core.telemetry import Observation, Telemetry
+from ..core.turn import LlmCall, Turn
+from .base import Root, ScoredTurn
+
+HISTOGRAM_OF_UNIT: Mapping[str, str] = {
+    "1": SCORE,
+    "s": MEASURE_DURATION,
+    "{token}": MEASURE_TOKENS,
+    "USD": MEASURE_COST,
+    "{item}": MEASURE_ITEMS,
+    "{level}": MEASURE_SEVERITY,
+}
+"""Unit of a score → the histogram that it is observed in. A score of any other unit is only counted."""
+
+
+def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
+    """Count one scored turn. To be called once per turn and revision, whichever outlets are on."""
+    again = scored.conversation or scored.judged is not None or not scored.new
+    telemetry.record(observations(scored), exemplar_of(scored.root), again=again)
+
+
+def account_lost(
+    telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
+) -> None:
+    """Count a turn that nothing is evaluated on any more.
+
+    Args:
+        telemetry: counts.
+        metrics: names of all metrics that it would have had.
+        agent: who answered, as far as that is known.
+        reason: what was in the way.
+        turn: service and close reason of a turn that is counted here, and whether all of it was seen; None of what is no turn, or was counted.
+    """
+    found: list[Observation] = []
+    if turn is not None:
+        service, close_reason, complete = turn
+        found.append((TURNS, (agent, service, close_reason, "true" if complete else "false"), 1))
+    for name in metrics:
+        found += [(RESULTS, (name, agent, "dropped"), 1), (DROPPED, (name, reason), 1)]
+    telemetry.record(found, again=turn is None)
+
+
+def observations(scored: ScoredTurn) -> list[Observation]:
+    """Everything that one scored turn adds to counters and histograms.
+
+    A revision adds only ``agenteval.results{outcome="superseded"}``, one per score: its turn, and what came of its
+    scores, were counted the first time.
+    """
+    turn = scored.turn
+    agent = turn.agent or ""
+    if not scored.new:
+        return [(RESULTS, (score.metric, agent, "superseded"), 1) for score in scored.scores]
+    call = answering_call(turn)
+    model = (call.model if call is not None else None) or ""
+    service = turn.service or ""
+    found = [] if scored.conversation or scored.judged is not None else _of_turn(turn, (agent, model, service))
+    for score in scored.scores:
+        result = outcome(score)
+        found.append((RESULTS, (score.metric, agent, result), 1))
+        if result == "dropped":
+            found.append((DROPPED, (score.metric, SHED), 1))
+        if result in _VALUED and score.value is not None and math.isfinite(score.value):
+            histogram = HISTOGRAM_OF_UNIT.get(score.unit)
+            if histogram is not None:
+                found.append((histogram, (score.metric, score.kind, agent, model, service), score.value))
+    return found
+
+
+_VALUED = ("pass", "fail", "ok")
+_NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
+
+
+def outcome(score: Score) -> str:
+    """``pass``, ``fail``, ``ok`` (a value without a verdict, or of a detector), ``vacuous``, ``error``, ``skipped``; ``gated``
+    where a selector excluded the turn, ``dropped`` where there was no time.
+    """
+    if score.status == "skipped":
+        return _NOT_EVALUATED.get(score.detail.get("reason", ""), "skipped")
+    if score.status != "ok":
+        return score.status
+    if score.detail.get("vacuous"):
+        return "vacuous"
+    return "ok" if score.passed is None or score.direction == "neutral" else "pass" if score.passed else "fail"
+
+
+def answering_call(turn: Turn) -> LlmCall | None:
+    """The model call that wrote the answer: the turn's last one."""
+    calls = turn.llm_calls
+    return calls[-1] if calls else None
+
+
+def exemplar_of(root: Root) -> dict[str, str] | None:
+    """Ids that lead from a bucket to its trace; None when nobody keeps that trace."""
+    if not root.sampled or not root.trace_id:
+        return None
+    return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}
+
+
+def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
+    agent, _, service = labels
+    complete = "true" if turn.complete else "false"
+    found: list[Observation] = [(TURNS, (agent, service, turn.close_reason or "", complete), 1)]
+    if _is_amount(turn.duration_s):
+        found.append((TURN_DURATION, labels, turn.duration_s))
+    if _is_amount(turn.cost_usd):
+        found.append((TURN_COST, labels, turn.cost_usd))
+    usage = turn.usage
+    if usage is not None:
+        for token_type, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            if _is_amount(count):
+                found.append((TURN_TOKENS, (*labels, token_type), count))
+    return found
+
+
+def _is_amount(value: float | None) -> TypeGuard[float]:
+    """Whether it can be counted: spans can say anything, and one infinity would spoil a sum for good."""
+    return value is not None and 0 <= value < math.inf

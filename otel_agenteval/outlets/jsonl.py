@@ -1,0 +1,187 @@
+"""Scores as JSON lines in a file: one per score, for scripts, replays and people with ``grep``.
+
+Explanations and details are written, redacted, and can quote the agent; nothing else of its content is. The file is its owner's alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from io import FileIO
+from typing import Any
+
+from ..core import jsonio
+from ..core.files import private
+from ..core.telemetry import Telemetry
+from .base import RecordAccount, ScoredTurn
+
+_log = logging.getLogger("otel_agenteval")
+
+_MAX_WAITING = 16 * 2**20
+_WRITE_BYTES = 1 << 20
+"""Bytes of one write; a longer line goes alone."""
+
+
+class JsonLinesOutlet:
+    """Appends to a file, whole lines in each write, so that several processes can share it.
+
+    The file is opened with the first score. What a disk does not take waits in memory, within bounds, and is written with
+    what comes next, or flushed. What becomes of each score is counted in ``agenteval.emit.records{outlet="jsonl"}``.
+
+    Args:
+        path: of the file, made if need be, readable for its owner only.
+        telemetry: gets the counts.
+        max_waiting: bytes that wait for a disk that takes nothing.
+    """
+
+    name = "jsonl"
+
+    def __init__(self, path: str | os.PathLike[str], telemetry: Telemetry | None = None, max_waiting: int = _MAX_WAITING) -> None:
+        self._path = os.fspath(path)
+        self._max_waiting = max_waiting
+        self.records = RecordAccount(self.name, telemetry)
+        self._keeps_all = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._file: FileIO | None = None
+        self._torn = False
+        """Whether the last write stopped within a line."""
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether as much waits as may."""
+        return self._bytes >= self._max_waiting
+
+    def keep_all(self) -> None:
+        """Drop nothing for lack of room: whoever emits asks for :attr:`full` first."""
+        self._keeps_all = True
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        """Append the scores; skipped ones are not written.
+
+        Raises:
+            OSError: the file cannot be opened or written at the moment; the scores wait.
+        """
+        lines = [jsonio.dumps(line).encode() + b"\n" for scored in batch for line in lines_of(scored)]
+        self.records.add(len(lines))
+        if self.full and not self._keeps_all:
+            with suppress(OSError):  # there may be room again
+                self._write()
+        for index, line in enumerate(lines):
+            if self.full and not self._keeps_all:
+                self.records.settle("queue_full", len(lines) - index)
+                break
+            self._waiting.append(line)
+            self._bytes += len(line)
+        self._write()
+
+    def flush(self, timeout: float) -> bool:
+        """Write what waits; False if it still does."""
+        try:
+            self._write()
+        except OSError:
+            return False
+        return True
+
+    def begin_exit(self) -> None:
+        """Nothing to do: there is no thread."""
+
+    def close(self) -> None:
+        """Write what waits, count what cannot be written, and close the file. A later batch would open it again."""
+        if not self.flush(0):
+            lost = len(self._waiting)
+            self.records.settle("shutdown", lost)
+            _log.warning("%d scores could not be written to %s", lost, self._path)
+        self._let_go()
+        self._reset()
+
+    def after_fork_in_child(self) -> None:
+        """What waits is the parent's; the file can be shared."""
+        self._let_go()
+        self._reset()
+        self.records.reset()
+
+    def _let_go(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def _write(self) -> None:
+        while self._waiting:
+            lines = self._some()
+            data = b"".join(lines)
+            try:
+                done = self._append(data)  # a disk that is almost full takes a part; the next try says why
+            except OSError as error:
+                self._let_go()
+                error.filename = error.filename or self._path  # a write does not say where
+                raise
+            self.records.settle("sent", self._take_out(done))
+
+    def _some(self) -> list[bytes]:
+        """What goes in one write."""
+        found: list[bytes] = []
+        size = 0
+        for line in self._waiting:
+            if found and size + len(line) > _WRITE_BYTES:
+                break
+            found.append(line)
+            size += len(line)
+        return found
+
+    def _take_out(self, done: int) -> int:
+        """Forget lines that were written to their end; how many. A line that was torn is written once more, as a whole."""
+        lines = 0
+        while self._waiting and done >= len(self._waiting[0]):
+            line = self._waiting.popleft()
+            done -= len(line)
+            self._bytes -= len(line)
+            lines += 1
+        self._torn = done > 0
+        return lines
+
+    def _append(self, data: bytes) -> int:
+        """Write once; how many bytes of ``data`` the disk took."""
+        if self._file is None:
+            self._file = FileIO(self._path, "a", opener=private)
+        if self._torn:
+            if not self._file.write(b"\n"):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+            self._torn = False
+        return self._file.write(data) or 0
+
+
+def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
+    """One object per score that was not skipped: where it belongs, then the score's own keys."""
+    turn, root = scored.turn, scored.root
+    place: dict[str, Any] = {
+        "turn_id": turn.turn_id,
+        "tenant": root.tenant,
+        "labels": dict(root.labels) or None,
+        "trace_id": f"{root.trace_id:032x}",
+        "span_id": f"{root.span_id:016x}",
+        "service": turn.service,
+        "agent": turn.agent,
+        "close_reason": turn.close_reason,
+        "complete": turn.complete,
+        "revision": turn.revision,
+        "supersedes": scored.supersedes,
+    }
+    judged = scored.judged
+    if judged is not None:
+        place |= {
+            "sample_probability": judged.probability, "sample_upstream_probability": judged.upstream, "sample_decided_by": judged.decided_by,
+            "judge_model": judged.model, "judge_cost_usd": judged.cost_usd,
+            "judge_input_truncated": judged.input_truncated or None,
+        }  # fmt: skip
+    known = {key: value for key, value in place.items() if value is not None}
+    for score in scored.scores:
+        if score.status != "skipped":
+            yield {**known, **score.to_dict()}

@@ -1,0 +1,148 @@
+"""Scores as OpenTelemetry events: one log record ``gen_ai.evaluation.result`` each, under the evaluated turn's root.
+
+A log record can point at a span long after that span ended, so this is the outlet that every score has, also one that a
+judge made minutes later. Nothing of the turn's messages is written; an explanation is the metric's own sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry._logs import SeverityNumber
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+
+from ..core import semconv
+from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.score import Score
+from .accounting import answering_call
+from .base import Root, ScoredTurn
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import Logger, LoggerProvider
+
+
+def usable(provider: object) -> bool:
+    """Whether a Logger- or MeterProvider leads anywhere: the API's own stand-ins cannot be flushed, an SDK's can."""
+    return callable(getattr(provider, "force_flush", None))
+
+
+def context_of(root: Root) -> Context:
+    """A context in which the evaluated root is the current span, whether or not it is still open."""
+    flags = TraceFlags(TraceFlags.SAMPLED if root.sampled else TraceFlags.DEFAULT)
+    span_context = SpanContext(root.trace_id, root.span_id, is_remote=False, trace_flags=flags, trace_state=root.trace_state)
+    return set_span_in_context(NonRecordingSpan(span_context))
+
+
+def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
+    """The attributes that all scores of a turn share; what is unknown is left out."""
+    turn = scored.turn
+    call = answering_call(turn)
+    shared: dict[str, Any] = {
+        semconv.RESPONSE_ID: call.response_id if call is not None else None,
+        semconv.CONVERSATION_ID: turn.conversation_id,
+        semconv.AGENT_NAME: turn.agent,
+        **scored.root.labels,
+        semconv.TENANT: scored.root.tenant,
+        semconv.TURN_ID: turn.turn_id,
+        semconv.TURN_SUPERSEDES: scored.supersedes,
+        semconv.TURN_REVISION: turn.revision,
+        semconv.TURN_CLOSE_REASON: turn.close_reason,
+        semconv.TURN_COMPLETE: turn.complete,
+        semconv.INSTANCE_ID: instance_id,
+        **scored.content,
+    }
+    if scored.judged is not None:
+        shared |= {
+            semconv.SAMPLE_PROBABILITY: scored.judged.probability,
+            semconv.UPSTREAM_PROBABILITY: scored.judged.upstream,
+            semconv.DECIDED_BY: scored.judged.decided_by,
+            semconv.JUDGE_MODEL: scored.judged.model,
+            semconv.JUDGE_COST: scored.judged.cost_usd,
+            semconv.JUDGE_INPUT_TRUNCATED: scored.judged.input_truncated or None,
+        }
+    return {key: value for key, value in shared.items() if value is not None}
+
+
+def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
+    """All attributes of one score's event. An error has ``error.type`` and nothing that could be read as a score."""
+    attributes = {
+        semconv.EVALUATION_NAME: score.metric,
+        **shared,
+        semconv.RESULT_ID: score.result_id,
+        semconv.METRIC_KIND: score.kind,
+        semconv.METRIC_VERSION: score.version,
+        semconv.POLICY: score.policy,
+    }
+    if score.explanation:
+        attributes[semconv.EXPLANATION] = score.explanation
+    if score.threshold is not None:
+        attributes[semconv.THRESHOLD] = float(score.threshold)
+    if score.status == "error":
+        attributes[semconv.ERROR_TYPE] = score.error_type or "_OTHER"
+        return attributes
+    if score.value is not None:
+        attributes[semconv.SCORE_VALUE] = float(score.value)
+    if score.label is not None:
+        attributes[semconv.SCORE_LABEL] = score.label
+    if score.passed is not None and score.direction != "neutral":
+        attributes[semconv.PASSED] = score.passed
+    return attributes
+
+
+class LogEventOutlet:
+    """Writes each score to a LoggerProvider of the SDK (see :func:`usable`); skipped scores are not written.
+
+    Args:
+        provider: where the records go. They carry the provider's Resource, which in-process is the evaluated root's too.
+        instance_id: tells the engines of a fleet apart, ``agenteval.instance.id``.
+        version: of this package, for the scope.
+        clock: dates the records.
+    """
+
+    name = "log_events"
+
+    def __init__(self, provider: LoggerProvider, instance_id: str, version: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.instance_id = instance_id
+        self._provider = provider
+        self._clock = clock
+        self._logger = provider.get_logger(semconv.SCOPE, version)
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        """Write the records. A processor that exports at once does so here, with instrumentation suppressed."""
+        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+        try:
+            for scored in batch:
+                self._emit_turn(scored)
+        finally:
+            detach(token)
+
+    def flush(self, timeout: float) -> bool:
+        """Ask the provider to export now. The SDK may take longer than ``timeout`` seconds: it ends its running export."""
+        return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
+
+    def close(self) -> None:
+        """Nothing is held: the provider belongs to the application."""
+
+    def logger_of(self, root: Root) -> Logger:
+        """The logger whose Resource stands for the root's service: in one process there is one."""
+        return self._logger
+
+    def _emit_turn(self, scored: ScoredTurn) -> None:
+        written = [score for score in scored.scores if score.status != "skipped"]
+        if not written:
+            return
+        logger = self.logger_of(scored.root)
+        context = context_of(scored.root)
+        shared = turn_attributes(scored, self.instance_id)
+        now = self._clock.time_ns()
+        for score in written:
+            logger.emit(
+                timestamp=now,
+                observed_timestamp=now,
+                context=context,
+                severity_number=SeverityNumber.WARN if score.status == "error" else SeverityNumber.INFO,
+                event_name=semconv.EVENT,
+                attributes=event_attributes(score, shared),
+            )

@@ -1,0 +1,231 @@
+"""One request to an OTLP receiver, over gRPC or HTTP, and what its answer means by the OTLP specification.
+
+Requests are bytes: who makes them knows the signal, and nothing here looks inside. Nothing is retried here.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import gzip
+import math
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from ...config.root import OtlpOptions
+
+if TYPE_CHECKING:
+    import grpc
+    import httpx
+
+_SERVICES: Mapping[str, tuple[str, Any, str]] = {
+    "logs": ("logs.v1.LogsService", ExportLogsServiceResponse, "rejected_log_records"),
+    "traces": ("trace.v1.TraceService", ExportTraceServiceResponse, "rejected_spans"),
+    "metrics": ("metrics.v1.MetricsService", ExportMetricsServiceResponse, "rejected_data_points"),
+}
+_RETRYABLE_CODES = frozenset(("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"))
+_RETRYABLE_STATUSES = frozenset((429, 502, 503, 504))
+_ABOUT_THE_BODY = frozenset(("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "400", "413", "422", "500"))
+"""Refusals that another body might not have got; the rest would meet every body."""
+_LONGEST_WAIT = 3600.0
+_RECONNECT_MS = 5_000
+
+
+class Answer(NamedTuple):
+    """What came of one request."""
+
+    kind: Literal["sent", "again", "refused"]
+    """``again``: it may go well later. ``refused``: it never will."""
+    reason: str = ""
+    """Code, status or fault, for counters."""
+    wait: float = 0.0
+    """Seconds that the receiver asks to wait."""
+    rejected: int = 0
+    """Records or spans that it did not take out of a request that it took."""
+
+    @property
+    def about_the_body(self) -> bool:
+        """Whether a part of the request might be taken where all of it was refused."""
+        return self.reason in _ABOUT_THE_BODY
+
+
+class Courier(Protocol):
+    """A connection to a receiver."""
+
+    def send(self, signal: str, body: bytes, timeout: float) -> Answer:
+        """Send one export request, within ``timeout`` seconds. Does not raise for anything that a network or a receiver does."""
+
+    def close(self) -> None:
+        """Release the connection; a request that is under way ends as cancelled."""
+
+
+def courier_to(wanted: OtlpOptions) -> Courier:
+    """The connection that a configuration asks for; it is made with the first request.
+
+    Raises:
+        OSError: a certificate's file cannot be read.
+    """
+    return GrpcCourier(wanted) if wanted.protocol == "grpc" else HttpCourier(wanted)
+
+
+class GrpcCourier:
+    """OTLP/gRPC."""
+
+    def __init__(self, wanted: OtlpOptions) -> None:
+        import grpc
+
+        target = wanted.endpoint.partition("://")[2].partition("/")[0]
+        if ":" not in target.rpartition("]")[2]:
+            target += ":443" if wanted.endpoint.startswith("https:") else ":4317"
+        # Without a bound of its own a channel waits up to two minutes before it looks again for a receiver that was gone.
+        options = [
+            ("grpc.enable_retries", 0), ("grpc.initial_reconnect_backoff_ms", 500), ("grpc.min_reconnect_backoff_ms", 500),
+            ("grpc.max_reconnect_backoff_ms", _RECONNECT_MS),
+        ]  # fmt: skip
+        compression = grpc.Compression.Gzip if wanted.compression == "gzip" else grpc.Compression.NoCompression
+        if wanted.endpoint.startswith("https:"):
+            credentials = grpc.ssl_channel_credentials(
+                *(_content(f) for f in (wanted.ca_file, wanted.key_file, wanted.cert_file))
+            )
+            self._channel = grpc.secure_channel(target, credentials, options, compression)
+        else:
+            self._channel = grpc.insecure_channel(target, options, compression)
+        self._metadata = tuple(wanted.headers.items())
+        self._calls: dict[str, Callable[..., Any]] = {
+            signal: self._channel.unary_unary(f"/opentelemetry.proto.collector.{service}/Export", None, response.FromString)
+            for signal, (service, response, _) in _SERVICES.items()
+        }
+        self._error: type[grpc.RpcError] = grpc.RpcError
+
+    def send(self, signal: str, body: bytes, timeout: float) -> Answer:
+        """See :class:`Courier`."""
+        try:
+            reply = self._calls[signal](body, timeout=timeout, metadata=self._metadata)
+        except self._error as error:
+            return _answer_of(error)
+        except ValueError:  # the channel was closed meanwhile
+            return Answer("again", "CANCELLED")
+        return _accepted(signal, reply)
+
+    def close(self) -> None:
+        """Cancel what is under way and release the connection."""
+        self._channel.close()
+
+
+def _content(file: str | None) -> bytes | None:
+    return None if file is None else Path(file).read_bytes()
+
+
+def _answer_of(error: grpc.RpcError) -> Answer:
+    code = error.code().name
+    wait = _retry_info(error.trailing_metadata() or ())
+    if code in _RETRYABLE_CODES or (code == "RESOURCE_EXHAUSTED" and wait is not None):
+        return Answer("again", code, wait or 0.0)
+    return Answer("refused", code)
+
+
+def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
+    """Seconds of a RetryInfo, in the details of the status or in a trailer of its own; None without one."""
+    from google.protobuf.message import DecodeError
+    from google.rpc.error_details_pb2 import RetryInfo
+    from google.rpc.status_pb2 import Status
+
+    for key, value in metadata:
+        if not isinstance(value, bytes):
+            continue
+        try:
+            if key == "google.rpc.retryinfo-bin":
+                return _seconds_of(RetryInfo.FromString(value))
+            if key == "grpc-status-details-bin":
+                for detail in Status.FromString(value).details:
+                    info = RetryInfo()
+                    if detail.Unpack(info):
+                        return _seconds_of(info)
+        except DecodeError:
+            continue
+    return None
+
+
+def _seconds_of(info: Any) -> float:
+    seconds: float = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
+    return min(max(0.0, seconds), _LONGEST_WAIT)
+
+
+class HttpCourier:
+    """OTLP/HTTP with protobuf bodies."""
+
+    def __init__(self, wanted: OtlpOptions) -> None:
+        import httpx
+
+        verify: ssl.SSLContext | bool = True
+        if wanted.endpoint.startswith("https:") and (wanted.ca_file or wanted.cert_file):
+            verify = ssl.create_default_context(cafile=wanted.ca_file)
+            if wanted.cert_file is not None:
+                verify.load_cert_chain(wanted.cert_file, wanted.key_file)
+        self._zip = wanted.compression == "gzip"
+        self._url = wanted.endpoint
+        self._client: httpx.Client = httpx.Client(
+            headers={**wanted.headers, "content-type": "application/x-protobuf", "user-agent": "otel-agenteval"},
+            verify=verify,
+            follow_redirects=False,
+        )
+        self._transient = (httpx.TransportError,)
+        self._never = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+
+    def send(self, signal: str, body: bytes, timeout: float) -> Answer:
+        """See :class:`Courier`."""
+        headers = {"content-encoding": "gzip"} if self._zip else {}
+        content = gzip.compress(body, 5) if self._zip else body
+        try:
+            reply = self._client.post(f"{self._url}/v1/{signal}", content=content, headers=headers, timeout=timeout)
+        except self._never as error:
+            return Answer("refused", type(error).__name__)
+        except self._transient as error:
+            return Answer("again", type(error).__name__)
+        except RuntimeError:  # the client was closed meanwhile
+            return Answer("again", "CANCELLED")
+        if reply.is_success:
+            return _accepted(signal, self._read(signal, reply))
+        if reply.status_code in _RETRYABLE_STATUSES:
+            return Answer("again", str(reply.status_code), _retry_after(reply.headers.get("retry-after")))
+        return Answer("refused", str(reply.status_code))
+
+    def _read(self, signal: str, reply: httpx.Response) -> Any:
+        from google.protobuf.message import DecodeError
+
+        response = _SERVICES[signal][1]()
+        try:
+            if reply.headers.get("content-type", "").startswith("application/x-protobuf"):
+                response.ParseFromString(reply.content)
+        except DecodeError:  # it took the request, whatever else it says
+            response.Clear()
+        return response
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._client.close()
+
+
+def _retry_after(text: str | None) -> float:
+    """Seconds of a Retry-After header: a number, or a date."""
+    if not text:
+        return 0.0
+    try:
+        wait = float(text)
+    except ValueError:
+        try:
+            wait = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return min(max(0.0, wait), _LONGEST_WAIT) if math.isfinite(wait) else 0.0
+
+
+def _accepted(signal: str, reply: Any) -> Answer:
+    rejected = int(getattr(reply.partial_success, _SERVICES[signal][2]))
+    return Answer("sent", "partial_success" if rejected else "", rejected=max(0, rejected))

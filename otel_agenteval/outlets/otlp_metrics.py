@@ -1,0 +1,143 @@
+"""The metrics through the application's MeterProvider (OTLP, or whatever its readers are).
+
+Counters and gauges are observable and read the accumulators, so they always equal the Prometheus view. Histograms cannot
+be observable: their values are recorded one by one, in the context of the evaluated root, which makes the SDK's
+exemplars point at it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from opentelemetry.metrics import CallbackOptions, Observation
+
+from ..core.semconv import INSTRUMENTS, OTHER, SCOPE, SPAN_LABELS, Instrument
+from ..core.telemetry import Labels, Telemetry, TelemetryGroup
+from .accounting import observations
+from .base import ScoredTurn
+from .log_events import context_of
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Histogram, Meter, MeterProvider
+
+_groups: WeakKeyDictionary[MeterProvider, TelemetryGroup] = WeakKeyDictionary()
+"""The SDK keeps the callbacks of the first instrument of a name only: all engines of a provider have to share them."""
+_groups_lock = threading.Lock()
+MAX_SETS = 10_000
+"""Label sets of one instrument that a provider gets in all its life at most: the SDK never forgets one, although the
+accumulators do."""
+
+
+class OtlpMetricsOutlet:
+    """Hands the metrics of one engine to a MeterProvider of the SDK (see :func:`log_events.usable`).
+
+    Do not also read that provider with a Prometheus exporter in the registry that the Prometheus outlet uses: the same
+    names would be there twice.
+
+    Args:
+        provider: gets one meter, scope ``otel_agenteval``.
+        telemetry: the engine's accumulators. They are fed by :func:`accounting.account`, whether or not this is on.
+        version: of this package, for the scope.
+    """
+
+    name = "otlp_metrics"
+
+    def __init__(self, provider: MeterProvider, telemetry: Telemetry, version: str) -> None:
+        self._provider = provider
+        self._telemetry = telemetry
+        self._closed = False
+        with _groups_lock:
+            self._group = _groups.setdefault(provider, TelemetryGroup())
+        meter = provider.get_meter(SCOPE, version)
+        self._histograms: dict[str, tuple[Histogram, _Given]] = {}
+        for instrument in INSTRUMENTS:
+            if instrument.kind == "histogram":
+                self._histograms[instrument.name] = (_histogram(meter, instrument), _Given(instrument))
+            else:
+                _observable(meter, instrument, self._group)
+        self._taps = [telemetry.tap(item.name) for item in INSTRUMENTS if item.kind == "histogram" and item.about_us]
+        self._group.join(telemetry)
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        """Record the values of the batch, and what the engine measured of itself since the last one."""
+        for scored in batch:
+            context = context_of(scored.root)
+            for name, labels, value in observations(scored):
+                if name in self._histograms:
+                    histogram, given = self._histograms[name]
+                    histogram.record(value, given.attributes(self._telemetry.folded(name, labels)), context=context)
+        self._record_tapped()
+
+    def flush(self, timeout: float) -> bool:
+        """Ask the provider to export now. The SDK may take longer than ``timeout`` seconds: it ends its running export."""
+        self._record_tapped()
+        return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
+
+    def close(self) -> None:
+        """Hand over the rest and stop feeding the provider; it belongs to the application and stays open."""
+        if not self._closed:
+            self._closed = True
+            self._record_tapped()
+            self._group.leave(self._telemetry)
+
+    def _record_tapped(self) -> None:
+        for tapped in self._taps:
+            for _ in range(len(tapped)):
+                name, labels, value = tapped.popleft()
+                histogram, given = self._histograms[name]
+                histogram.record(value, given.attributes(labels))
+
+
+class _Given:
+    """The label sets of one instrument that a provider was given."""
+
+    def __init__(self, instrument: Instrument) -> None:
+        self._names = instrument.attributes
+        self._bounded = not SPAN_LABELS.isdisjoint(instrument.attributes)
+        self._sets: set[Labels] = set()
+
+    def bounded(self, labels: Labels) -> Labels:
+        """The labels, with ``__other__`` for what spans said once there were too many sets."""
+        if not self._bounded or labels in self._sets:
+            return labels
+        if len(self._sets) >= MAX_SETS:
+            return tuple([OTHER if name in SPAN_LABELS else label for name, label in zip(self._names, labels, strict=True)])
+        self._sets.add(labels)
+        return labels
+
+    def attributes(self, labels: Labels) -> dict[str, str]:
+        """As the Meter API takes them."""
+        return dict(zip(self._names, self.bounded(labels), strict=True))
+
+
+def _histogram(meter: Meter, instrument: Instrument) -> Histogram:
+    return meter.create_histogram(
+        instrument.name,
+        instrument.unit,
+        instrument.description,
+        explicit_bucket_boundaries_advisory=list(instrument.buckets),
+    )
+
+
+def _observable(meter: Meter, instrument: Instrument, group: TelemetryGroup) -> None:
+    create = meter.create_observable_counter if instrument.kind == "counter" else meter.create_observable_gauge
+    create(instrument.name, [_callback(instrument, group)], instrument.unit, instrument.description)
+
+
+def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    given = _Given(instrument)
+
+    def read(_: CallbackOptions) -> Iterable[Observation]:
+        family = group.read(instrument.name)
+        if family is None:
+            return []
+        sums: dict[Labels, float] = {}
+        for labels, value in family.values.items():
+            bounded = given.bounded(labels)
+            sums[bounded] = sums.get(bounded, 0) + value
+        return [Observation(value, given.attributes(labels)) for labels, value in sums.items()]
+
+    return read

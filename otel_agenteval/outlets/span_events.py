@@ -1,0 +1,216 @@
+"""Scores as events on the span that they are about.
+
+The only module that knows the inside of the SDK. The specification says that a span is still mutable in ``OnEnding``; where
+the installed SDK agrees, its public ``add_event`` is used. The Python SDK freezes the span before it calls ``_on_ending``, but
+the ended span that exporters get shares the event list. Inside ``_on_ending`` that list is replaced by one that knows where
+its scores come from (:class:`DeferredEvents`): they are made by the worker, or by the first exporter that reads the list if it
+comes earlier, and so reach every exporter in any order, without costing the agent's thread. Where neither works the event is
+left out and counted; the log event says the same.
+
+The application's own events are never evicted: only the room that the span's limit leaves is used, failed and gate scores first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.util import BoundedList
+
+from ..core import semconv
+from ..core.score import Score
+
+Mode = Literal["all", "notable", "off"]
+
+ENDING, LATE_ORDER, NO_ROOM, ROOT_ALREADY_ENDED, UNSUPPORTED = (
+    "ending",
+    "late_order",
+    "no_room",
+    "root_already_ended",
+    "unsupported",
+)
+
+
+class ScoreEvent(Event):
+    """A score as a span event. Whoever reads its attributes first makes them: an exporter, on a thread that is not the agent's."""
+
+    _limit: int | None = None
+    _made: dict[str, Any] | None = None
+
+    def __init__(self, score: Score, time_ns: int, limit: int | None = None) -> None:
+        # The base class's fields stay unset: everything that it reads from them is answered below.
+        self._score = score
+        self._time_ns = time_ns
+        if limit is not None:
+            self._limit = limit
+
+    @property
+    def name(self) -> str:
+        """The same for all scores."""
+        return semconv.EVENT
+
+    @property
+    def timestamp(self) -> int:
+        """When the turn's root ended."""
+        return self._time_ns
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """See :func:`attributes`."""
+        if self._made is None:
+            self._made = attributes(self._score, self._limit)
+        return self._made
+
+    @property
+    def dropped_attributes(self) -> int:
+        """None ever are."""
+        return 0
+
+
+class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its stub only
+    """A span's own events and its scores. Reading it makes the scores, if they are not made yet."""
+
+    def __init__(self, own: Any, make: Callable[[], Sequence[Event] | None]) -> None:
+        # The same queue and lock as the list that is replaced: what others still append to that one is here too.
+        self.dropped = own.dropped
+        self._dq: deque[Any] = own._dq
+        self._lock = own._lock
+        self._make: Callable[[], Sequence[Event] | None] | None = make
+
+    def _complete(self) -> None:
+        make = self._make
+        if make is not None:
+            events = make()
+            with self._lock:
+                if self._make is not None and events is not None:
+                    self._make = None
+                    self._dq.extend(events)
+
+    def __len__(self) -> int:
+        self._complete()
+        return super().__len__()
+
+    def __iter__(self) -> Iterator[Any]:
+        self._complete()
+        return super().__iter__()
+
+    def __getitem__(self, index: Any) -> Any:
+        self._complete()
+        return super().__getitem__(index)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return BoundedList.from_seq(self._dq.maxlen, list(self))
+
+
+class SpanEventOutlet:
+    """Puts score events on a turn's root. What runs on the agent's thread does no I/O and takes no lock but the span's own."""
+
+    def __init__(self, mode: Mode = "all") -> None:
+        self.mode = mode
+        self.outcomes: Counter[str] = Counter()
+        """Score events by what became of them."""
+
+    def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
+        """Inside the SDK's ``_on_ending(span)``: whoever reads the span's events first gets the scores too. False if it cannot be."""
+        if self.mode == "off":
+            return True
+        events = getattr(span, "_events", None)
+        if events.__class__ is not BoundedList or span.is_recording():
+            return False
+        span._events = DeferredEvents(events, make)
+        return True
+
+    def events_of(self, span: Any, scores: Sequence[Score], time_ns: int) -> list[ScoreEvent]:
+        """The events that :meth:`defer` promised, counted; as many as the span has room for."""
+        chosen = self._chosen(scores)
+        if not chosen:
+            return []
+        held = span._events._dq
+        if held.maxlen is not None:
+            chosen = self._that_fit(chosen, held.maxlen - len(held))
+        limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
+        self.outcomes[ENDING] += len(chosen)
+        return [ScoreEvent(score, time_ns, limit) for score in chosen]
+
+    def while_ending(self, span: Any, scores: Sequence[Score], time_ns: int) -> None:
+        """Inside the SDK's ``_on_ending(span)``, where :meth:`defer` cannot be."""
+        chosen = self._chosen(scores)
+        if not chosen:
+            return
+        if span.is_recording():  # an SDK that does as the specification says
+            self._add_public(span, chosen, time_ns)
+            return
+        self.outcomes[UNSUPPORTED] += len(chosen)
+
+    def after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
+        """Inside ``on_end(span)``, where ``_on_ending`` was never called: exporters that come later see a longer copy."""
+        chosen = self._chosen(scores)
+        try:
+            events = span._events
+            if events.__class__ is tuple or events.__class__ is list:
+                span._events = (*events, *(ScoreEvent(score, time_ns) for score in chosen))
+                self.outcomes[LATE_ORDER] += len(chosen)
+                return
+            held = events._dq  # type: ignore[attr-defined]
+            room = len(chosen) if held.maxlen is None else held.maxlen - len(held)
+            chosen = self._that_fit(chosen, room)
+            longer = type(events).from_seq(held.maxlen, [*held, *(ScoreEvent(score, time_ns) for score in chosen)])  # type: ignore[attr-defined]
+            span._events = longer
+            self.outcomes[LATE_ORDER] += len(chosen)
+        except AttributeError:
+            self.outcomes[UNSUPPORTED] += len(chosen)
+
+    def root_already_ended(self, scores: Sequence[Score]) -> None:
+        """The turn closed after its root: the log event is the only one."""
+        self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scores))
+
+    def _add_public(self, span: Any, chosen: list[Score], time_ns: int) -> None:
+        limits = getattr(span, "_limits", None)
+        most = getattr(limits, "max_events", None)
+        room = len(chosen) if most is None else most - len(span.events)
+        for score in self._that_fit(chosen, room):
+            span.add_event(semconv.EVENT, attributes(score, None), time_ns)
+            self.outcomes[ENDING] += 1
+
+    def _chosen(self, scores: Sequence[Score]) -> list[Score]:
+        if self.mode == "off":
+            return []
+        if self.mode == "all":
+            return [score for score in scores if score.status != "skipped"]
+        return [score for score in scores if _notable(score)]
+
+    def _that_fit(self, chosen: list[Score], room: int) -> list[Score]:
+        if len(chosen) <= room:
+            return chosen
+        room = max(room, 0)
+        self.outcomes[NO_ROOM] += len(chosen) - room
+        return sorted(chosen, key=lambda score: (score.passed is not False, score.policy != "gate"))[:room]
+
+
+def _notable(score: Score) -> bool:
+    return score.status == "error" or (
+        score.status == "ok" and (score.policy == "gate" or (score.passed is False and score.direction != "neutral"))
+    )
+
+
+def attributes(score: Score, limit: int | None) -> dict[str, Any]:
+    """The event's attributes: lean, because every one costs encoding and storage."""
+    if score.status == "error":
+        return {
+            semconv.EVALUATION_NAME: score.metric,
+            semconv.ERROR_TYPE: score.error_type or "error",
+            semconv.RESULT_ID: score.result_id,
+        }
+    out: dict[str, Any] = {semconv.EVALUATION_NAME: score.metric}
+    if score.value is not None:
+        out[semconv.SCORE_VALUE] = score.value
+    if score.label is not None:
+        out[semconv.SCORE_LABEL] = score.label
+    if score.passed is not None and score.direction != "neutral":
+        out[semconv.PASSED] = score.passed
+        if not score.passed and score.explanation:
+            out[semconv.EXPLANATION] = score.explanation[:limit]
+    out[semconv.RESULT_ID] = score.result_id
+    return out

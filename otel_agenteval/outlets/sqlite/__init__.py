@@ -1,0 +1,5 @@
+"""Turns and scores in an SQLite file: the outlet that writes it, the store itself, and its export.
+
+May import what :mod:`~otel_agenteval.outlets` may.
+Start at :mod:`.store`.
+"""

@@ -1,0 +1,159 @@
+"""``otel-agenteval export``: scores of a store as JSON lines, CSV or Parquet, one row per score with the facts of its turn."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from ...config.root import load_config, seconds
+from ...core import jsonio
+from ...core.errors import AgentEvalError, ConfigError
+from ...core.files import private
+from ...metrics.registry import require, resolve
+from ...server.why import store_path
+from .store import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS, StoreReader, Wanted
+
+FORMATS = ("jsonl", "csv", "parquet")
+_TIMES = ("start", "scored_at")
+_BATCH = 10_000
+_FORMULA_SIGNS = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
+"""A cell that begins with one of them is a formula to a spreadsheet, unless a quotation mark stands before it (OWASP, CSV injection)."""
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def run_export(args: argparse.Namespace) -> int:
+    """Write the scores; the file appears when it is whole.
+
+    Raises:
+        AgentEvalError: the store cannot be read, the file not written, or an option means nothing.
+    """
+    config = load_config(args.config)
+    ending = Path(args.out or "").suffix.removeprefix(".")
+    kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")
+    if kind == "parquet" and args.out is None:
+        raise ConfigError("--format parquet needs --out FILE: a Parquet file cannot be written to a stream")
+    wanted = Wanted(
+        since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
+        metrics=[resolve(name)[0].name if ":" in name else name for name in args.metric], revisions=args.revisions,
+    )  # fmt: skip
+    with StoreReader(store_path(args.store, config)) as reader:
+        for name in wanted.metrics:
+            _check_known(name, reader)
+        if args.out is None:
+            count = _write_text(reader.rows(wanted), kind, sys.stdout)
+        else:
+            count = _to_file(reader.rows(wanted), kind, Path(args.out))
+    print(f"{count:,} scores exported", file=sys.stderr)
+    return 0
+
+
+def _check_known(name: str, reader: StoreReader) -> None:
+    """A metric that is not one of ours may be an application's own: then the store has it."""
+    if not reader.has_metric(name):
+        try:
+            resolve(name)
+        except ConfigError as error:
+            raise ConfigError(f"--metric: {error}") from None
+
+
+def moment(text: str | None, option: str) -> float | None:
+    """Seconds since the Unix epoch, from an ISO date or time (UTC unless it says otherwise) or from how long ago: ``24h``.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if text is None:
+        return None
+    try:
+        return time.time() - seconds(text)
+    except ValueError:
+        pass
+    try:
+        found = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise ConfigError(
+            f"{option}: {text!r} is not allowed; how long ago (24h, 7d) or a date (2026-11-20, 2026-11-20T12:00) is"
+        ) from None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.timezone.utc)).timestamp()
+
+
+def _to_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
+    partial = out.with_name(f"{out.name}.partial")
+    try:
+        os.close(private(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+        if kind == "parquet":
+            count = _write_parquet(rows, partial)
+        else:
+            with partial.open("w", encoding="utf-8", newline="") as stream:
+                count = _write_text(rows, kind, stream)
+        partial.replace(out)
+    except OSError as error:
+        raise AgentEvalError(f"{out}: cannot be written: {error.strerror or error}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def _write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int:
+    count = 0
+    if kind == "csv":
+        table = csv.writer(stream, lineterminator="\n")
+        table.writerow(EXPORTED)
+        for row in rows:
+            table.writerow([_cell(row[name]) for name in EXPORTED])
+            count += 1
+        return count
+    for row in rows:
+        known = {name: _iso(value) if name in _TIMES else value for name, value in row.items() if value is not None}
+        stream.write(f"{jsonio.dumps({**known, 'value': row['value'], 'passed': row['passed']})}\n")
+        count += 1
+    return count
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (dict, list)):
+        value = jsonio.dumps(value)
+    if not isinstance(value, str):
+        return value
+    plain = value.replace("\r\n", "\n").replace("\r", "\n")  # a lone carriage return would end the row
+    return f"'{plain}" if _is_formula(value) else plain
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a spreadsheet would calculate a cell instead of showing it; a plain number is shown as what it is."""
+    return text.lstrip(" \ufeff\u200b\n")[:1] in _FORMULA_SIGNS and _NUMBER.fullmatch(text) is None
+
+
+def _iso(value: float) -> str:
+    return datetime.datetime.fromtimestamp(value, datetime.timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _write_parquet(rows: Iterator[dict[str, Any]], file: Path) -> int:
+    arrow = require("pyarrow", feature="writing Parquet", extra="parquet")
+    parquet = require("pyarrow.parquet", feature="writing Parquet", extra="parquet")
+    kinds = {"TEXT": arrow.string(), "REAL": arrow.float64(), "INTEGER": arrow.int64()}
+    known = {**TURN_COLUMNS, **SCORE_COLUMNS}
+    special = {"complete": arrow.bool_(), "passed": arrow.bool_(), **dict.fromkeys(_TIMES, arrow.timestamp("us", "UTC"))}
+    schema = arrow.schema([(name, special.get(name) or kinds[known[name].split()[0]]) for name in EXPORTED])
+    count = 0
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        while batch := list(islice(rows, _BATCH)):
+            for row in batch:
+                for name in _TIMES:
+                    row[name] = None if row[name] is None else round(row[name] * 1e6)
+                for name in ("detail", "also"):
+                    row[name] = None if row[name] is None else jsonio.dumps(row[name])
+            writer.write_batch(arrow.RecordBatch.from_pylist(batch, schema=schema))
+            count += len(batch)
+    return count

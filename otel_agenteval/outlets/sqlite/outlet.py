@@ -1,0 +1,214 @@
+"""Turns and scores into the store: see :mod:`otel_agenteval.outlets.sqlite.store`.
+
+What the file cannot take at the moment (another process writes, the disk is full) waits in memory, within bounds, and is tried again
+with what comes next.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from ...config.root import StoreOptions
+from ...core import jsonio, semconv
+from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.score import Score
+from ...core.telemetry import Telemetry
+from ...evaluation.redaction import Redactor
+from ..accounting import answering_call
+from ..base import RecordAccount, ScoredTurn
+from .store import Retention, ScoreStore
+
+_log = logging.getLogger("otel_agenteval")
+
+_MAX_WAITING = 20_000
+"""Scores that wait for a file that cannot be written."""
+_MAX_FATES = 50_000
+_HOUSEKEEPING = 60.0
+"""Seconds between two looks at what is too old."""
+
+
+class _Rows:
+    """What one batch is in the tables."""
+
+    __slots__ = ("absorbed", "scores", "turns")
+
+    def __init__(self) -> None:
+        self.absorbed: list[tuple[str, str]] = []
+        self.turns: list[dict[str, Any]] = []
+        self.scores: list[dict[str, Any]] = []
+
+
+class StoreOutlet:
+    """Keeps every turn and score. What becomes of each score is counted in ``agenteval.emit.records{outlet="store"}``.
+
+    Args:
+        wanted: where, and how much.
+        telemetry: gets the counts.
+        instance_id: tells the engines of a fleet apart.
+        redact: kinds of personal data and secrets that are taken out of content, where the turn does not come with its redactor.
+        clock: dates what is kept.
+    """
+
+    name = "store"
+
+    def __init__(
+        self,
+        wanted: StoreOptions,
+        telemetry: Telemetry,
+        instance_id: Callable[[], str],
+        redact: Collection[str] = (),
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.keeps_content = wanted.content
+        """Whether turns must come with what was said."""
+        self._store = ScoreStore(wanted.path, Retention(wanted.max_age, wanted.max_bytes), clock)
+        self._telemetry = telemetry
+        self._instance_id = instance_id
+        self._redact = redact
+        self._clock = clock
+        self.records = RecordAccount(self.name, telemetry)
+        self._keeps_all = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._waiting: deque[_Rows] = deque()
+        self._scores_waiting = 0
+        self._fates: deque[tuple[str, str, str]] = deque(maxlen=_MAX_FATES)
+        self._housekeeping: float | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether as many scores wait for the file as may."""
+        return self._scores_waiting >= _MAX_WAITING
+
+    def keep_all(self) -> None:
+        """Drop nothing for lack of room: whoever emits asks for :attr:`full` first."""
+        self._keeps_all = True
+
+    def note(self, turn_id: str, metric: str, fate: str) -> None:
+        """What became of a judged metric, from any thread; written with what is emitted next, or flushed."""
+        self._fates.append((turn_id, metric, fate))
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        """Write a batch, and what waits.
+
+        Raises:
+            sqlite3.Error: the file cannot be written at the moment; the batch waits.
+            OSError: the same.
+        """
+        rows = _Rows()
+        for scored in batch:
+            rows.turns.append(self._turn_row(scored))
+            rows.absorbed += [(scored.turn.turn_id, other) for other in scored.absorbs]
+            rows.scores += [self._score_row(scored, score) for score in scored.scores if score.status != "skipped"]
+        self._waiting.append(rows)
+        self._scores_waiting += len(rows.scores)
+        self.records.add(len(rows.scores))
+        while self._scores_waiting > _MAX_WAITING and len(self._waiting) > 1 and not self._keeps_all:
+            lost = self._waiting.popleft()
+            self._scores_waiting -= len(lost.scores)
+            self.records.settle("queue_full", len(lost.scores))
+        self._write()
+        self._keep_house()
+
+    def flush(self, timeout: float) -> bool:
+        """Write what waits; False if it still does. SQLite itself waits at most two seconds for another process."""
+        try:
+            self._write()
+        except (sqlite3.Error, OSError):
+            return False
+        return True
+
+    def close(self) -> None:
+        """Write what waits, count what cannot be written, and close the file."""
+        if not self.flush(0) and self._scores_waiting:
+            self.records.settle("shutdown", self._scores_waiting)
+            _log.warning("%d scores could not be kept in the store", self._scores_waiting)
+            self._reset()
+        self._store.close()
+
+    def begin_exit(self) -> None:
+        """Nothing to do: there is no thread."""
+
+    def after_fork_in_child(self) -> None:
+        """What waits is the parent's."""
+        self._reset()
+        self.records.reset()
+        self._store.after_fork_in_child()
+
+    def _write(self) -> None:
+        fates = [self._fates.popleft() for _ in range(len(self._fates))]
+        if not self._waiting and not fates:
+            return
+        waiting = list(self._waiting)
+        try:
+            self._store.write(
+                [turn for rows in waiting for turn in rows.turns], [s for rows in waiting for s in rows.scores], fates,
+                [pair for rows in waiting for pair in rows.absorbed],
+            )  # fmt: skip
+        except BaseException:
+            self._fates.extendleft(reversed(fates))
+            raise
+        self._waiting.clear()
+        self.records.settle("sent", self._scores_waiting)
+        self._scores_waiting = 0
+
+    def _keep_house(self) -> None:
+        now = self._clock.monotonic()
+        if self._housekeeping is None or now >= self._housekeeping:
+            done = self._store.retain()
+            self._housekeeping = now + (_HOUSEKEEPING if done else 1.0)
+
+    # --- rows
+
+    def _turn_row(self, scored: ScoredTurn) -> dict[str, Any]:
+        turn, root = scored.turn, scored.root
+        call, usage = answering_call(turn), turn.usage
+        skipped = {score.metric: str(score.detail.get("reason", "")) for score in scored.scores if score.status == "skipped"}
+        return {
+            "turn_id": turn.turn_id, "tenant": root.tenant, "labels": jsonio.dumps(dict(root.labels)) if root.labels else None, "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
+            "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
+            "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent,
+            "model": call.model if call is not None else None, "start": turn.start.timestamp() if turn.start is not None else None,
+            "duration_s": turn.duration_s, "cost_usd": turn.cost_usd,
+            "input_tokens": usage.input_tokens if usage is not None else None,
+            "output_tokens": usage.output_tokens if usage is not None else None,
+            "close_reason": turn.close_reason, "complete": turn.complete, "is_conversation": scored.conversation,
+            "skipped": jsonio.dumps(skipped) if skipped else None, "content": self._content(scored),
+            "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
+        }  # fmt: skip
+
+    def _content(self, scored: ScoredTurn) -> str | None:
+        if not self.keeps_content or scored.judged is not None:  # a judged score comes with a turn without content
+            return None
+        content = scored.turn.to_dict()
+        if not self._redact:
+            return jsonio.dumps(content)
+        try:
+            return jsonio.dumps((scored.redactor or Redactor(self._redact)).turn(content))
+        except Exception as error:  # what could not be looked through is not kept; the turn and its scores are
+            self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
+            return None
+
+    def _score_row(self, scored: ScoredTurn, score: Score) -> dict[str, Any]:
+        judged = scored.judged
+        return {
+            "result_id": score.result_id, "turn_id": scored.turn.turn_id, "revision": scored.turn.revision, "metric": score.metric,
+            "kind": score.kind, "version": score.version, "type": score.type, "unit": score.unit, "direction": score.direction,
+            "policy": score.policy, "status": score.status, "value": score.value, "passed": score.passed, "label": score.label,
+            "threshold": score.threshold, "error_type": score.error_type, "explanation": score.explanation,
+            "detail": _json(score.detail), "also": _json({name: one.to_dict() for name, one in score.also.items()}),
+            "sample_probability": judged.probability if judged is not None else None,
+            "sample_upstream_probability": judged.upstream if judged is not None else None,
+            "sample_decided_by": judged.decided_by if judged is not None else None,
+            "judge_model": judged.model if judged is not None else None,
+            "judge_cost_usd": judged.cost_usd if judged is not None else None, "scored_at": self._clock.time_ns() / 1e9,
+        }  # fmt: skip
+
+
+def _json(value: dict[str, Any]) -> str | None:
+    return jsonio.dumps(value) if value else None

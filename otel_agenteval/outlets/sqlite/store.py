@@ -1,0 +1,415 @@
+"""Turns and scores in an SQLite file: one row per turn, one per result id, for as long as they are wanted.
+
+Writing is idempotent: the same score a second time (a receiver's retry, a replayed journal, two processes that evaluated the same
+turn) changes nothing. A revision does not overwrite what it replaces; :data:`CURRENT` is what holds now, in whatever order they came.
+The file is for one machine: its processes may share it, and anybody may read it meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core import jsonio
+from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.errors import AgentEvalError
+from ...core.sqlite import connect, transaction
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+VERSION = 1
+"""Of the tables, as ``PRAGMA user_version``."""
+_APPLICATION = 0x4F414556  # "OAEV"
+_BUSY_SECONDS = 2.0
+_SLICE = 100
+_SLICES = 50
+_FREED_PAGES = 4_000
+
+TURN_COLUMNS: Mapping[str, str] = {
+    "turn_id": "TEXT PRIMARY KEY", "trace_id": "TEXT", "span_id": "TEXT", "revision": "INTEGER NOT NULL", "supersedes": "TEXT",
+    "superseded_by": "TEXT", "conversation_id": "TEXT", "service": "TEXT", "agent": "TEXT", "model": "TEXT", "start": "REAL",
+    "duration_s": "REAL", "cost_usd": "REAL", "input_tokens": "INTEGER", "output_tokens": "INTEGER", "close_reason": "TEXT",
+    "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
+    "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT",
+}  # fmt: skip
+"""One row per turn. Columns that are added here are added to files that exist. ``tenant`` is who sent it, ``labels`` what the
+configuration says of that one, a JSON object. ``start`` and ``stored_at`` are seconds since the Unix epoch; ``skipped`` is a JSON object, metric → reason;
+``content`` is the turn in form ``turn.v1``, where the configuration wants it kept."""
+
+SCORE_COLUMNS: Mapping[str, str] = {
+    "result_id": "TEXT PRIMARY KEY", "turn_id": "TEXT NOT NULL", "revision": "INTEGER NOT NULL", "metric": "TEXT NOT NULL",
+    "kind": "TEXT NOT NULL", "version": "TEXT", "type": "TEXT", "unit": "TEXT", "direction": "TEXT", "policy": "TEXT",
+    "status": "TEXT NOT NULL", "value": "REAL", "passed": "INTEGER", "label": "TEXT", "threshold": "REAL", "error_type": "TEXT",
+    "explanation": "TEXT", "detail": "TEXT", "also": "TEXT", "sample_probability": "REAL",
+    "sample_upstream_probability": "REAL", "sample_decided_by": "TEXT", "judge_model": "TEXT",
+    "judge_cost_usd": "REAL", "scored_at": "REAL NOT NULL",
+}  # fmt: skip
+"""One row per score; ``detail`` and ``also`` are JSON."""
+
+CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
+"""What a joined row must be to hold now."""
+
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS turns ({", ".join(f"{name} {kind}" for name, kind in TURN_COLUMNS.items())});
+CREATE INDEX IF NOT EXISTS turns_by_time ON turns (stored_at);
+CREATE INDEX IF NOT EXISTS turns_by_agent ON turns (agent, stored_at);
+CREATE INDEX IF NOT EXISTS turns_by_conversation ON turns (conversation_id) WHERE conversation_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS turns_that_supersede ON turns (supersedes) WHERE supersedes IS NOT NULL;
+CREATE TABLE IF NOT EXISTS scores ({", ".join(f"{name} {kind}" for name, kind in SCORE_COLUMNS.items())});
+CREATE INDEX IF NOT EXISTS scores_by_turn ON scores (turn_id);
+CREATE INDEX IF NOT EXISTS scores_by_metric ON scores (metric, scored_at);
+CREATE TABLE IF NOT EXISTS fates (
+    turn_id TEXT NOT NULL, metric TEXT NOT NULL, fate TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (turn_id, metric)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS fates_by_time ON fates (at);
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {VERSION};
+"""
+_KEPT_ON_UPDATE = frozenset(("turn_id", "supersedes", "superseded_by"))
+_PUT_TURN = (
+    f"INSERT INTO turns ({', '.join(TURN_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in TURN_COLUMNS)}) "
+    "ON CONFLICT (turn_id) DO UPDATE SET "
+    + ", ".join(f"{name} = coalesce(excluded.{name}, {name})" for name in TURN_COLUMNS if name not in _KEPT_ON_UPDATE)
+    # A turn that was revised under its own id before still supersedes the one whose place it took first.
+    + ", supersedes = coalesce(nullif(supersedes, turn_id), excluded.supersedes)"
+    + " WHERE excluded.revision >= turns.revision"
+)
+_PUT_SCORE = (
+    f"INSERT INTO scores ({', '.join(SCORE_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in SCORE_COLUMNS)}) "
+    "ON CONFLICT (result_id) DO NOTHING"
+)
+_LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
+"""Connections that a forked child inherited: it must neither use nor close them."""
+
+
+class StoreError(AgentEvalError):
+    """A store cannot be read: there is none, or it is something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much is kept."""
+
+    max_age: float
+    """Seconds after which a turn goes, with its scores."""
+    max_bytes: int
+    """Size of the file from which the oldest turns go."""
+
+
+class ScoreStore:
+    """The file, for writing; opened at first use. Thread-safe.
+
+    Args:
+        path: of the file; its folder must exist.
+        retention: how much is kept.
+        clock: dates what is kept.
+
+    Every method raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used; then nothing of that call was written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.path = os.fspath(path)
+        self._retention = retention
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+
+    def write(
+        self,
+        turns: Iterable[Mapping[str, Any]],
+        scores: Iterable[Mapping[str, Any]],
+        fates: Iterable[tuple[str, str, str]] = (),
+        absorbed: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """Keep turns and scores, in one transaction.
+
+        Args:
+            turns: rows with the keys of :data:`TURN_COLUMNS`.
+            scores: rows with the keys of :data:`SCORE_COLUMNS`; a result id that is there already is left as it is.
+            fates: (turn id, metric, what became of it) where that is no score; later ones replace earlier ones.
+            absorbed: (turn id, id of another turn that turned out to be a part of it).
+        """
+        now = self._clock.time_ns() / 1e9
+        with self._transaction() as db:
+            for turn in turns:
+                db.execute(_PUT_TURN, turn)
+                _supersede(db, turn)
+            db.executemany("UPDATE turns SET superseded_by = ? WHERE turn_id = ? AND superseded_by IS NULL", absorbed)
+            db.executemany(_PUT_SCORE, scores)
+            db.executemany("INSERT OR REPLACE INTO fates VALUES (?, ?, ?, ?)", [(*fate, now) for fate in fates])
+
+    def retain(self) -> bool:
+        """Let go of what is too old or too much; False when there is more to do than one call should take."""
+        oldest = self._clock.time_ns() / 1e9 - self._retention.max_age
+        for _ in range(_SLICES):
+            with self._transaction() as db:
+                gone = _delete(db, "stored_at < ?", oldest)
+                gone += db.execute(
+                    "DELETE FROM fates WHERE (turn_id, metric) IN (SELECT turn_id, metric FROM fates WHERE at < ? LIMIT ?)",
+                    (oldest, _SLICE),
+                ).rowcount
+                if _size(db) > self._retention.max_bytes:
+                    gone += _delete(db, "1", None)
+            if not gone:
+                break
+        with self._lock:  # what is free goes back to the disk
+            self._open().executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page
+        return not gone
+
+    def close(self) -> None:
+        """Close the file. A later call would open it again."""
+        with self._lock:
+            db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
+    def after_fork_in_child(self) -> None:
+        """The child opens the file for itself."""
+        if self._db is not None:
+            _LEFT_TO_THE_PARENT.append(self._db)
+        self._db = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, transaction(self._open()) as db:
+            yield db
+
+    def _open(self) -> sqlite3.Connection:
+        if self._db is None:
+            db = connect(self.path, _BUSY_SECONDS)
+            if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not _is_store(db):
+                db.close()
+                raise sqlite3.DatabaseError(f"{self.path}: is no score store of this version")
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first table, or never
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute(f"PRAGMA journal_size_limit = {64 * 2**20}")
+            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+            with transaction(db):
+                for name in TURN_COLUMNS.keys() - _columns_of(db, "turns"):
+                    db.execute(f"ALTER TABLE turns ADD COLUMN {name} {TURN_COLUMNS[name]}")
+            self._db = db
+        return self._db
+
+
+def _is_store(db: sqlite3.Connection) -> bool:
+    return [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")] == [_APPLICATION, VERSION]
+
+
+def _columns_of(db: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+
+
+def _supersede(db: sqlite3.Connection, turn: Mapping[str, Any]) -> None:
+    """A revision under another id replaces the turn whose root had not been seen; whichever of them came first."""
+    turn_id, supersedes = turn["turn_id"], turn["supersedes"]
+    if supersedes is not None and supersedes != turn_id:
+        db.execute("UPDATE turns SET superseded_by = ? WHERE turn_id = ?", (turn_id, supersedes))
+        # A later revision, which supersedes this one under the same id, may have come before.
+        db.execute("UPDATE turns SET supersedes = ? WHERE turn_id = ? AND supersedes = turn_id", (supersedes, turn_id))
+    db.execute(
+        "UPDATE turns SET superseded_by = (SELECT turn_id FROM turns AS later WHERE later.supersedes = :id AND later.turn_id <> :id LIMIT 1) "
+        "WHERE turn_id = :id AND superseded_by IS NULL",
+        {"id": turn_id},
+    )
+
+
+def _delete(db: sqlite3.Connection, condition: str, value: Any) -> int:
+    """Delete a slice of the oldest turns, with what belongs to them; how many."""
+    given = () if value is None else (value,)
+    ids = db.execute(f"SELECT turn_id FROM turns WHERE {condition} ORDER BY stored_at LIMIT {_SLICE}", given).fetchall()
+    for table in ("scores", "fates", "turns"):
+        db.executemany(f"DELETE FROM {table} WHERE turn_id = ?", ids)
+    return len(ids)
+
+
+def _size(db: sqlite3.Connection) -> int:
+    """Bytes in use."""
+    pages, free, size = (
+        int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which turns and scores are meant; None is all."""
+
+    since: float | None = None
+    """Kept at or after this, seconds since the Unix epoch."""
+    until: float | None = None
+    """Kept before this."""
+    agents: Sequence[str] = ()
+    services: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    conversation_id: str | None = None
+    revisions: bool = False
+    """Whether what was superseded is meant too."""
+
+
+EXPORTED: tuple[str, ...] = (
+    "turn_id", "tenant", "trace_id", "span_id", "conversation_id", "service", "agent", "model", "start", "duration_s", "close_reason", "complete",
+    "supersedes", "revision", "metric", "kind", "version", "type", "unit", "direction", "policy", "status", "value", "passed", "label",
+    "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
+    "scored_at",
+)  # fmt: skip
+"""Keys of a row of :meth:`StoreReader.rows`, in order."""
+_BOOLEANS = ("complete", "passed", "is_conversation")
+_JSON = ("detail", "also", "skipped", "content", "labels")
+
+
+class StoreReader:
+    """A store, for reading: what a page, an export and ``why`` ask. Never writes; one per thread.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        StoreError: there is no such file, or it is no store of ours.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        if not Path(self.path).is_file():
+            raise StoreError(f"{self.path}: there is no such file")
+        try:
+            self._db = sqlite3.connect(
+                f"{Path(self.path).absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+            )
+            ours = _is_store(self._db)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: cannot be read as a score store: {error}") from None
+        if not ours:
+            self._db.close()
+            raise StoreError(f"{self.path}: is no score store of this version")
+        self._db.row_factory = sqlite3.Row
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def turn(self, turn_id: str) -> dict[str, Any] | None:
+        """One turn, with what is kept of it; None if it is not there."""
+        row = self._db.execute("SELECT * FROM turns WHERE turn_id = ?", (turn_id,)).fetchone()
+        return _plain(row) if row is not None else None
+
+    def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
+        """The latest turns, newest first; ``before`` a time (``stored_at`` of the last one of a page) for the next page."""
+        where, values = _conditions(wanted, of_scores=False)
+        if before is not None:
+            where, values = f"{where} AND turns.stored_at < ?", [*values, before]
+        rows = self._db.execute(f"SELECT * FROM turns WHERE {where} ORDER BY stored_at DESC LIMIT ?", [*values, limit])
+        return [_plain(row) for row in rows]
+
+    def scores(self, turn_id: str, *, revisions: bool = False) -> list[dict[str, Any]]:
+        """The scores of a turn, by metric; with those of former ``revisions`` if wanted."""
+        current = "" if revisions else f" AND {CURRENT}"
+        rows = self._db.execute(
+            f"SELECT scores.* FROM scores JOIN turns USING (turn_id) WHERE turn_id = ?{current} ORDER BY metric, scores.revision",
+            (turn_id,),
+        )
+        return [_plain(row) for row in rows]
+
+    def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
+        """One row per score with the facts of its turn (:data:`EXPORTED`), oldest first."""
+        where, values = _conditions(wanted, of_scores=True)
+        there = _columns_of(self._db, "turns")  # a file that an earlier version wrote may lack some
+        columns = ", ".join(
+            f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" if name in there else f"NULL AS {name}"
+            for name in EXPORTED
+        )
+        rows = self._db.execute(
+            f"SELECT {columns} FROM turns JOIN scores USING (turn_id) WHERE {where} ORDER BY turns.stored_at, scores.rowid",
+            values,
+        )
+        return map(_plain, rows)
+
+    def has_metric(self, name: str) -> bool:
+        """Whether there is a score of a metric."""
+        return self._db.execute("SELECT 1 FROM scores WHERE metric = ? LIMIT 1", (name,)).fetchone() is not None
+
+    def summary(self, wanted: Wanted = Wanted()) -> list[dict[str, Any]]:
+        """Per agent and metric: how many scores, verdicts and errors there are, and the mean value (vacuous ones are in no mean)."""
+        where, values = _conditions(wanted, of_scores=True)
+        mean = "CASE WHEN detail IS NULL OR NOT coalesce(json_extract(detail, '$.vacuous'), 0) THEN value END"
+        rows = self._db.execute(
+            f"SELECT agent, metric, kind, count(*) AS scores, coalesce(sum(passed = 1), 0) AS passed, "
+            f"coalesce(sum(passed = 0), 0) AS failed, sum(status = 'error') AS errors, avg({mean}) AS mean FROM turns JOIN scores USING (turn_id) "
+            f"WHERE {where} GROUP BY agent, metric, kind ORDER BY agent, metric",
+            values,
+        )
+        return [dict(row) for row in rows]
+
+    def agents(self) -> list[str]:
+        """Names of all agents."""
+        return [row[0] for row in self._db.execute("SELECT DISTINCT agent FROM turns WHERE agent IS NOT NULL ORDER BY agent")]
+
+    def why(self, turn_id: str) -> dict[str, str] | None:
+        """For each metric what became of it on a turn (``scored``, ``skipped: …``, ``sampled out …``); None for an unknown turn."""
+        turn = self.turn(turn_id)
+        fates = {
+            row["metric"]: row["fate"] for row in self._db.execute("SELECT metric, fate FROM fates WHERE turn_id = ?", (turn_id,))
+        }
+        if turn is None:
+            return fates or None
+        skipped = {metric: f"skipped: {reason}" for metric, reason in (turn["skipped"] or {}).items()}
+        rows = self._db.execute(
+            "SELECT metric, status, error_type FROM scores WHERE turn_id = ? AND revision = ?", (turn_id, turn["revision"])
+        )
+        scored = {row["metric"]: "scored" if row["status"] == "ok" else f"error: {row['error_type']}" for row in rows}
+        return {**skipped, **fates, **scored}
+
+
+def _conditions(wanted: Wanted, *, of_scores: bool) -> tuple[str, list[Any]]:
+    parts, values = ["1"], list[Any]()
+    if not wanted.revisions:
+        parts.append(CURRENT if of_scores else "turns.superseded_by IS NULL")
+    for condition, value in (
+        ("stored_at >= ?", wanted.since),
+        ("stored_at < ?", wanted.until),
+        ("conversation_id = ?", wanted.conversation_id),
+    ):
+        if value is not None:
+            parts.append(f"turns.{condition}")
+            values.append(value)
+    for column, chosen in (("turns.agent", wanted.agents), ("turns.service", wanted.services)):
+        if chosen:
+            parts.append(f"{column} IN ({', '.join('?' * len(chosen))})")
+            values += chosen
+    if wanted.metrics:
+        marks = ", ".join("?" * len(wanted.metrics))
+        parts.append(
+            f"scores.metric IN ({marks})"
+            if of_scores
+            else f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.metric IN ({marks}))"
+        )
+        values += wanted.metrics
+    return " AND ".join(parts), values
+
+
+def _plain(row: sqlite3.Row) -> dict[str, Any]:
+    found = dict(row)
+    for name in _BOOLEANS:
+        if found.get(name) is not None:
+            found[name] = bool(found[name])
+    for name in _JSON:
+        if found.get(name) is not None:
+            found[name] = jsonio.loads(found[name])
+    return found

@@ -1,0 +1,164 @@
+"""What others read of us: whether we are well, ``/metrics``, and an API that says what became of a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.parse
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from ..core.tenancy import qualified
+from .guard import Guard
+from .http_server import Exchange, Failure, Head, Response
+from .receiver import Intake
+from .responses import Refusal
+from .why import what_became_of
+
+
+class Faults(Protocol):
+    """Counts faults of ours, as an engine does."""
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """One more."""
+
+
+Unready = Callable[[], str]
+"""Why no more should be sent at the moment; empty when all is well."""
+
+
+def health(head: Head, unready: Unready) -> Response | None:
+    """``/healthz`` (it runs) and ``/readyz`` (it takes more), for whoever asks; None for another path."""
+    if head.path not in ("/healthz", "/readyz"):
+        return None
+    if head.method not in ("GET", "HEAD"):
+        return Response(405, b"GET only\n", headers=[("allow", "GET, HEAD")])
+    why = unready() if head.path == "/readyz" else ""
+    return Response(503, f"{why}\n".encode()) if why else Response(200, b"ok\n")
+
+
+class Page:
+    """A handler of GET requests.
+
+    Args:
+        guard: checks where a request comes from.
+        engine: where faults are counted.
+        get: the answer to a request that may pass; None where there is nothing at its path.
+        unready: for a server that says how we are too.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        engine: Callable[[], Faults],
+        get: Callable[[Head], Exchange | Response | None],
+        unready: Unready | None = None,
+    ) -> None:
+        self._guard = guard
+        self._engine = engine
+        self._get = get
+        self._unready = unready
+
+    def begin(self, head: Head) -> Exchange | Response:
+        """The answer."""
+        well = health(head, self._unready) if self._unready is not None else None
+        if well is not None:
+            return well
+        try:
+            self._guard.check(head)
+            if head.method not in ("GET", "HEAD"):
+                raise Refusal("bad_method", "only GET is answered here")
+            found = self._get(head)
+        except Refusal as refusal:
+            answer = refusal.answer
+            headers = [("www-authenticate", "Bearer")] if answer.kind == "unauthenticated" else []
+            return Response(answer.http_status, f"{answer.message}\n".encode(), headers=headers)
+        return found if found is not None else Response(404, b"not found\n")
+
+    def failed(self, error: Exception) -> Response:
+        """A fault of ours."""
+        self._engine().failed("web", error)
+        return Response(503, b"internal error\n")
+
+
+class _Later:
+    """A request without a body, whose answer takes its time."""
+
+    max_body = 64 * 1024
+    body_timeout = 5.0
+
+    def __init__(self, answer: Callable[[], Awaitable[Response]]) -> None:
+        self._answer = answer
+
+    def received(self, size: int) -> bool:
+        """It is thrown away."""
+        return True
+
+    async def answer(self, body: bytes) -> Response:
+        """The answer."""
+        return await self._answer()
+
+    def refuse(self, why: Failure) -> Response:
+        """A body, and a broken one."""
+        return Response(400, b"a request without a body is wanted\n")
+
+    def end(self, size: int) -> None:
+        """Nothing was kept."""
+
+
+class Metrics:
+    """``/metrics`` in the form that the scraper asks for; exemplars are in OpenMetrics alone. Numbers need no token.
+
+    A large page takes seconds, so it is written on a thread, one at a time; who asks while it is written gets the same.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._thread = ThreadPoolExecutor(1, "agenteval-metrics")
+        self._running: dict[str, asyncio.Future[bytes]] = {}
+
+    def get(self, head: Head) -> Exchange | None:
+        """The page; None for another path."""
+        if head.path != "/metrics":
+            return None
+        return _Later(lambda: self._page(head.headers.get("accept", "")))
+
+    async def _page(self, accept: str) -> Response:
+        encode, content_type = choose_encoder(accept)
+        writing = self._running.get(content_type)
+        if writing is None:
+            writing = asyncio.get_running_loop().run_in_executor(self._thread, encode, self._registry)
+            self._running[content_type] = writing
+            writing.add_done_callback(lambda _: self._running.pop(content_type))
+        return Response(200, await asyncio.shield(writing), content_type)
+
+    def close(self) -> None:
+        """Write no more."""
+        self._thread.shutdown(wait=False)
+
+
+def api(intake: Intake, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:
+    """``/api/status`` (the ledger) and ``/api/why/TURN_ID`` (for each metric: scored, sampled out, gated, dropped, error)."""
+
+    def get(head: Head) -> Response | None:
+        tenant = intake.authorize_reader(head.headers.get("authorization"))
+        if head.path == "/api/status":
+            if tenant is not None:
+                raise Refusal("forbidden", "a tenant is told of its own turns only")
+            return _json(status())
+        turn_id = urllib.parse.unquote(head.path.removeprefix("/api/why/"))
+        if not head.path.startswith("/api/why/"):
+            return None
+        may_know = tenant is None or turn_id.startswith(qualified(tenant.name, ""))
+        found = what_became_of(intake.engine, turn_id) if may_know else None
+        return _json({"turn_id": turn_id, "metrics": found}, 404 if found is None else 200)
+
+    return get
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(status, json.dumps(value, ensure_ascii=False).encode(), "application/json", [("cache-control", "no-store")])

@@ -1,0 +1,431 @@
+"""One sidecar, from its first listening socket to the ledger that it prints at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from ..config.root import Config, ServeOptions, TlsOptions, load_config
+from ..core import semconv
+from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.errors import ConfigError
+from ..core.telemetry import Telemetry
+from ..core.threads import mark_as_ours
+from ..engine.engine import BEHIND_OTLP, Engine
+from ..outlets.prometheus import PrometheusOutlet
+from .admin import Metrics, Page, api
+from .aside import Aside
+from .certificates import Validity, validities, warn
+from .grpc import GrpcDoor
+from .guard import Guard, is_loopback
+from .http import HttpDoor
+from .http_server import HttpServer
+from .receiver import Intake
+from .wal import Journal
+
+_log = logging.getLogger("otel_agenteval")
+
+_THREADS = 4
+_HOUSEKEEPING = 1.0
+"""Seconds between two looks at what the journal may forget."""
+_HAND_OVER_WITHIN = 10.0
+_AT_START = (
+    "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
+    "client_connections", "journal", "journal_bytes",
+)  # fmt: skip
+"""Options that are read once."""
+_LOSSES = ("queue_full", "shutdown", "fault", "stuck", "error")
+"""Reasons for which spans were not used that nobody chose."""
+_GRACE = 3.0
+"""Seconds that running requests may take when we stop."""
+
+
+class Service:
+    """The sidecar of one process.
+
+    Args:
+        config: all of it; ``serve`` says where to listen.
+        clock: injected by tests.
+        waited: see :class:`~otel_agenteval.engine.engine.Engine`.
+
+    Raises:
+        ConfigError: the configuration is not valid, or not safe.
+    """
+
+    def __init__(self, config: Config, *, clock: Clock = SYSTEM_CLOCK, waited: Callable[[], float] | None = None) -> None:
+        self.options = config.serve
+        check_exposure(self.options)
+        self.registry = CollectorRegistry()
+        self.engine = Engine(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock, waited=waited)
+        self.engine.pipeline.outlets.append(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
+        ProcessCollector(registry=self.registry)
+        self.journal = Journal(self.options.journal, self.options.journal_bytes) if self.options.journal is not None else None
+        self.engine.admits_by_room()
+        if self.journal is not None:
+            self.engine.keep_all()
+        self.intake = Intake(self.engine, self.options, self.journal, clock)
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._threads = ThreadPoolExecutor(_THREADS, "agenteval-intake", mark_as_ours)
+        self._grpc: GrpcDoor | None = None
+        self._servers: dict[str, HttpServer | Aside] = {}
+        self._metrics = Metrics(self.registry)
+        self._tls_context: ssl.SSLContext | None = None
+        self._valid: dict[str, Validity] = {}
+        self._reloaded = (True, clock.time_ns())
+        """Whether the configuration was taken when it was last read, and when one was."""
+        self._clock = clock
+        self._handed_over = False
+        self._is_open = False
+        """Whether everything listens."""
+        self._watch()
+
+    def _watch(self) -> None:
+        telemetry = self.engine.telemetry
+        watch = telemetry.watch
+        watch(semconv.SERVE_REQUESTS, self._requests)
+        watch(semconv.SERVE_BYTES, lambda: [({}, self.intake.bytes_received)])
+        in_flight = self.intake.in_flight
+        watch(semconv.QUEUE_SIZE, lambda: [({"queue": "requests"}, in_flight.used)])
+        watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "requests"}, in_flight.limit)])
+        watch(semconv.SERVE_RUNNING, lambda: [({}, self.intake.running)])
+        watch(semconv.SERVE_CONNECTIONS, lambda: [({"listener": n}, s.connections) for n, s in self._servers.copy().items()])
+        watch(semconv.SERVE_CONNECTIONS_REFUSED, lambda: [({"listener": n}, s.refused) for n, s in self._servers.copy().items()])
+        journal, most = self.journal, self.options.journal_bytes
+        if journal is not None:
+            watch_journal(telemetry, journal)
+            watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
+            watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, most)])
+        self.intake.tenants.watch(telemetry, self.engine.assembler.open_turns_of)
+        watch(semconv.CERTIFICATE_EXPIRY, lambda: [({"file": option}, valid.end) for option, valid in self._valid.items()])
+        watch(semconv.RELOAD_OK, lambda: [({}, self._reloaded[0])])
+        watch(semconv.RELOAD_TIME, lambda: [({}, self._reloaded[1] / 1e9)])
+        doors = {"grpc": self.options.grpc, "http": self.options.http}
+        telemetry.expect(semconv.SERVE_REQUESTS, transport=[name for name, address in doors.items() if address is not None])
+
+    def _requests(self) -> list[tuple[dict[str, str], float]]:
+        counted = self.intake.outcomes.copy()
+        return [({"transport": t, "signal": s, "outcome": o}, n) for (t, s, o), n in counted.items()]
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """What is listened on, by option."""
+        found = {"grpc": self._grpc.address} if self._grpc is not None else {}
+        return {**found, **{name: server.address for name, server in self._servers.items()}}
+
+    # --- life
+
+    async def start(self) -> None:
+        """Open every door.
+
+        Raises:
+            ConfigError: an address, certificate or file cannot be used. Nothing is left open then.
+        """
+        try:
+            await self._open()
+        except BaseException:
+            await self.drain()
+            raise
+
+    def stop_taking(self) -> None:
+        """We are to end: senders are sent elsewhere, and what the journal holds is not read any further, and stays."""
+        self.intake.stopping = True
+        if self.journal is not None:
+            self.journal.stop_replaying()
+
+    async def _open(self) -> None:
+        options = self.options
+        self.engine.worker.courteous = False
+        self.engine.start()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._fault)
+        self._tls_context = tls_context(options.tls)
+        self._look_at_certificates()
+        self.intake.replaying = self.journal is not None
+        if options.metrics is not None:
+            page = Page(self._guard(options.metrics), lambda: self.engine, self._metrics.get, self.unready)
+            aside = Aside(HttpServer(page, options.max_connections, options.client_connections), self._fault)
+            await aside.start("serve.metrics", options.metrics)
+            self._servers["metrics"] = aside
+        if options.web is not None:
+            page = Page(self._guard(options.web), lambda: self.engine, api(self.intake, self.ledger))
+            await self._listen("web", options.web, page, self._tls_context)
+        if options.grpc is not None:
+            door = GrpcDoor(self.intake, self._threads)
+            await door.start(options.grpc, options.tls)
+            self._grpc = door
+        if options.http is not None:  # the last: who is answered there finds everything open
+            self._is_open = True
+            handler = HttpDoor(self.intake, self._threads, self._guard(options.http), self.unready)
+            await self._listen("http", options.http, handler, self._tls_context)
+        self._is_open = True
+        if self.journal is not None:
+            await loop.run_in_executor(None, self.journal.replay, self.intake.replay)
+            if self.intake.stopping:
+                return
+            self.intake.replaying = False
+            self._housekeeping = loop.create_task(self._keep_house(self.journal))
+
+    async def _keep_house(self, journal: Journal) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_HOUSEKEEPING)
+            for work in (journal.probe, lambda: journal.collect(self.intake.held, self._hand_over)):
+                try:
+                    await loop.run_in_executor(None, work)
+                except Exception as error:
+                    self.engine.failed("journal", error)
+
+    def _hand_over(self) -> bool:
+        return self.engine.worker.flush(_HAND_OVER_WITHIN)
+
+    def reload(self, config: Config) -> list[str]:
+        """Go on with another configuration, and certificates read anew. What differs and needs a restart is returned.
+
+        Raises:
+            ConfigError: it is not valid. Nothing has changed then.
+        """
+        self.reload_failed()  # until it is done
+        found, before = config.serve, self.options
+        fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
+        kept = found.model_copy(update={name: getattr(before, name) for name in _AT_START})
+        if self._tls_context is not None and found.tls == before.tls:
+            tls_context(found.tls)  # says what is wrong before the one in use is touched
+            self._tls_context.load_cert_chain(str(found.tls.cert_file), found.tls.key_file)
+        fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
+        self.options = kept
+        self.intake.set_options(kept)
+        if self._grpc is not None:
+            self._grpc.reload()
+        self._reloaded = (True, self._clock.time_ns())
+        self._look_at_certificates()
+        return fixed
+
+    def _look_at_certificates(self) -> None:
+        self._valid = validities(self.options.tls)
+        warn(self.options.tls, self._valid)
+
+    def reload_failed(self) -> None:
+        """The configuration that was read cannot be used, so the one before stays."""
+        self._reloaded = (False, self._reloaded[1])
+
+    async def _listen(self, name: str, address: str, handler: Any, context: ssl.SSLContext | None) -> None:
+        server = HttpServer(handler, self.options.max_connections, self.options.client_connections)
+        await server.start(f"serve.{name}", address, context)
+        self._servers[name] = server
+
+    def _guard(self, address: str) -> Guard:
+        return Guard(address, self.options.allowed_hosts, self.options.allowed_origins)
+
+    def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
+
+    async def drain(self) -> dict[str, Any]:
+        """Stop taking requests, evaluate what is open, hand everything over; within ``serve.drain_timeout``. The ledger."""
+        until = time.monotonic() + self.options.drain_timeout
+        self.stop_taking()
+        grace = min(_GRACE, self.options.drain_timeout / 4)
+        doors = [server.stop(grace) for name, server in self._servers.items() if name == "http"]
+        if self._grpc is not None:
+            doors.append(self._grpc.stop(grace))
+        await asyncio.gather(*doors)
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._end_engine, until)
+        for name, server in self._servers.items():
+            if name != "http":  # they say how it goes, to the end
+                await server.stop(0.5)
+        self._metrics.close()
+        return self.ledger()
+
+    def _end_engine(self, until: float) -> None:
+        self._threads.shutdown(wait=True)
+        self.engine.config = load_config(
+            self.engine.config, overrides={"exit_timeout": max(0.1, until - time.monotonic()) * 1000}
+        )
+        engine = self.engine
+        done = engine.shutdown()
+        kept = False
+        if self.journal is not None:
+            self.journal.close(engine.delivered, engine.left_behind or ())
+            kept = self.journal.size > 0
+        self._handed_over = done and not kept and self._all_delivered()
+
+    def _all_delivered(self) -> bool:
+        """Whether nothing was lost since the start, and no record waits in a spool."""
+        unused = self.engine.unused_spans()
+        accounts = self.engine.pipeline.records().values()
+        return not any(account.failed or account.waiting for account in accounts) and not any(
+            unused.get(reason) for reason in _LOSSES
+        )
+
+    # --- how it goes
+
+    def unready(self) -> str:
+        """Why no more should be sent at the moment; empty when all is well."""
+        if self.intake.stopping:
+            return "shutting down"
+        if self.intake.replaying:
+            return "starting: the journal is being read"
+        if not self._is_open:
+            return "starting"
+        if self.journal is not None and (trouble := self.journal.trouble):
+            return trouble
+        if self.intake.overloaded():
+            return "overloaded: evaluation is behind"
+        if self.intake.turns_full:
+            return "overloaded: open turns hold nearly all that they may"
+        return ""
+
+    def ledger(self) -> dict[str, Any]:
+        """What came in and what became of it, since the start.
+
+        Each sum holds at any time: spans received = scored + not used + held; results of a metric = turns that had it;
+        records made = delivered + waiting + failed.
+        """
+        engine = self.engine
+        with engine.lock:
+            open_turns, received = engine.assembler.open_turns, engine.spans_received
+            unused, scored = engine.unused_spans(), engine.pipeline.spans_scored
+        answers: dict[str, int] = {}
+        for (_, _, outcome), count in sorted(self.intake.outcomes.copy().items()):
+            answers[outcome] = answers.get(outcome, 0) + count
+        read = engine.telemetry.read
+        errors = read(semconv.EMIT_ERRORS)
+        return {
+            "requests": answers,
+            "spans": {
+                "received": received, "scored": scored, "held": received - scored - sum(unused.values()), "not_used": unused,
+            },
+            "turns": {"open": open_turns, "waiting": engine.worker.waiting, "closed": _by(read(semconv.TURNS), "close_reason")},
+            "results": _by(read(semconv.RESULTS), "outcome"),
+            "outlets": {name: account.to_dict() for name, account in engine.pipeline.records().items()},
+            "outlet_errors": {f"{outlet}: {reason}": int(count) for (outlet, reason), count in errors.values.items() if count},
+            "faults": dict(engine.failures),
+            "handed_over": self._handed_over,
+            **({"journal": self.journal.status()} if self.journal is not None else {}),
+        }  # fmt: skip
+
+
+def watch_journal(telemetry: Telemetry, journal: Journal) -> None:
+    """Say on ``/metrics`` how it stands with the journal."""
+    telemetry.watch(semconv.JOURNAL_SIZE, lambda: [({}, journal.size)])
+    telemetry.watch(semconv.JOURNAL_AGE, lambda: [({}, journal.age)])
+    telemetry.watch(semconv.JOURNAL_FAILURES, lambda: [({}, journal.failures)])
+    telemetry.watch(semconv.JOURNAL_REPLAYED, lambda: [({}, journal.replayed)])
+
+
+def _by(family: Any, attribute: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    if family is not None:
+        at = family.instrument.attributes.index(attribute)
+        for labels, value in family.values.items():
+            if value:
+                found[labels[at]] = found.get(labels[at], 0) + int(value)
+    return dict(sorted(found.items()))
+
+
+def as_sidecar(config: Config) -> Config:
+    """The configuration as a sidecar runs it: its own ``/metrics``; judge jobs, and beside a journal the scores that wait for a
+    receiver, in files unless the configuration says where.
+    """
+    more: dict[str, Any] = {"outlets": {"prometheus": None}}
+    if "log_events" not in config.outlets.model_fields_set:  # no application is here that would have set up its logging
+        more["outlets"]["log_events"] = False
+    judged = any(service.model is not None for service in (config.judge, config.embedder))
+    if judged and "backend" not in config.judge.queue.model_fields_set:
+        more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
+    otlp = config.outlets.otlp
+    if otlp is not None and config.serve.journal is not None and "spool" not in otlp.model_fields_set:
+        # else the journal would have to keep the requests of every score that a receiver does not take
+        more["outlets"]["otlp"] = {"spool": {"directory": str(Path(config.serve.journal) / "spool")}}
+    return load_config(config, overrides=more)
+
+
+def state_folder() -> Path:
+    """Where what must outlive the process is kept, made if need be: ``$XDG_STATE_HOME/otel-agenteval``.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    base = os.environ.get("XDG_STATE_HOME", "").strip()
+    folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be made: {error.strerror} (judge.queue.path names another place)") from None
+    return folder
+
+
+def check_exposure(options: ServeOptions) -> None:
+    """Refuse to listen to other machines with nothing that tells who may send.
+
+    Raises:
+        ConfigError: an address is not on loopback, and there is no token, no tenant, no authority of clients, and no ``insecure``.
+    """
+    if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
+        return
+    for name in ("grpc", "http", "metrics", "web"):
+        address = getattr(options, name)
+        if address is not None and not is_loopback(address):
+            raise ConfigError(
+                f"serve.{name}: {address} can be reached from other machines, and anybody there could send; "
+                "set serve.token, serve.tenants or serve.tls.client_ca_file, or say that this is meant with --insecure (serve.insecure: true)"
+            )
+
+
+def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
+    """The certificate for HTTP; None when there is none.
+
+    Raises:
+        ConfigError: a file cannot be read, or holds nothing of the kind.
+    """
+    if options.cert_file is None:
+        return None
+    for name, file in options.model_dump().items():
+        if file is not None:
+            _check_readable(f"serve.tls.{name}", file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
+    except _KeyIsEncrypted:
+        raise ConfigError(f"serve.tls.key_file: {options.key_file}: is encrypted; a key without pass phrase is wanted") from None
+    except (OSError, ssl.SSLError) as error:
+        pair = f"cert_file {options.cert_file} with key_file {options.key_file}"
+        raise ConfigError(f"serve.tls: {pair} cannot be used: {getattr(error, 'reason', None) or error}") from None
+    if options.client_ca_file is not None:
+        try:
+            context.load_verify_locations(options.client_ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"serve.tls.client_ca_file: {options.client_ca_file}: cannot be used: {getattr(error, 'reason', None) or error}"
+            ) from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+class _KeyIsEncrypted(Exception):
+    """OpenSSL would ask the terminal for a pass phrase, and wait."""
+
+
+def _no_pass_phrase() -> str:
+    raise _KeyIsEncrypted
+
+
+def _check_readable(option: str, file: str) -> None:
+    try:
+        with Path(file).open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{option}: {file}: cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,60 @@
+"""Who may talk to our HTTP servers: a page in somebody's browser must not reach a server on loopback.
+
+A script of another page sends an ``Origin`` that we do not know; one that had its own name resolve to this machine sends
+that name as ``Host``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+from ..config.root import split_address
+from .http_server import Head
+from .responses import Refusal
+
+_LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    host = split_address(address)[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+class Guard:
+    """Checks ``Host`` and ``Origin``.
+
+    Args:
+        address: what the server listens on.
+        hosts: names under which it may be reached beside this machine's own.
+        origins: pages whose scripts may use it.
+    """
+
+    def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str]) -> None:
+        self._any_host = not hosts and not is_loopback(address)
+        self._hosts = _LOCAL | {split_address(address)[0].lower()} | set(hosts)
+        self._origins = frozenset(origins)
+
+    def check(self, head: Head) -> None:
+        """Let a request pass.
+
+        Raises:
+            Refusal: it came under a name or from a page that is not allowed.
+        """
+        origin = head.headers.get("origin")
+        if origin is not None and origin.lower() not in self._origins:
+            raise Refusal("forbidden", "requests of this origin are not allowed (serve.allowed_origins)")
+        if not self._any_host and _name_of(head.headers.get("host", "")) not in self._hosts:
+            raise Refusal("forbidden", "requests to this host name are not allowed (serve.allowed_hosts)")
+
+
+def _name_of(host: str) -> str:
+    """The name in ``localhost:4318`` or ``[::1]:4318``."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

@@ -1,0 +1,141 @@
+"""OTLP over HTTP, and whether we are well."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from google.protobuf import json_format
+
+from ..spans.otlp import Signal
+from .admin import health
+from .admission import Share
+from .auth import Tenant
+from .grpc import answer, response_of
+from .guard import Guard
+from .http_server import Exchange, Failure, Head, Response
+from .inflate import too_large
+from .receiver import Intake, Request
+from .responses import FAULT, Accepted, Kind, Refusal, Refused
+
+_PROTOBUF, _JSON = "application/x-protobuf", "application/json"
+_PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
+
+
+class HttpDoor:
+    """The handler of the OTLP/HTTP port.
+
+    Args:
+        intake: takes what comes.
+        threads: where requests are unpacked and told apart.
+        guard: checks where a request comes from.
+        unready: why no more should be sent at the moment; empty when all is well.
+    """
+
+    def __init__(self, intake: Intake, threads: Executor, guard: Guard, unready: Callable[[], str]) -> None:
+        self.intake = intake
+        self.threads = threads
+        self._guard = guard
+        self._unready = unready
+
+    def begin(self, head: Head) -> Exchange | Response:
+        """Admit an export, or answer at once."""
+        well = health(head, self._unready)
+        if well is not None:
+            return well
+        signal = _PATHS.get(head.path)
+        content_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_json = content_type == _JSON
+        try:
+            if signal is None:
+                raise Refusal("not_found", "OTLP is taken at /v1/traces and /v1/logs")
+            self._guard.check(head)
+            if head.method != "POST":
+                raise Refusal("bad_method", "exports are sent with POST")
+            if not is_json and content_type != _PROTOBUF:
+                raise Refusal("bad_type", f"Content-Type must be {_PROTOBUF} or {_JSON}")
+            tenant = self.intake.authorize(head.headers.get("authorization"))
+            self.intake.in_flight.check(head.length)
+            self.intake.admit(head.client, tenant)
+        except Refusal as refusal:
+            return self.refused(refusal.answer, signal or "other", is_json)
+        return _Export(self, head, signal, is_json, tenant)
+
+    def failed(self, error: Exception) -> Response:
+        """A fault of ours: the sender may try again."""
+        self.intake.engine.failed("http", error)
+        return self.refused(FAULT, "other", is_json=False)
+
+    def refused(self, refusal: Refused, signal: str, is_json: bool) -> Response:
+        """A refusal, counted, with the body and headers that OTLP asks for."""
+        self.intake.refused("http", signal, refusal)
+        status = refusal.status()
+        response = _message(refusal.http_status, status, is_json)
+        if refusal.retry_after is not None:
+            response.headers.append(("retry-after", str(max(1, math.ceil(refusal.retry_after)))))
+        if refusal.kind == "unauthenticated":
+            response.headers.append(("www-authenticate", "Bearer"))
+        if refusal.kind == "bad_method":
+            response.headers.append(("allow", "POST"))
+        return response
+
+
+class _Export:
+    """One export request."""
+
+    def __init__(self, door: HttpDoor, head: Head, signal: Signal, is_json: bool, tenant: Tenant | None) -> None:
+        self._door = door
+        self._head = head
+        self._signal = signal
+        self._json = is_json
+        self._tenant = tenant
+        self.max_body = door.intake.options.max_body
+        self.body_timeout = door.intake.options.body_timeout
+        self._share = Share(door.intake.in_flight)
+        self._refused: Refused | None = None
+
+    def received(self, size: int) -> bool:
+        """Charge what came."""
+        try:
+            self._share.grow(size)
+        except Refusal as refusal:
+            self._refused = refusal.answer
+            return False
+        return True
+
+    async def answer(self, body: bytes) -> Response:
+        """Have it taken."""
+        encoding = self._head.headers.get("content-encoding", "").strip().lower()
+        door = self._door
+        request = Request(self._signal, body, encoding, self._json, self._share, self._tenant)
+        found = await answer(door.intake, door.threads, request, "http")
+        if not isinstance(found, Accepted):
+            return door.refused(found, self._signal, self._json)
+        door.intake.count("http", self._signal, "partial" if found.rejected else "ok")
+        return _message(200, response_of(self._signal, found), self._json)
+
+    def refuse(self, why: Failure) -> Response:
+        """The body is too large, too slow, finds no room, or breaks HTTP's own rules."""
+        if why == "no_room" and self._refused is not None:
+            found = self._refused
+        elif why == "too_large":
+            found = too_large(self.max_body).answer
+        else:
+            kind: Kind = "timeout" if why == "too_slow" else "bad_data"
+            found = Refusal(kind, "the body did not come in time, or not as HTTP says").answer
+        return self._door.refused(found, self._signal, self._json)
+
+    def end(self, size: int) -> None:
+        """Let the next one in."""
+        self._share.close()
+        self._door.intake.release(self._head.client, size)
+
+
+def _message(status: int, message: Any, is_json: bool) -> Response:
+    if is_json:
+        body = json.dumps(json_format.MessageToDict(message)).encode()
+        return Response(status, body, _JSON)
+    return Response(status, message.SerializeToString(), _PROTOBUF)

@@ -1,0 +1,372 @@
+"""A small HTTP/1.1 server on asyncio: h11 reads the protocol, this module bounds it in time, size and number.
+
+A handler is asked twice: :meth:`Handler.begin` when the head of a request has come, and with the body, if it wants one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import h11
+
+from ..config.root import split_address
+from ..core.errors import ConfigError
+from .logformat import Caller, caller
+
+_log = logging.getLogger("otel_agenteval")
+
+HEAD_TIMEOUT = 10.0
+"""Seconds from a connection's beginning to the end of the first head."""
+IDLE_TIMEOUT = 75.0
+"""Seconds that a connection may wait for the next request, its head included."""
+WRITE_TIMEOUT = 30.0
+_LINGER = 2.0
+_LINGER_BYTES = 64 << 20
+"""What is read and thrown away of a body that nobody wants, so that its sender comes to read the answer."""
+_READ = 256 * 1024
+_SMALL = 4 * 1024
+_BUFFER = 64 * 1024
+"""What a connection may hold that nobody has read yet; twice as much before it is stopped."""
+
+
+@dataclass(slots=True)
+class Head:
+    """A request without its body."""
+
+    method: str
+    path: str
+    """Without the query."""
+    query: str
+    headers: dict[str, str]
+    """Names in lower case; of several with one name the first."""
+    client: str
+    """Address of the peer."""
+    length: int | None
+    """Bytes of the body, where they were announced."""
+
+
+@dataclass(slots=True)
+class Response:
+    """An answer."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "text/plain; charset=utf-8"
+    headers: list[tuple[str, str]] = field(default_factory=list)
+
+
+Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
+"""Why a body did not come whole: it is larger than its taker takes, did not come in time, there is no room for more of it, it
+breaks HTTP's rules, or the client went away."""
+
+
+@dataclass(slots=True)
+class _Broken:
+    """The client breaks HTTP's rules."""
+
+    status: int
+
+
+class Exchange(Protocol):
+    """One request that is being answered."""
+
+    max_body: int
+    """Bytes of the body that are taken at most."""
+    body_timeout: float
+    """Seconds in which it must have come."""
+
+    def received(self, size: int) -> bool:
+        """So many more bytes of the body came in; whether they are to be kept."""
+
+    async def answer(self, body: bytes) -> Response:
+        """The answer to the whole request."""
+
+    def refuse(self, why: Failure) -> Response:
+        """The answer to a body that did not come whole."""
+
+    def end(self, size: int) -> None:
+        """The request was answered or given up, after so many bytes of its body."""
+
+
+class Handler(Protocol):
+    """What a server serves."""
+
+    def begin(self, head: Head) -> Exchange | Response:
+        """An exchange for a request whose body is wanted, or the answer at once."""
+
+    def failed(self, error: Exception) -> Response:
+        """The answer when answering went wrong."""
+
+
+class HttpServer:
+    """Serves a handler on one address.
+
+    Args:
+        handler: answers.
+        max_connections: at once; more are closed at once.
+        client_connections: of one address at once.
+    """
+
+    def __init__(self, handler: Handler, max_connections: int = 512, client_connections: int = 128) -> None:
+        self._handler = handler
+        self._max_connections = max_connections
+        self._client_connections = client_connections
+        self._server: asyncio.Server | None = None
+        self._connections: dict[asyncio.Task[None], _Connection] = {}
+        self._clients: Counter[str] = Counter()
+        self.stopping = False
+        self.refused = 0
+        """Connections that were closed at once, for there were too many."""
+        self.address = ""
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._connections)
+
+    async def start(self, option: str, address: str, context: ssl.SSLContext | None = None) -> None:
+        """Listen.
+
+        Raises:
+            ConfigError: the address cannot be used; ``option`` is what it was given in.
+        """
+        host, port = split_address(address)
+        try:
+            more: dict[str, Any] = {} if context is None else {"ssl_handshake_timeout": HEAD_TIMEOUT}
+            self._server = await asyncio.start_server(self._serve, host, port, ssl=context, limit=_BUFFER, **more)
+        except OSError as error:
+            raise ConfigError(f"{option}: {address} cannot be opened: {error.strerror or error}") from None
+        port = self._server.sockets[0].getsockname()[1]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def stop(self, grace: float) -> None:
+        """Take no new connections; let running requests end within ``grace`` seconds."""
+        self.stopping = True
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections.values()):
+            connection.close_if_idle()
+        if self._connections:
+            await asyncio.wait(list(self._connections), timeout=grace)
+        for task in list(self._connections):
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(list(self._connections), timeout=1.0)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = writer.get_extra_info("peername")
+        client = str(peer[0]) if isinstance(peer, tuple) else "local"
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._connections) >= self._max_connections or self._clients[client] >= self._client_connections:
+            self.refused += 1
+            writer.transport.abort()
+            return
+        connection = _Connection(self, self._handler, reader, writer, client)
+        self._connections[task] = connection
+        self._clients[client] += 1
+        try:
+            await connection.run()
+        except (ConnectionError, TimeoutError, asyncio.TimeoutError, ssl.SSLError):
+            pass  # the client went away, or did nothing
+        except asyncio.CancelledError:
+            pass  # shutting down: nobody awaits this task
+        except Exception as error:
+            _log.warning("an HTTP connection failed: %s", type(error).__name__)
+        finally:
+            del self._connections[task]
+            self._clients[client] -= 1
+            if not self._clients[client]:
+                del self._clients[client]
+            with contextlib.suppress(Exception):
+                writer.close()
+
+
+class _Connection:
+    def __init__(
+        self, server: HttpServer, handler: Handler, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: str
+    ) -> None:
+        self._server = server
+        self._handler = handler
+        self._reader = reader
+        self._writer = writer
+        self._client = client
+        self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=32 * 1024)
+        self._idle = True
+
+    def close_if_idle(self) -> None:
+        if self._idle:
+            self._writer.close()
+
+    async def run(self) -> None:
+        timeout = HEAD_TIMEOUT
+        while True:
+            self._idle = True
+            event = await asyncio.wait_for(self._event(), timeout)
+            if isinstance(event, _Broken):
+                self._idle = False
+                caller.set(Caller.of({}, self._client))
+                await self._send(Response(event.status, b"bad request"), close=True)
+                return
+            if not isinstance(event, h11.Request):
+                return
+            self._idle = False
+            if not await self._exchange(event) or self._server.stopping:
+                return
+            self._protocol.start_next_cycle()
+            timeout = IDLE_TIMEOUT
+
+    # What waits for these with a limit of time is a task, and an exception of theirs would be kept by it together with the
+    # frames that it came through: so they return what went wrong, and raise nothing.
+
+    async def _event(self) -> Any:
+        while True:
+            try:
+                event = self._protocol.next_event()
+            except h11.RemoteProtocolError as error:
+                error.__traceback__ = None  # h11 raises it in a frame that holds it
+                return _Broken(error.error_status_hint)
+            if event is not h11.NEED_DATA:
+                return event
+            try:
+                data = await self._reader.read(_READ)
+            except (OSError, ssl.SSLError):
+                return h11.ConnectionClosed()
+            self._protocol.receive_data(data)
+
+    async def _exchange(self, request: h11.Request) -> bool:
+        """Answer one request; whether the connection can go on."""
+        head = _head_of(request, self._client)
+        caller.set(Caller.of(head.headers, head.client))
+        try:
+            begun = self._handler.begin(head)
+        except Exception as error:
+            begun = self._handler.failed(error)
+        if isinstance(begun, Response):
+            return await self._answer_early(begun, head)
+        size = 0
+        try:
+            body = await self._whole(begun, head)
+            if body == "gone":
+                return False
+            if isinstance(body, str):
+                return await self._answer_early(begun.refuse(body), head)
+            size = len(body)
+            try:
+                response = await begun.answer(body)
+            except Exception as error:
+                response = self._handler.failed(error)
+        finally:
+            begun.end(size)
+        await self._send(response, close=self._server.stopping, bodyless=head.method == "HEAD")
+        return self._protocol.our_state is h11.DONE
+
+    async def _whole(self, exchange: Exchange, head: Head) -> bytes | Failure:
+        if head.length is not None and head.length > exchange.max_body:
+            return "too_large"
+        try:
+            return await asyncio.wait_for(self._body(exchange.max_body, exchange.received), exchange.body_timeout)
+        except asyncio.TimeoutError:
+            return "too_slow"
+
+    async def _body(self, limit: int, received: Callable[[int], bool]) -> bytes | Failure:
+        if self._protocol.they_are_waiting_for_100_continue:
+            await self._write(self._protocol.send(h11.InformationalResponse(status_code=100, headers=[])))
+        pieces: list[bytes] = []
+        whole = 0
+        while True:
+            event = await self._event()
+            if isinstance(event, h11.Data):
+                size = len(event.data)
+                whole += size
+                if whole > limit:
+                    return "too_large"
+                if not received(size):
+                    return "no_room"
+                if pieces and len(pieces[-1]) < _SMALL:  # a piece of a byte takes fifty
+                    pieces[-1] += event.data
+                else:
+                    pieces.append(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                return b"".join(pieces)
+            else:
+                return "broken" if isinstance(event, _Broken) else "gone"
+
+    async def _answer_early(self, response: Response, head: Head) -> bool:
+        """Answer although the body has not been read. A small one is read and thrown away, else the connection ends."""
+        whole = self._protocol.their_state is h11.DONE
+        if (
+            not whole
+            and head.length is not None
+            and head.length <= _READ
+            and not self._protocol.they_are_waiting_for_100_continue
+        ):
+            with contextlib.suppress(asyncio.TimeoutError):
+                whole = isinstance(await asyncio.wait_for(self._body(_READ, _unheeded), _LINGER), bytes)
+        await self._send(response, close=not whole or self._server.stopping, bodyless=head.method == "HEAD")
+        if whole:
+            return self._protocol.our_state is h11.DONE
+        await self._linger()
+        return False
+
+    async def _linger(self) -> None:
+        async def read_on() -> None:
+            left = _LINGER_BYTES
+            while left > 0:
+                piece = await self._reader.read(_READ)
+                if not piece:
+                    return
+                left -= len(piece)
+
+        with contextlib.suppress(Exception):
+            if self._writer.can_write_eof():
+                self._writer.write_eof()
+            await asyncio.wait_for(read_on(), _LINGER)
+
+    async def _send(self, response: Response, *, close: bool, bodyless: bool = False) -> None:
+        protocol = self._protocol
+        if protocol.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            return
+        headers = [
+            ("content-type", response.content_type), ("content-length", str(len(response.body))),
+            ("x-content-type-options", "nosniff"), *response.headers,
+        ]  # fmt: skip
+        request = caller.get()
+        if request is not None:
+            headers.append(("x-request-id", request.request_id))
+        if close:
+            headers.append(("connection", "close"))
+        data = protocol.send(h11.Response(status_code=response.status, headers=headers)) or b""
+        if response.body and not bodyless:
+            data += protocol.send(h11.Data(data=response.body)) or b""
+        data += protocol.send(h11.EndOfMessage()) or b""
+        await self._write(data)
+
+    async def _write(self, data: bytes | None) -> None:
+        if data:
+            self._writer.write(data)
+            await asyncio.wait_for(self._writer.drain(), WRITE_TIMEOUT)
+
+
+def _unheeded(size: int) -> bool:
+    """What is thrown away at once needs no room."""
+    return True
+
+
+def _head_of(request: h11.Request, client: str) -> Head:
+    headers: dict[str, str] = {}
+    for name, value in request.headers:
+        headers.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    path, _, query = request.target.decode("latin-1").partition("?")
+    length = headers.get("content-length")
+    return Head(
+        request.method.decode("latin-1"), path, query, headers, client,
+        int(length) if length is not None else None if "transfer-encoding" in headers else 0,
+    )  # fmt: skip

@@ -1,0 +1,55 @@
+"""What is refused, in the log: enough to find who sends what is not taken, never so much that a sender could fill a disk."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from ..core.clock import Clock
+from .logformat import caller
+from .responses import Refused
+
+_log = logging.getLogger("otel_agenteval")
+
+EVERY = 10.0
+"""Seconds between two lines about refusals of one kind in one transport."""
+
+
+@dataclass(slots=True)
+class _Kind:
+    until: float
+    """When the next line may be written."""
+    unsaid: int = 0
+
+
+class RefusalLog:
+    """Logs one refusal of a kind and transport at a time, with how many were like it since.
+
+    A line has the request's id, its client's address, and what the sender is told, which holds nothing of what it sent.
+
+    Args:
+        clock: injected by tests.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+
+    def note(self, transport: str, signal: str, refusal: Refused) -> None:
+        """A request was refused."""
+        now = self._clock.monotonic()
+        with self._lock:
+            kind = self._kinds.setdefault((transport, refusal.kind), _Kind(now))
+            if now < kind.until:
+                kind.unsaid += 1
+                return
+            unsaid, kind.unsaid, kind.until = kind.unsaid, 0, now + EVERY
+        request = caller.get()
+        _log.log(
+            logging.INFO if refusal.kind == "stopping" else logging.WARNING,
+            "refused %s %s from %s: %s: %s%s",
+            transport, signal, request.client if request is not None else "?", refusal.kind, refusal.message,
+            f" ({unsaid} more since the last such line)" if unsaid else "",
+        )  # fmt: skip

@@ -1,0 +1,381 @@
+"""``serve --processes N``: one process per core, each on ports of its own, and one ``/metrics`` for all.
+
+A Collector that routes by trace id (``load_balancing``) gives each process whole traces; one port for all would not. So the parent
+opens no door for spans: it starts the others, starts them again when they die, and merges what they measure. It does that on
+the text that they serve, with a label that tells them apart, and so keeps the exemplars.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import logging
+import os
+import signal
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from ..config.root import Config
+from ..core.errors import ConfigError
+from .admin import Metrics, Page
+from .guard import Guard
+from .http_server import HttpServer
+from .notify import Listener, Notifier
+
+_log = logging.getLogger("otel_agenteval")
+
+STEP = 10
+"""From one process's ports to the next one's."""
+LABEL = "process"
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_LIVED_LONG = 60.0
+_SCRAPE = 2.0
+_LOOK_EVERY = 1.0
+"""Seconds between two looks at whether the processes are ready."""
+_BAD_USE = 2
+_OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def addresses_of(config: Config, number: int) -> dict[str, str | None]:
+    """Where one of the processes listens; its ``/metrics`` is for the parent alone."""
+    options = config.serve
+    found: dict[str, str | None] = {"metrics": "127.0.0.1:0"}
+    for name in ("grpc", "http", "web"):
+        address = getattr(options, name)
+        host, colon, port = (address or "").rpartition(":")
+        found[name] = None if address is None else f"{host}{colon}{int(port) + STEP * number if int(port) else 0}"
+    return found
+
+
+def endpoints(listening: Sequence[Mapping[str, str]]) -> str:
+    """The static resolver's list for the Collector's ``load_balancing`` exporter."""
+    return "[" + ", ".join(one["grpc"] for one in listening if "grpc" in one) + "]"
+
+
+class Child:
+    """One of the processes: started again whenever it dies.
+
+    Args:
+        number: which one.
+        command: how it is started.
+        env: of its process, where that is not ours.
+    """
+
+    def __init__(self, number: int, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        self.number = number
+        self.listening: dict[str, str] = {}
+        self.ledger: dict[str, Any] | None = None
+        self.restarts = 0
+        self.unready = "starting"
+        """Why it took nothing when it was asked last."""
+        self.ready = asyncio.Event()
+        self.refused = False
+        """Whether it never listened, and said that what it was told cannot be: an address that is taken, as an example."""
+        self.process: asyncio.subprocess.Process | None = None
+        self._command = command
+        self._env = env
+        self._stop = asyncio.Event()
+        self._alive_at: float | None = None
+        """When it was last heard of, since it was ready; in seconds of ``time.monotonic``."""
+
+    async def run(self) -> None:
+        """Until it is stopped."""
+        pause = _FIRST_PAUSE
+        while not self._stop.is_set():
+            started = time.monotonic()
+            self.process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, env=self._env
+            )
+            assert self.process.stdout is not None
+            async for line in self.process.stdout:
+                self._hear(line.decode("utf-8", "replace").strip())
+            status = await self.process.wait()
+            self.listening = {}
+            self._alive_at = None
+            if self._stop.is_set():
+                return
+            if status == _BAD_USE and not self.ready.is_set():
+                self.refused = True
+                return
+            self.restarts += 1
+            pause = _FIRST_PAUSE if time.monotonic() - started > _LIVED_LONG else min(_LONGEST_PAUSE, pause * 2)
+            _log.error("process %d ended with status %d; it is started again in %g s", self.number, status, pause)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), pause)
+
+    def _hear(self, line: str) -> None:
+        if line.startswith("listening: "):
+            self.listening = dict(part.split("=", 1) for part in line.removeprefix("listening: ").split())
+            self.ready.set()
+        elif line.startswith('{"ledger"'):
+            self.ledger = json.loads(line)["ledger"]
+
+    def alive(self, now: float) -> None:
+        """It was heard of."""
+        self._alive_at = now
+
+    def end_if_silent(self, now: float, longest: float) -> None:
+        """Kill a process that was ready and has not been heard of for too long; :meth:`run` then starts it again."""
+        if self._alive_at is not None and now - self._alive_at > longest and not self._stop.is_set():
+            self._alive_at = None
+            _log.error("process %d makes no progress; it is killed", self.number)
+            self.signal(signal.SIGKILL, ending=False)
+
+    def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
+        """Pass a signal on."""
+        if ending and number != getattr(signal, "SIGHUP", None):
+            self._stop.set()
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+
+class Merged:
+    """A collector of what the processes measure: each sample as it is, with the number of its process."""
+
+    def __init__(self, children: Sequence[Child]) -> None:
+        self._children = children
+        self._pool = ThreadPoolExecutor(max(1, len(children)), "agenteval-scrape")
+
+    def describe(self) -> list[Metric]:
+        """Nothing that is known beforehand."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family once, with the samples of all."""
+        families: dict[str, Metric] = {}
+        pages = list(self._pool.map(_scraped, self._children))
+        for child, page in zip(self._children, pages, strict=True):
+            for family in page:
+                merged = families.get(family.name)
+                if merged is None:
+                    merged = families[family.name] = Metric(family.name, family.documentation, family.type, family.unit)
+                merged.samples += [_with(sample, str(child.number)) for sample in family.samples]
+        yield from families.values()
+        up = Metric("agenteval_processes", "Whether each process answers.", "gauge")
+        restarts = Metric("agenteval_process_restarts", "How often a process was started again.", "counter")
+        for child, page in zip(self._children, pages, strict=True):
+            labels = {LABEL: str(child.number)}
+            up.samples.append(Sample("agenteval_processes", labels, float(bool(page))))
+            restarts.samples.append(Sample("agenteval_process_restarts_total", labels, float(child.restarts)))
+        yield up
+        yield restarts
+
+    def close(self) -> None:
+        """Scrape no more."""
+        self._pool.shutdown(wait=False)
+
+
+def unready(children: Sequence[Child], stopping: bool) -> str:
+    """Why no more should be sent to the processes at the moment; empty when all take it."""
+    if stopping:
+        return "shutting down"
+    return "; ".join(f"process {child.number}: {child.unready}" for child in children if child.unready)
+
+
+async def _look_after(children: Sequence[Child]) -> None:
+    """Keep asking each process whether it is ready: probes of all of them are answered at once with what was heard last."""
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(len(children), "agenteval-ready") as pool:
+        while True:
+            heard = await asyncio.gather(*(loop.run_in_executor(pool, _readiness, child) for child in children))
+            for child, said in zip(children, heard, strict=True):
+                child.unready = said
+            await asyncio.sleep(_LOOK_EVERY)
+
+
+def _readiness(child: Child) -> str:
+    address = child.listening.get("metrics")
+    if address is None:
+        return "starting"
+    try:
+        with urllib.request.urlopen(f"http://{address}/readyz", timeout=_SCRAPE):
+            return ""
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.read(200).decode("utf-8", "replace").strip()
+    except (OSError, ValueError) as error:
+        return f"does not answer: {type(error).__name__}"
+
+
+def _scraped(child: Child) -> list[Metric]:
+    address = child.listening.get("metrics")
+    if address is None:
+        return []
+    request = urllib.request.Request(f"http://{address}/metrics", headers={"Accept": _OPENMETRICS})
+    try:
+        with urllib.request.urlopen(request, timeout=_SCRAPE) as answer:  # noqa: S310 - as above
+            return list(text_string_to_metric_families(answer.read().decode()))  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        _log.warning("process %d cannot be measured: %s", child.number, type(error).__name__)
+        return []
+
+
+def _with(sample: Sample, number: str) -> Sample:
+    return sample._replace(labels={**sample.labels, LABEL: number})
+
+
+def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[str]:
+    """How a process is started: as we were, on ports of its own."""
+    addresses = [part for name, address in addresses_of(config, number).items() for part in (f"--{name}", address or "off")]
+    journal = config.serve.journal
+    kept = [] if journal is None else ["--journal", f"{journal}/process-{number}"]
+    return [sys.executable, "-m", "otel_agenteval", "serve", *arguments, *addresses, *kept]
+
+
+async def _all_ready(children: Sequence[Child]) -> bool:
+    for child in children:
+        await child.ready.wait()
+    return True
+
+
+class _Faults:
+    """Stands for an engine where only faults are counted."""
+
+    @staticmethod
+    def failed(where: str, error: BaseException) -> None:
+        """Log it."""
+        _log.warning("%s failed: %s", where, type(error).__name__)
+
+
+class _Supervision:
+    """Hears how the processes are, and tells the service manager for all of them.
+
+    Args:
+        notifier: the way to the service manager.
+        count: how many processes there are.
+    """
+
+    def __init__(self, notifier: Notifier, count: int) -> None:
+        self._notifier = notifier
+        self.children: list[Child] = []
+        self._listeners = [Listener(functools.partial(self._hear, number)) for number in range(count)] if notifier.enabled else []
+        self._reloading: set[int] = set()
+
+    def environment(self, number: int) -> dict[str, str] | None:
+        """What a process is to be started with, so that it tells us."""
+        if not self._listeners:
+            return None
+        told = {"NOTIFY_SOCKET": self._listeners[number].address}
+        if self._notifier.watchdog is not None:
+            told["WATCHDOG_USEC"] = str(int(self._notifier.watchdog * 1e6))
+        return {**os.environ, **told}
+
+    def _hear(self, number: int, message: Mapping[str, str]) -> None:
+        child = self.children[number]
+        if "READY" in message or "WATCHDOG" in message:
+            child.alive(time.monotonic())
+        if "READY" in message and number in self._reloading:
+            self._reloading.discard(number)
+            if not self._reloading:
+                self._notifier.ready("reloaded")
+
+    def reload(self) -> None:
+        """All of them read their configuration again."""
+        self._notifier.reloading()
+        self._reloading = {child.number for child in self.children if child.listening} if self._listeners else set()
+        if not self._reloading:
+            self._notifier.ready("reloaded")
+
+    async def watch(self, status: str) -> None:
+        """Say that we are alive; a process that hangs is ended, which :meth:`Child.run` makes good."""
+
+        def stalled() -> str:
+            if self._notifier.watchdog is not None:
+                for child in self.children:
+                    child.end_if_silent(time.monotonic(), self._notifier.watchdog)
+            return ""
+
+        await self._notifier.keep_telling(stalled, lambda: status)
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        for listener in self._listeners:
+            listener.close()
+
+
+async def serve(config: Config, count: int, arguments: Sequence[str], notifier: Notifier | None = None) -> dict[str, Any]:
+    """Run ``count`` processes until SIGTERM or SIGINT; their ledgers.
+
+    Args:
+        config: as for one process; ``serve`` has the first one's addresses.
+        count: how many.
+        arguments: of the command line, for each of them: configuration and the like.
+        notifier: tells the service manager, for all.
+
+    Raises:
+        ConfigError: one of them cannot start as it is told. The others are stopped then.
+    """
+    notifier = notifier or Notifier()
+    supervision = _Supervision(notifier, count)
+    children = [Child(number, command_of(config, number, arguments), supervision.environment(number)) for number in range(count)]
+    supervision.children = children
+    tasks = [asyncio.create_task(child.run()) for child in children]
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def pass_on(number: signal.Signals) -> None:
+        if number == signal.SIGHUP:
+            supervision.reload()
+        else:
+            notifier.stopping(config.serve.drain_timeout)
+            stop.set()
+        for child in children:
+            child.signal(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, pass_on, number)
+    merged = Merged(children)
+    registry = CollectorRegistry()
+    registry.register(merged)
+    metrics = Metrics(registry)
+    server, looking = None, None
+    telling = loop.create_task(notifier.while_starting())
+    try:
+        started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
+        await asyncio.wait([*started, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        refused = [child.number for child in children if child.refused]
+        if refused:
+            raise ConfigError(f"process {refused[0]} of {count} cannot start: what it said stands above")
+        if config.serve.metrics is not None and not stop.is_set():
+            options = config.serve
+            guard = Guard(options.metrics or "", options.allowed_hosts, options.allowed_origins)
+            page = Page(guard, _Faults, metrics.get, lambda: unready(children, stop.is_set()))
+            server = HttpServer(page, options.max_connections, options.client_connections)
+            looking = asyncio.create_task(_look_after(children))
+            await server.start("serve.metrics", options.metrics or "", None)
+            print(f"listening: metrics={server.address}", flush=True)
+        if not stop.is_set():
+            print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
+            telling.cancel()
+            notifier.ready(f"{count} processes")
+            telling = loop.create_task(supervision.watch(f"{count} processes"))
+        await stop.wait()
+        telling.cancel()
+        await asyncio.gather(*tasks)
+    finally:
+        telling.cancel()
+        for child in children:
+            child.signal(signal.SIGTERM)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if server is not None:
+            await server.stop(0.5)
+        if looking is not None:
+            looking.cancel()
+        metrics.close()
+        merged.close()
+        supervision.close()
+    ledgers = [child.ledger or {"handed_over": False} for child in children]
+    return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}

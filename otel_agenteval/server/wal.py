@@ -1,0 +1,437 @@
+"""Requests on disk until their turns are delivered: what was acknowledged survives ``kill -9``, a power failure and a stop.
+
+Requests are appended to a segment file, and acknowledged when the disk says that it has them; those that come while it is
+busy are written together. A segment is deleted when every turn in it was delivered: none of its traces is held any more, and what
+was closed has left through all outlets. At the start, what is there is handed over as if it had just come: result ids are the
+same as the first time.
+
+    4 bytes CRC-32 of what follows · 4 bytes length of the rest · 1 byte what it is · rest
+
+The rest is the body; where the fifth bit of that byte is set, before it 1 byte length of the tenant's name · name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.errors import ConfigError
+from ..spans.otlp import Signal
+from .responses import Refusal
+
+_log = logging.getLogger("otel_agenteval")
+
+_HEAD = struct.Struct("<IIB")
+_SEGMENT_BYTES = 16 << 20
+_MAX_PENDING = 32 << 20
+"""Bytes that wait for a disk that is busy, beside the one request that may always."""
+_COMMIT_WITHIN = 4.0
+"""Seconds that a request waits for the disk, before its sender is asked to send it again."""
+_STUCK_AFTER = 1.0
+"""Seconds of one write after which no more is taken on until it ends."""
+_SUFFIX = ".requests"
+_OF_A_TENANT = 0x10
+_KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), ("traces", True), ("logs", True))
+
+
+class _Segment:
+    def __init__(self, path: Path, since: float) -> None:
+        self.path = path
+        self.since = since
+        """When its first request came, in monotonic seconds; when we started, for one of an earlier process."""
+        self.size = 0
+        self.traces: set[int] = set()
+        """Traces in it that may still be held by somebody."""
+        self.unsettled = 0
+        """Requests in it whose traces are not known yet."""
+        self.file: int | None = None
+
+    def close(self) -> None:
+        file, self.file = self.file, None
+        if file is not None:
+            os.close(file)
+
+
+class Entry:
+    """One request in the journal."""
+
+    def __init__(self, journal: Journal, data: bytes) -> None:
+        self._journal = journal
+        self.done = threading.Event()
+        self.data = data
+        self.segment: _Segment | None = None
+        """Where it was written; None while it waits, and if it could not be."""
+        self.withdrawn = False
+        """Whether nobody waits for it any more."""
+
+    def wait(self) -> None:
+        """Until it is on disk.
+
+        Raises:
+            Refusal: it could not be written.
+        """
+        if not self.done.wait(_COMMIT_WITHIN):
+            self._journal.withdraw(self)
+        if self.segment is None:
+            raise Refusal("overloaded", _UNWRITABLE)
+
+    def holds(self, traces: set[int]) -> None:
+        """Say whose spans are in it. Must be called once it was written, else its segment is kept for ever."""
+        if self.segment is not None:
+            self._journal.settle(self.segment, traces)
+
+
+_UNWRITABLE = "the journal cannot be written"
+
+
+class Journal:
+    """Segment files in a folder that one process owns.
+
+    Args:
+        folder: made if need be.
+        max_bytes: of all segments; past it the journal is :attr:`full`.
+        clock: injected by tests.
+
+    Raises:
+        ConfigError: the folder cannot be used, or another process has it.
+    """
+
+    def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._folder = Path(folder)
+        self._max_bytes = max_bytes
+        self._now = clock.monotonic
+        self._lock = threading.Lock()
+        self._more = threading.Condition(self._lock)
+        self._pending: list[Entry] = []
+        self._pending_bytes = 0
+        self._writing_since: float | None = None
+        self._closing = False
+        self._stop_replaying = False
+        self.failing = False
+        """Whether the last write failed."""
+        self.broken = 0
+        """Places at which reading a segment had to stop."""
+        self.replayed = 0
+        """Requests that were there at the start."""
+        self.failures = 0
+        """Writes that failed."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._owner = os.open(self._folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise ConfigError(f"serve.journal: {self._folder}: cannot be used: {error.strerror}") from None
+        try:
+            fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._owner)
+            raise ConfigError(f"serve.journal: {self._folder}: another process has it") from None
+        self._segments: list[_Segment] = []
+        for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
+            segment = _Segment(path, self._now())
+            segment.size = path.stat().st_size
+            segment.unsettled = 1  # until it was replayed
+            self._segments.append(segment)
+        self._number = 1 + max((int(segment.path.stem) for segment in self._segments if segment.path.stem.isdigit()), default=0)
+        self._current: _Segment | None = None
+        self._thread = threading.Thread(target=self._run, name="otel-agenteval-journal", daemon=True)
+        self._thread.start()
+
+    @property
+    def size(self) -> int:
+        """Bytes in all segments."""
+        with self._lock:
+            return sum(segment.size for segment in self._segments)
+
+    @property
+    def age(self) -> float:
+        """Seconds since the oldest request came that is kept; 0 when none is."""
+        with self._lock:
+            return max((self._now() - segment.since for segment in self._segments), default=0.0)
+
+    @property
+    def full(self) -> bool:
+        """Whether it holds all that it may."""
+        return self.size >= self._max_bytes
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be kept at the moment; empty when all is well."""
+        since = self._writing_since
+        if since is not None and self._now() - since > _STUCK_AFTER:
+            return "the journal's disk does not answer"
+        if self.failing:
+            return _UNWRITABLE
+        return "the journal is full" if self.full else ""
+
+    # --- writing
+
+    def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
+        """Put a request in line to be written, with the tenant that sent it where there is one.
+
+        Raises:
+            Refusal: too much waits for the disk.
+        """
+        kind = _KINDS.index((signal, is_json))
+        if tenant is not None:
+            name = tenant.encode()
+            kind |= _OF_A_TENANT
+            body = bytes((len(name),)) + name + body
+        checked = zlib.crc32(body, zlib.crc32(struct.pack("<IB", len(body), kind)))
+        entry = Entry(self, _HEAD.pack(checked, len(body), kind) + body)
+        with self._lock:
+            if self._pending and self._pending_bytes + len(entry.data) > _MAX_PENDING:
+                raise Refusal("overloaded", "the journal's disk is behind")
+            self._pending.append(entry)
+            self._pending_bytes += len(entry.data)
+            self._more.notify()
+        return entry
+
+    def withdraw(self, entry: Entry) -> None:
+        """Nobody waits for an entry any more, unless it was written meanwhile: its sender sends it again."""
+        with self._lock:
+            if entry.segment is not None:
+                return
+            entry.withdrawn = True
+            if entry in self._pending:
+                self._pending.remove(entry)
+                self._pending_bytes -= len(entry.data)
+
+    def settle(self, segment: _Segment, traces: set[int]) -> None:
+        """The traces of one more request of a segment are known."""
+        with self._lock:
+            segment.traces |= traces
+            segment.unsettled -= 1
+
+    def probe(self) -> None:
+        """While writing fails, and nothing is taken for that reason: look whether it goes again. May block as the disk does."""
+        if not self.failing:
+            return
+        path = self._folder / "probe"
+        try:
+            file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+            try:
+                _write_all(file, b"\0" * 4096)
+                os.fdatasync(file)
+            finally:
+                os.close(file)
+                path.unlink(missing_ok=True)
+        except OSError:
+            return
+        self.failing = False
+        _log.warning("the journal can be written again")
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                while not self._pending and not self._closing:
+                    self._more.wait()
+                batch, self._pending, self._pending_bytes = self._pending, [], 0
+            if not batch:
+                return
+            self._writing_since = self._now()
+            while batch:
+                batch = batch[self._write(batch) :]
+            self._writing_since = None
+
+    def _write(self, batch: list[Entry]) -> int:
+        """Write as much of a batch as one segment takes, with one wait for the disk; how many entries that were."""
+        try:
+            segment = self._open_segment()
+        except BaseException as error:
+            self._fail(error)
+            self._release(batch)
+            return len(batch)
+        size, count = segment.size, 0
+        while count < len(batch) and (count == 0 or size + len(batch[count].data) <= _SEGMENT_BYTES):
+            size += len(batch[count].data)
+            count += 1
+        try:
+            assert segment.file is not None
+            _write_all(segment.file, b"".join([entry.data for entry in batch[:count]]))
+            os.fdatasync(segment.file)
+        except BaseException as error:
+            self._fail(error)
+            self._take_back(segment)
+        else:
+            self.failing = False
+            with self._lock:
+                segment.size = size
+                for entry in batch[:count]:
+                    if not entry.withdrawn:
+                        entry.segment = segment
+                        segment.unsettled += 1
+        with self._lock:
+            segment.unsettled -= 1
+        self._release(batch[:count])
+        return count
+
+    @staticmethod
+    def _release(entries: list[Entry]) -> None:
+        """Tell who waits."""
+        for entry in entries:
+            entry.data = b""
+            entry.done.set()
+
+    def _open_segment(self) -> _Segment:
+        """The segment to write to, which is not deleted meanwhile: the current one, or a new one when that is long enough."""
+        with self._lock:
+            segment = self._current
+            if segment is not None and segment.size < _SEGMENT_BYTES:
+                segment.unsettled += 1
+                return segment
+        segment = _Segment(self._folder / f"{self._number:016d}{_SUFFIX}", self._now())
+        self._number += 1
+        segment.file = os.open(segment.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            folder = os.open(self._folder, os.O_RDONLY)
+            try:
+                os.fsync(folder)  # the file's name too must survive
+            finally:
+                os.close(folder)
+        except OSError:
+            self._delete(segment)
+            raise
+        segment.unsettled = 1
+        with self._lock:
+            before, self._current = self._current, segment
+            self._segments.append(segment)
+        if before is not None:
+            before.close()
+        return segment
+
+    def _fail(self, error: BaseException) -> None:
+        """A write failed."""
+        self.failures += 1
+        self.failing = True
+        if self.failures == 1:
+            reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+            _log.warning("%s: %s (counted from now on)", _UNWRITABLE, reason)
+
+    def _take_back(self, segment: _Segment) -> None:
+        """What was half written goes, and a segment that holds nothing else."""
+        with self._lock:
+            self._current = None
+            empty = segment.size == 0
+            if empty:
+                self._segments.remove(segment)
+        if empty:
+            self._delete(segment)
+            return
+        with suppress(OSError):  # reading stops at what is broken, which is the end
+            os.ftruncate(segment.file or -1, segment.size)
+        segment.close()
+
+    # --- reading, at the start
+
+    def replay(self, take: Callable[..., set[int]]) -> None:
+        """Hand every request that is there to ``take``, which returns the traces that it is about.
+
+        ``take`` gets signal, body and whether that is JSON, and ``tenant`` by its name where the request is of one.
+
+        What is not read when that is to stop stays for the next start.
+        """
+        with self._lock:
+            found = [segment for segment in self._segments if segment.file is None]
+        for segment in found:
+            for signal, is_json, body, tenant in self._read(segment.path):
+                if self._stop_replaying:
+                    return
+                segment.traces |= take(signal, body, is_json, **({} if tenant is None else {"tenant": tenant}))
+                self.replayed += 1
+            with self._lock:
+                segment.unsettled = 0
+
+    def stop_replaying(self) -> None:
+        """We are to end: leave the rest for the next start."""
+        self._stop_replaying = True
+
+    def _read(self, path: Path) -> Iterator[tuple[Signal, bool, bytes, str | None]]:
+        with path.open("rb") as file:
+            while head := file.read(_HEAD.size):
+                if len(head) == _HEAD.size:
+                    checked, length, kind = _HEAD.unpack(head)
+                    body = file.read(length) if length <= self._max_bytes else b""
+                    if len(body) == length and zlib.crc32(body, zlib.crc32(struct.pack("<IB", length, kind))) == checked:
+                        tenant = None
+                        if kind & _OF_A_TENANT:
+                            tenant, body = body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
+                        yield *_KINDS[kind & ~_OF_A_TENANT], body, tenant
+                        continue
+                self.broken += 1  # the end of what was written when the process died
+                return
+
+    # --- deleting
+
+    def collect(self, held: Callable[[set[int]], set[int]], hand_over: Callable[[], bool]) -> None:
+        """Delete the segments that nobody needs.
+
+        Args:
+            held: of some traces, those that wait for something.
+            hand_over: make everything that was closed leave; whether it did.
+        """
+        with self._lock:
+            current = self._current
+            segments = [segment for segment in self._segments if not segment.unsettled]
+        done = [segment for segment in segments if not held(segment.traces)]
+        if not done or not hand_over():
+            return
+        with self._lock:  # on its way out of the queue, a part of a turn may have begun to wait for the rest
+            done = [segment for segment in done if not segment.unsettled and not held(segment.traces)]
+            if current is not None and current in done and self._current is current:
+                self._current = None  # it is written to no more
+            for segment in done:
+                self._segments.remove(segment)
+        for segment in done:
+            self._delete(segment)
+
+    def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
+        """End writing, and delete the segments in which every turn was delivered; the others stay for the next start.
+
+        Args:
+            delivered: whether all that was evaluated left through every outlet.
+            left: the traces that were not evaluated.
+        """
+        with self._lock:
+            self._closing = True
+            self._more.notify()
+        self._thread.join(_COMMIT_WITHIN)
+        left = set(left)
+        kept: list[_Segment] = []
+        for segment in self._segments:
+            if delivered and not segment.unsettled and segment.traces.isdisjoint(left):
+                self._delete(segment)
+                continue
+            kept.append(segment)
+            if not self._thread.is_alive():  # else the disk still has it
+                segment.close()
+        self._segments[:] = kept
+        os.close(self._owner)
+
+    def _delete(self, segment: _Segment) -> None:
+        segment.close()
+        try:
+            segment.path.unlink()
+        except OSError as error:
+            _log.warning("%s cannot be deleted: %s", segment.path, error.strerror)
+
+    def status(self) -> dict[str, Any]:
+        """For the ledger."""
+        return {
+            "bytes": self.size, "segments": len(self._segments), "replayed": self.replayed, "broken": self.broken,
+            "failures": self.failures, "oldest_s": round(self.age, 3),
+        }  # fmt: skip
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]

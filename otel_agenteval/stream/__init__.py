@@ -1,1 +1,0 @@
-"""Spans from Kafka, for as many workers as its topic has partitions."""

@@ -1,0 +1,72 @@
+"""What an application says of a turn in so many words, where no convention has a name for it.
+
+Span events ``agent.handoff`` (``from``, ``to``, ``success``, ``duration_s``), ``agent.interaction`` (``from``, ``to``: one name or several, ``type``,
+``message_type``, ``success``, ``response_time_s``) and ``agent.conflict`` (``resolved``, ``resolution_time_s``), on any span of the turn; and the span
+attribute ``agent.stop_kind``. The attributes of an event may stand below its name too: ``agent.handoff.from``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...core.turn import Handoff
+from ...dialects.step import Step
+from ...spans.record import SpanEvent
+
+STOP_KINDS = frozenset(("completed", "unknown", "requested_credentials", "asked_clarification", "awaiting_confirmation"))
+_HANDOFF, _INTERACTION, _CONFLICT = "agent.handoff", "agent.interaction", "agent.conflict"
+_INTERACTION_FACTS = ("from", "to", "type", "message_type", "success", "response_time_s")
+_CONFLICT_FACTS = ("resolved", "resolution_time_s")
+
+
+def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
+    """How the turn stopped: what its root says, else the last span that says it."""
+    said = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
+    return next((kind for kind in reversed(said) if isinstance(kind, str) and kind in STOP_KINDS), None)
+
+
+def handoffs(steps: Iterable[Step]) -> list[Handoff]:
+    """Hand-offs, in the order of their times."""
+    found = [_facts(event, ("from", "to", "success", "duration_s")) for event in _events(steps, _HANDOFF)]
+    return [
+        Handoff(_text(facts.get("from")), _text(facts.get("to")), _flag(facts.get("success")), _seconds(facts.get("duration_s")))
+        for facts in found
+    ]
+
+
+def interactions(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    """Messages between agents, in the order of their times, as form ``turn.v1`` has them."""
+    return [_facts(event, _INTERACTION_FACTS) for event in _events(steps, _INTERACTION)]
+
+
+def conflicts(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    """Conflicts of agents, likewise."""
+    return [_facts(event, _CONFLICT_FACTS) for event in _events(steps, _CONFLICT)]
+
+
+def _events(steps: Iterable[Step], name: str) -> list[SpanEvent]:
+    return sorted(
+        (event for step in steps for event in step.record.events if event.name == name), key=lambda event: event.time_ns
+    )
+
+
+def _facts(event: SpanEvent, names: Iterable[str]) -> dict[str, Any]:
+    attributes: Mapping[str, Any] = event.attributes
+    found = {name: attributes.get(name, attributes.get(f"{event.name}.{name}")) for name in names}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value is not None}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _seconds(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        return None
+    return float(value)

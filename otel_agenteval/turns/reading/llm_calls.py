@@ -1,0 +1,247 @@
+"""Model calls: one request to a model is one call, however many spans were written about it.
+
+A model span inside another one (a framework's span over an SDK's), beside it within its time, or with the same response id is
+the same call seen twice: its facts fill the gaps of the outer one. Totals on agent spans are never added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...core.turn import ErrorInfo, LlmCall, Usage
+from ...dialects.step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step
+from ...spans.record import SpanRecord
+from .steps import END, StepReader
+
+_MERGED = (
+    "model", "provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd", "finish_reason",
+    "response_id", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions",
+)  # fmt: skip
+_SDK_SCOPES = ("com.anthropic.",)
+"""Spans that a provider's SDK writes itself: closest to the wire."""
+_LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
+
+
+class CallReader(StepReader):
+    """What the models did."""
+
+    llm: list[Step]
+    """One span for each model call, by start time."""
+
+    def _take(self, root: SpanRecord, steps: list[Step]) -> None:
+        super()._take(root, steps)
+        self._answered_by: Step | None = None
+        self.llm = self._leaf_llm_steps() if LLM in self.of_role else [self.root] if self.root.calls_model else []
+
+    def _leaf_llm_steps(self) -> list[Step]:
+        leaves: list[Step] = []
+        by_response: dict[str, Step] = {}
+        steps = self.of_role[LLM]
+        outermost: dict[int, Step | None] = {}
+        senders: dict[tuple[str, int], Step] | None = {} if any(step.apart for step in steps) else None
+        twins = _twins(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
+        for step in steps:
+            same = (
+                self._outer_llm(step, outermost)
+                or (by_response.get(step.response_id) if step.response_id else None)
+                or twins.get(step.record.span_id)
+                # the call below the span that sent the request, when the SDK writes spans of its own
+                or (senders.get((step.record.scope, step.record.parent_id)) if senders and step.apart else None)
+            )
+            if same is not None:
+                _fill_call(same, step)
+                continue
+            leaves.append(step)
+            if step.response_id:
+                by_response[step.response_id] = step
+            if senders is not None:
+                sender = self._parent(step)
+                if sender is not None:
+                    senders[sender.record.scope, sender.record.parent_id] = step
+        for step in leaves:
+            if step.deferred and step.error is None and step.output_messages is None and step.output_tokens is None:
+                reader = self._parent(step)  # the span had ended well before its stream failed under whoever read it
+                step.error = reader.error if reader is not None and reader.role == INNER else None
+        return leaves
+
+    def _outer_llm(self, step: Step, outermost: dict[int, Step | None]) -> Step | None:
+        """The topmost of the model spans that stand one inside the other around a span. ``outermost`` holds what was found before."""
+        path: list[Step] = []
+        at = step
+        while id(at) not in outermost:
+            outermost[id(at)] = None
+            path.append(at)
+            above = self._nearest(at, _LLM_OR_LOOP)
+            if above is None or above.role != LLM:
+                break
+            at = above
+        top = outermost[id(at)] or at
+        for passed in path:
+            if passed is not top:
+                outermost[id(passed)] = top
+        return outermost[id(step)]
+
+    def llm_calls(self) -> list[LlmCall]:
+        """One entry per request to a model."""
+        calls = [
+            LlmCall(
+                f"{step.record.span_id:016x}", step.model, step.provider, step.input_tokens, step.output_tokens, step.cached_tokens,
+                step.reasoning_tokens, step.cost_usd, step.finish_reason, step.response_id,
+                step.record.duration_s if step.duration_s is None else step.duration_s,
+                step.time_to_first_token_s, step.error,
+            )
+            for step in self.llm
+        ]  # fmt: skip
+        if any(step.overwritten for step in self.llm):
+            return [
+                entry
+                for step, call in zip(self.llm, calls, strict=True)
+                for entry in (*(self._overwritten_calls(step) if step.overwritten else ()), call)
+            ]
+        return calls
+
+    def _overwritten_calls(self, step: Step) -> list[LlmCall]:
+        """The calls before the last one of a run: each asked for tools, as the last one's prompt still holds."""
+        earlier = []
+        for message in reversed(self.inputs(step)):
+            if message.role == "system" or (message.role == "user" and not message.tool_results):
+                break
+            if message.tool_calls:
+                earlier.append(LlmCall(f"{step.record.span_id:016x}", step.model, step.provider))
+        return earlier
+
+    def usage(self) -> Usage | None:
+        """Tokens of the model calls, added up."""
+        given = answered = cached = reasoning = None
+        for step in self.llm:
+            if step.input_tokens is not None:
+                given = step.input_tokens + (given or 0)
+            if step.output_tokens is not None:
+                answered = step.output_tokens + (answered or 0)
+            if step.cached_tokens is not None:
+                cached = step.cached_tokens + (cached or 0)
+            if step.reasoning_tokens is not None:
+                reasoning = step.reasoning_tokens + (reasoning or 0)
+        if given is None and answered is None:  # some write only what a whole run used
+            given, answered = self.root.input_tokens, self.root.output_tokens
+            if given is None and answered is None:
+                return None
+        return Usage(given, answered, (given or 0) + (answered or 0), cached, reasoning)
+
+    def cost_usd(self) -> float | None:
+        """What the model calls cost, as far as spans say so."""
+        costs = [step.cost_usd for step in self.llm if step.cost_usd is not None]
+        return sum(costs) if costs else self.root.cost_usd
+
+    def _answering_call(self) -> Step | None:
+        """The model call that ended last: the one whose words went back to the user. One that failed only if all did."""
+        if self._answered_by is None and self.llm:
+            self._answered_by = self._find_answering_call()
+        return self._answered_by
+
+    def _find_answering_call(self) -> Step:
+        found = self.llm[0]
+        for step in self.llm:
+            if (found.error is not None, step.record.end_ns) > (step.error is not None, found.record.end_ns):
+                found = step
+        if found.overwritten:
+            return found
+        # One that holds what its answer led to ended last, but answered first. What does not stand below it, or began before it,
+        # does not stand below what is found there either: everything is looked at once.
+        start = found.record.start_ns
+        for step in sorted(
+            (step for step in self.llm if step.record.start_ns > start and step.error is None), key=END, reverse=True
+        ):
+            if step.record.start_ns > found.record.start_ns and self.tree.is_above(found, step):
+                found = step
+                if found.overwritten:
+                    break
+        return found
+
+    def _last_call_error(self) -> ErrorInfo | None:
+        return max(self.llm, key=END).error if self.llm else self.root.error
+
+
+def fill(target: Step, source: Step, names: Iterable[str]) -> None:
+    """What ``target`` does not say, as ``source`` says it."""
+    for name in names:
+        if getattr(target, name) is None:
+            value = getattr(source, name)
+            if value is not None:
+                setattr(target, name, value)
+
+
+def _fill_call(target: Step, source: Step) -> None:
+    """The same model call seen twice: what the first does not say, and the provider's own count where its SDK wrote one."""
+    fill(target, source, _MERGED)
+    if target.record.name == "call_llm" and target.duration_s is None:  # ADK's, which goes on while the tools run
+        target.duration_s = source.record.duration_s
+    if source.record.scope.startswith(_SDK_SCOPES) and source.input_tokens is not None and source.output_tokens is not None:
+        target.input_tokens, target.output_tokens = source.input_tokens, source.output_tokens
+        if source.cached_tokens is not None:
+            target.cached_tokens = source.cached_tokens
+
+
+_LAYERS = 8
+"""Instrumentations of one turn whose spans are compared."""
+_TWINS_AHEAD = 64
+"""Spans beside one that are looked at for its twin: it began shortly before."""
+
+
+def _twins(steps: list[Step]) -> dict[int, Step]:
+    """Model spans that lie beside, not under, another layer's span of the same call, which made none current while it ran.
+
+    Both have the same parent, one runs within the time of the other, and nothing that both say about the call differs.
+    """
+    found: dict[int, Step] = {}
+    running: dict[tuple[int, str], _Running] = {}
+    scopes = [*dict.fromkeys(step.record.scope for step in steps)][:_LAYERS]
+    for step in steps:
+        record = step.record
+        beside = running.get((record.parent_id, record.scope))
+        outer = beside.twin_of(step) if beside is not None else None
+        if outer is not None:
+            found[record.span_id] = outer
+            continue
+        for scope in scopes:
+            if scope != record.scope:  # whose spans this one can be the outer one of
+                running.setdefault((record.parent_id, scope), _Running()).steps.append(step)
+    return found
+
+
+class _Running:
+    """Model spans below one parent that may be the outer ones of another scope's."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    def twin_of(self, step: Step) -> Step | None:
+        """The one that began last of those that a span can be the twin of. It is no other's of that scope."""
+        record, steps = step.record, self.steps
+        found: Step | None = None
+        over = looked_at = 0
+        for index in range(len(steps) - 1, -1, -1):
+            outer = steps[index]
+            if not outer.deferred and outer.record.end_ns < record.start_ns:
+                over += 1
+                continue
+            if (outer.deferred or outer.record.end_ns >= record.end_ns) and _same_call(outer, step):
+                found = steps.pop(index)
+                break
+            looked_at += 1
+            if looked_at == _TWINS_AHEAD:
+                break
+        if over > _TWINS_AHEAD:  # they are passed over no second time
+            self.steps = [one for one in steps if one.deferred or one.record.end_ns >= record.start_ns]
+        return found
+
+
+def _same_call(one: Step, other: Step) -> bool:
+    if one.response_id and other.response_id:
+        return one.response_id == other.response_id
+    if one.output_tokens is not None and other.output_tokens is not None and one.output_tokens != other.output_tokens:
+        return False
+    first, second = one.model or "", other.model or ""  # what was asked for is often the head of what answered
+    return bool(first and second) and (first.startswith(second) or second.startswith(first))

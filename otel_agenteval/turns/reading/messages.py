@@ -1,0 +1,157 @@
+"""What was said: the user's words, the answer, and all between.
+
+The *input* is the last thing a user said before the turn's first model call; the *output* is what the root gave back, else the
+text of the last model call. Text that was not captured is unknown, never empty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import jsonio
+from ...core.turn import Message, ToolRequest
+from ...dialects.content import REDACTED
+from ...dialects.step import LLM, TOOL, Step
+from .rag_prompt import question_in
+from .tool_calls import OUTPUT_TOOLS, ToolReader
+
+_ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
+
+
+class WordsReader(ToolReader):
+    """What was said in a turn."""
+
+    def input(self) -> str | None:
+        """What the user said."""
+        root = self.root
+        if root.role != LLM:
+            for field in ("input_messages", "input_value"):
+                if getattr(root, field) is not None:
+                    found = self._decode(root, field, "user")
+                    text = _last_user_text(found.messages)
+                    if text is not None:
+                        return self._among(found.messages) or text if field == "input_value" and len(found.messages) > 1 else text
+        for step in self.llm:
+            text = _last_user_text(self.inputs(step))
+            if text is not None:
+                return question_in(text)
+        return None
+
+    def _among(self, values: list[Message]) -> str | None:
+        """The one of several values (a function's arguments) that the first model call got as the user's words."""
+        asked = _last_user_text(self.inputs(self.llm[0])) if self.llm else None
+        return asked if any(message.content == asked for message in values) else None
+
+    def output(self) -> str | None:
+        """What the user got; None when that is not known."""
+        root = self.root
+        if root.role != LLM:
+            text = self._root_output()
+            if text is not None:
+                return text
+        last = self._answering_call()
+        if last is None:
+            return None
+        return self._answer_text(last)
+
+    def _root_output(self) -> str | None:
+        root = self.root
+        if root.final_result is not None and root.final_result not in REDACTED:
+            return jsonio.text_of(root.final_result)
+        if root.output_messages is not None:
+            found = self._decode(root, "output_messages", "assistant")
+            text = _last_assistant_text(found.messages)
+            if text is not None:
+                return text
+        raw = root.output_value
+        if raw is None or raw in REDACTED:
+            return None
+        found = self._decode(root, "output_value", "assistant")
+        if found.hidden:
+            return None
+        if any(message.role != "assistant" or message.tool_calls for message in found.messages) or len(found.messages) > 1:
+            return _last_assistant_text(found.messages)
+        if isinstance(raw, str) and raw[:1] not in '[{"':
+            return raw
+        if len(found.messages) == 1 and found.messages[0].content is not None and '"content"' in jsonio.text_of(raw):
+            return found.messages[0].content
+        return self._answer_among(raw) or jsonio.text_of(raw)
+
+    def _answer_among(self, raw: Any) -> str | None:
+        """The answer in what a function gave back: JSON text, or an object that holds what the model said last (or only that)."""
+        value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
+        if isinstance(value, str):
+            return value
+        if not isinstance(value, dict):
+            return None
+        last = self._answering_call()
+        said = self._answer_text(last) if last is not None else None
+        if said and said in value.values():
+            return said
+        only = next(iter(value.items())) if len(value) == 1 else ("", None)
+        return only[1] if only[0] in _ANSWER_KEYS and isinstance(only[1], str) else None
+
+    def _answer_text(self, step: Step) -> str | None:
+        found = self._decode(step, "output_messages", "assistant")
+        text = next((message.content for message in found.messages if message.content is not None), None)
+        if text is not None:
+            return text
+        if found.hidden or step.output_messages is None or step.error is not None:
+            return None
+        asked = [call for message in found.messages for call in message.tool_calls]
+        if asked:  # for a tool: whatever came back to the user was not this, unless that tool only gives the answer its form
+            return self._given_form(asked[-1]) if asked[-1].name in OUTPUT_TOOLS else None
+        return ""
+
+    def _given_form(self, request: ToolRequest) -> str | None:
+        """The answer that a model gave as an output tool's arguments, as the framework wrote them if it ran that tool."""
+        steps = self.of_role.get(TOOL, ())
+        written = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
+        given = next(written, request.arguments)
+        return jsonio.text_of(given) if given is not None else None
+
+    def system(self) -> str | None:
+        """The instructions."""
+        for step in (self.root, *self.llm):
+            if step.system is not None:
+                texts = [message.content for message in self._decode(step, "system", "system").messages if message.content]
+                if texts:
+                    return "\n".join(texts)
+        for step in self.llm[:1]:
+            texts = [message.content for message in self.inputs(step) if message.role == "system" and message.content]
+            if texts:
+                return "\n".join(texts)
+        return None
+
+    def messages(self) -> list[Message]:
+        """The conversation before the answering call, and its answer."""
+        step = self._answering_call()
+        if step is None:
+            return []
+        return [message for message in self.inputs(step) if message.role != "system"] + self.outputs(step)[:1]
+
+    def reasoning(self) -> str | None:
+        """What models thought aloud."""
+        texts = [message.reasoning for step in self.llm for message in self.outputs(step) if message.reasoning]
+        return "\n".join(texts) if texts else None
+
+    def attachments(self) -> list[dict[str, Any]]:
+        """Media in the answering call's prompt."""
+        step = self._answering_call()
+        return [item for message in self.inputs(step) for item in message.attachments] if step is not None else []
+
+
+def _last_user_text(messages: list[Message]) -> str | None:
+    for message in reversed(messages):
+        if message.role == "user" and message.content and not message.tool_results:
+            return message.content
+    return None
+
+
+def _last_assistant_text(messages: list[Message]) -> str | None:
+    for message in reversed(messages):
+        if message.role == "assistant":
+            if message.content is not None:
+                return message.content
+            return None if message.tool_calls else ""
+    return None

@@ -1,0 +1,145 @@
+"""The spans of one turn, understood, and where each of them stands. What is read of them is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+from ...core.turn import Message
+from ...dialects.content import Decoded, decode
+from ...dialects.reader import read
+from ...dialects.step import AGENT, INNER, TOOL, Step
+from ...spans.record import SpanRecord
+from .span_tree import SpanTree
+
+START = attrgetter("record.start_ns")
+END = attrgetter("record.end_ns")
+_AGENTS = (AGENT,)
+_TOOLS = (TOOL,)
+_SHORT = 8
+"""Spans that are climbed one by one; from there on the tree is asked."""
+LONGEST_CONSTANT = 32_768
+"""Texts that every turn repeats (instructions, tool definitions) are read once, up to this length."""
+
+
+class StepReader:
+    """The spans of one turn. Keeps no reference to the turn: no cycle."""
+
+    def __init__(self, root: SpanRecord, members: Iterable[SpanRecord]) -> None:
+        self._take(root, [read(record) for record in members])
+
+    def _take(self, root: SpanRecord, steps: list[Step]) -> None:
+        steps.sort(key=START)
+        self.steps = steps
+        self.by_id: dict[int, Step] = {}
+        self._cut = False
+        """Whether content was cut before it reached us, as far as anybody has looked."""
+        of_role: dict[str | None, list[Step]] = {}
+        for step in steps:
+            record = step.record
+            self.by_id[record.span_id] = step
+            self._cut |= record.truncated
+            if step.role in of_role:
+                of_role[step.role].append(step)
+            else:
+                of_role[step.role] = [step]
+        for step in of_role.get(INNER, ()):  # some agents are named only in the steps of their loop
+            if step.agent:
+                above = self.by_id.get(step.record.parent_id)
+                if above is not None and above.role == AGENT and above.agent is None:
+                    above.agent = step.agent
+        self.of_role = of_role
+        self.root = self.by_id.get(root.span_id) or read(root)
+        self._decoded: dict[tuple[int, str], Decoded] = {}
+        self.above: Step | None = None
+        """A span that this turn shares with others, which says who talks."""
+        self._tree: SpanTree | None = None
+        self.until_ns: int | None = None
+        """When a turn ended that is more than its root's span."""
+
+    def share(self, above: SpanRecord) -> None:
+        """The turn stands below ``above`` beside others: that span says who talks."""
+        self.above = read(above)
+
+    def conversation_id(self) -> str | None:
+        """The id of the conversation that the turn is part of."""
+        found: str | None = self.root.conversation_id or self._first("conversation_id")
+        return found or (self.above.conversation_id if self.above is not None else None)
+
+    def _first(self, field: str) -> Any:
+        return next((value for step in self.steps if (value := getattr(step, field)) is not None), None)
+
+    @property
+    def tree(self) -> SpanTree:
+        """Which spans stand above which, made when first asked for."""
+        if self._tree is None:
+            self._tree = SpanTree(self.steps, self.by_id)
+        return self._tree
+
+    def _parent(self, step: Step) -> Step | None:
+        parent = self.by_id.get(step.record.parent_id)
+        return parent if parent is not step else None
+
+    def ancestors(self, step: Step) -> Iterable[Step]:
+        """The spans above one, from the closest on."""
+        tree = self.tree
+        at = tree.parent(step)
+        while at is not None:
+            yield at
+            at = tree.parent(at)
+
+    def _nearest(self, step: Step, roles: tuple[str | None, ...]) -> Step | None:
+        """The closest span above with one of these roles."""
+        by_id = self.by_id
+        at = step
+        for _ in range(_SHORT):
+            above = by_id.get(at.record.parent_id)
+            if above is None or above is step:
+                return None
+            if above.role in roles:
+                return above
+            at = above
+        return self.tree.nearest(step, roles, lambda above: above.role in roles)
+
+    def _agent_of(self, step: Step) -> str | None:
+        found = self._nearest(step, _AGENTS)
+        if found is not None and not found.agent:
+            found = self.tree.nearest(found, "named agent", _is_named_agent)
+        return found.agent if found is not None else None
+
+    def is_nested(self, step: Step) -> bool:
+        """Whether a tool call is what this span served."""
+        return self._nearest(step, _TOOLS) is not None
+
+    def _decode(self, step: Step, field: str, role: str) -> Decoded:
+        key = (step.record.span_id, field)
+        found = self._decoded.get(key)
+        if found is None:
+            raw = getattr(step, field)
+            if field == "system" and raw.__class__ is str and len(raw) < LONGEST_CONSTANT:
+                found = _decode_constant(raw, role)
+            else:
+                found = decode(raw, role)
+            self._decoded[key] = found
+            self._cut |= found.truncated
+        return found
+
+    def inputs(self, step: Step) -> list[Message]:
+        """The messages before a model call."""
+        return self._decode(step, "input_messages", "user").messages
+
+    def outputs(self, step: Step) -> list[Message]:
+        """What a model call answered, one message per choice."""
+        return self._decode(step, "output_messages", "assistant").messages
+
+
+def _is_named_agent(step: Step) -> bool:
+    return step.role == AGENT and bool(step.agent)
+
+
+@lru_cache(maxsize=32)
+def _decode_constant(raw: str, role: str) -> Decoded:
+    """As ``decode``, for texts that an agent sends with every call: its instructions. The messages are shared; nobody writes."""
+    return decode(raw, role)

@@ -1,0 +1,355 @@
+"""Tool calls: one execution is one call.
+
+It has a span, or stands only in messages: requested by a model and answered in a later prompt. A request that nothing
+executed is none. Hand-offs (``transfer_to_x``) and a framework's output tool are none.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from ...core import jsonio
+from ...core.turn import ErrorInfo, Handoff, ToolCall, ToolRequest
+from ...dialects.content import REDACTED, Later, arguments_of, unwrap_result
+from ...dialects.step import AGENT, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_text
+from . import app_events
+from .llm_calls import CallReader, fill
+from .steps import LONGEST_CONSTANT
+
+_TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
+TOOL_OR_CALLER = (TOOL, AGENT, LLM)
+_HANDOFF_PREFIXES = ("transfer_to_", "handoff_to_", "transfer_back_to_")
+_PLUGIN = "Handoff-"
+"""What may stand before them."""
+OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
+_FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)", "exception:", "tool error:")
+
+
+class ToolReader(CallReader):
+    """What the tools did, and who left the turn to whom."""
+
+    def tool_definitions(self) -> list[dict[str, Any]]:
+        """The tools that models were offered."""
+        found: dict[str, dict[str, Any]] = {}
+        seen: set[str] = set()
+        for step in (self.root, *self.llm):
+            raw = step.tool_definitions
+            if raw is None:
+                continue
+            if raw.__class__ is str:
+                if raw in seen:
+                    continue
+                seen.add(raw)
+                definitions, cut = _definitions_in_text(raw) if len(raw) < LONGEST_CONSTANT else _read_definitions(raw)
+                self._cut |= cut
+            else:
+                definitions = _definitions(raw.reader(raw.raw) if raw.__class__ is Later else raw)
+            for name, definition in definitions:
+                found.setdefault(name, definition)
+        return list(found.values())
+
+    def _requests(self) -> list[tuple[ToolRequest, Step]]:
+        return [(call, step) for step in self.llm for message in self.outputs(step) for call in message.tool_calls]
+
+    def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
+        """Requests that only a later prompt shows: some instrumentations lose them when the answer is streamed."""
+        known = {call.call_id for call, _ in self._requests()}
+        found = []
+        for step in self.llm:
+            for message in self.inputs(step):
+                for call in message.tool_calls:
+                    if call.call_id and call.call_id not in known:
+                        known.add(call.call_id)
+                        if step is not self.llm[0]:  # what the first prompt holds was asked for in earlier turns
+                            found.append((call, step))
+        return found
+
+    def tool_calls(self) -> list[ToolCall]:
+        """One entry per execution, by start time."""
+        steps = self._tool_steps()
+        calls = []
+        requests: _Requests | None = None
+        inputs: dict[str, Any] | None = None
+        results: dict[str, Any] | None = None
+        for step in steps:
+            arguments = arguments_of(step.tool_arguments)
+            call_id = asked_as = step.tool_call_id
+            if arguments is None or call_id is None:
+                if requests is None:
+                    requests = _Requests(request for request, _ in self._requests())
+                request = requests.behind(step, arguments)
+                if request is not None:
+                    asked_as = request.call_id or call_id
+                    call_id = call_id or asked_as
+                    arguments = arguments_of(request.arguments) if arguments is None else arguments
+            if arguments is None and call_id is not None:
+                inputs = self._inputs_apart() if inputs is None else inputs
+                arguments = arguments_of(inputs.get(call_id))
+            result, error = unwrap_result(step.tool_result), step.error
+            if result in REDACTED:
+                result = None
+            if result is None and error is None and call_id is not None:  # some write it for the model only
+                results = self._results_in_messages() if results is None else results
+                result = results.get(call_id, results.get(asked_as or ""))
+            error = error or _error_in(result)
+            calls.append(ToolCall(
+                step.tool_name or "", arguments, result, error, step.record.duration_s,
+                f"{step.record.span_id:016x}", call_id, step.permission_denied, step.agent or self._agent_of(step),
+            ))  # fmt: skip
+        if not steps:
+            calls.extend(self._calls_in_messages())
+        return calls
+
+    def _inputs_apart(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for step in self.steps:
+            for call_id, given in (step.tool_inputs or {}).items():
+                found.setdefault(call_id, given)
+        return found
+
+    def _tool_steps(self) -> list[Step]:
+        out: list[Step] = []
+        merged: dict[int, Step] = {}
+        for step in self.of_role.get(TOOL, ()):
+            if step is self.root or _is_handoff(step.tool_name) or step.tool_name in OUTPUT_TOOLS:
+                continue  # a function at the root was called by the application, not by an agent
+            outer = self._nearest(step, TOOL_OR_CALLER)
+            if (
+                outer is not None
+                and outer.role == TOOL
+                and (_same_tool(outer, step) or (step.tool_call_id and outer.tool_call_id == step.tool_call_id))
+            ):
+                outer = merged[step.record.span_id] = merged.get(outer.record.span_id, outer)
+                fill(outer, step, _TOOL_MERGED)
+                outer.error = outer.error or step.error
+                outer.permission_denied |= step.permission_denied
+                continue
+            if step.tool_name:
+                out.append(step)
+        return out
+
+    def _results_in_messages(self) -> dict[str, Any]:
+        """What tools returned, by call id, as later prompts hold it."""
+        results: dict[str, Any] = {}
+        for step in self.llm:
+            asked: OrderedDict[str, None] = OrderedDict()
+            answered = False
+            for message in self.inputs(step):
+                if message.tool_calls:
+                    if answered:
+                        asked.clear()
+                    asked.update((call.call_id, None) for call in message.tool_calls if call.call_id)
+                    answered = False
+                for response in message.tool_results:
+                    answered = True
+                    if response.call_id:
+                        results[response.call_id] = response.result
+                    if response.call_id is not None and response.call_id in asked:
+                        del asked[response.call_id]
+                    elif asked:  # two ids for one call (an item's and the call's): answers come in the order of the requests
+                        results.setdefault(asked.popitem(last=False)[0], response.result)
+        for step in self.steps:  # a run that stopped at its limit sent the last results to no model
+            if step.output_messages is not None and step.role in ROOT_ROLES:
+                for message in self._decode(step, "output_messages", "assistant").messages:
+                    for response in message.tool_results:
+                        if response.call_id:
+                            results.setdefault(response.call_id, response.result)
+        return results
+
+    def _calls_in_messages(self) -> list[ToolCall]:
+        """Calls of a hand-written loop: requested in one answer, answered in a later prompt."""
+        results = self._results_in_messages()
+        calls = []
+        last = self.llm[-1] if self.llm else None
+        for request, step in self._requests() + self._requests_read_back():
+            if not request.name or _is_handoff(request.name) or request.name in OUTPUT_TOOLS:
+                continue
+            result = results.get(request.call_id or "")
+            error = _error_in(result)
+            if request.call_id not in results and step is last:
+                if self.root.role == LLM:
+                    continue  # a model call alone: whoever executes the request does it outside of this turn
+                error = self.root.error  # the loop went on to the tool, and what ended it there ended the turn
+            calls.append(
+                ToolCall(request.name, arguments_of(request.arguments), result, error, call_id=request.call_id, agent=step.agent)
+            )
+        return calls
+
+    def handoffs(self) -> list[Handoff]:
+        """Where one agent left the turn to another."""
+        said = app_events.handoffs(self.steps)
+        if said:
+            return said
+        spans = [step for step in self.of_role.get(HANDOFF, ()) if self._nearest(step, (HANDOFF,)) is None]
+        if spans:
+            return [self._handoff_of(step) for step in spans]
+        return [
+            Handoff(step.agent or self._agent_of(step), _target_in(request.arguments) or _without_prefix(request.name), None)
+            for request, step in self._requests()
+            if request.name is not None and _is_handoff(request.name)
+        ]
+
+    def _handoff_of(self, step: Step) -> Handoff:
+        """Most spans only have a name: ``X → Y.handoff`` or ``handoff to Y``."""
+        if step.handoff_to is not None:
+            return Handoff(step.agent or self._agent_of(step), step.handoff_to, step.error is None, step.record.duration_s)
+        source, arrow, target = step.record.name.removesuffix(".handoff").partition("→")
+        if not arrow:
+            source, target = "", _target_in(step.tool_arguments) or source.removeprefix("handoff to ")
+        return Handoff(source.strip() or self._agent_of(step), target.strip() or None, step.error is None, step.record.duration_s)
+
+
+def _read_definitions(raw: str) -> tuple[list[tuple[str, dict[str, Any]]], bool]:
+    """Tools by name, from JSON text, and whether it was cut."""
+    value, cut = jsonio.loads_or_text(raw)
+    return _definitions(value), cut
+
+
+_definitions_in_text = lru_cache(maxsize=32)(_read_definitions)
+
+
+def _definitions(raw: Any) -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    if isinstance(raw, dict):  # a request that holds them
+        config = raw.get("config")
+        raw = raw.get("tools") or raw.get("function_tools") or (config.get("tools") if isinstance(config, dict) else None)
+    for item in raw if isinstance(raw, (list, tuple)) else ():
+        tool = jsonio.loads_or_text(item)[0] if isinstance(item, str) else item
+        if isinstance(tool, dict) and "role" in tool:  # messages, with the definitions among them
+            tool = tool.get("content") if tool["role"] == "tool" and not tool.get("tool_call_id") else None
+        if isinstance(tool, dict) and isinstance(tool.get("function_declarations"), list):
+            found.extend(_definitions(tool["function_declarations"]))
+        elif isinstance(tool, dict):
+            flat = {**tool, **tool["function"]} if isinstance(tool.get("function"), dict) else tool
+            if "name" not in flat and isinstance(flat.get("data"), dict):  # a serialised object: its type, and its data
+                flat = flat["data"]
+            name = flat.get("name")
+            if "parameters_json_schema" in flat:
+                flat = {**flat, "parameters": flat["parameters_json_schema"]}
+            if isinstance(name, str):
+                found.append((name, {key: value for key, value in flat.items() if key != "function"}))
+    return found
+
+
+def _same_tool(outer: Step, inner: Step) -> bool:
+    """Two layers of one call: the same name, a nameless phase, or a server's name for what its client knows by a longer one."""
+    known, name = outer.tool_name, inner.tool_name
+    if known == name or not name:
+        return True
+    return (
+        known is not None
+        and "mcp.method.name" in inner.record.attributes
+        and known.endswith((f"_{name}", f".{name}", f"/{name}"))
+    )
+
+
+def _is_handoff(name: str | None) -> bool:
+    return name is not None and (name == "handoff" or name.removeprefix(_PLUGIN).startswith(_HANDOFF_PREFIXES))
+
+
+def _without_prefix(name: str) -> str:
+    name = name.removeprefix(_PLUGIN)
+    return next((name.removeprefix(prefix) for prefix in _HANDOFF_PREFIXES if name.startswith(prefix)), name)
+
+
+def _target_in(arguments: Any) -> str | None:
+    """The agent that a hand-off's arguments name."""
+    given = (arguments_of(arguments) or {}) if arguments is not None else {}
+    return as_text(given.get("to_agent")) or as_text(given.get("agent_name"))
+
+
+class _Requests:
+    """What models asked tools for, to be found again behind the spans of the calls: each request once."""
+
+    def __init__(self, requests: Iterable[ToolRequest]) -> None:
+        self._by_id: dict[str, ToolRequest] = {}
+        self._open: dict[str | None, dict[int, ToolRequest]] = {}
+        """By name, then by place: those that no call was found for."""
+        for place, request in enumerate(requests):
+            if request.call_id:
+                self._by_id.setdefault(request.call_id, request)
+            self._open.setdefault(request.name, {})[place] = request
+        self._alike: dict[str | None, _Alike] = {}
+
+    def behind(self, step: Step, arguments: dict[str, Any] | None) -> ToolRequest | None:
+        """The request behind a tool's span: by call id, else the first one with its name and arguments."""
+        if step.tool_call_id and step.tool_call_id in self._by_id:
+            return self._by_id[step.tool_call_id]
+        named = self._open.get(step.tool_name)
+        if not named:
+            return None
+        alike = self._alike.get(step.tool_name)
+        if alike is None:
+            alike = self._alike[step.tool_name] = _Alike(named)
+        place = alike.first(named, arguments, step.tool_arguments)
+        return named.pop(place) if place is not None else None
+
+
+class _Alike:
+    """Requests for one tool, by what they hand to it."""
+
+    def __init__(self, requests: Mapping[int, ToolRequest]) -> None:
+        self._arguments = {place: arguments_of(request.arguments) for place, request in requests.items()}
+        self._places: dict[Hashable, deque[int]] = {}
+        for place, wanted in self._arguments.items():
+            self._places.setdefault(_outline(wanted), deque()).append(place)
+        self._in_order = deque(self._arguments)
+        self._of_value: dict[str, deque[int]] | None = None
+
+    def first(self, requests: Mapping[int, ToolRequest], arguments: dict[str, Any] | None, bare: Any) -> int | None:
+        """The first of the ``requests`` that are left with these arguments, or, where the span has only a ``bare`` value, with that."""
+        if arguments is None and bare is None:
+            return _first_left(self._in_order, requests)
+        places = self._places.get(_outline(arguments), deque())
+        _first_left(places, requests)
+        found = next((place for place in places if place in requests and self._arguments[place] == arguments), None)
+        if arguments is not None:
+            return found
+        holding = self._holding(bare)
+        place = _first_left(holding, requests)
+        return place if found is None or (place is not None and place < found) else found
+
+    def _holding(self, bare: Any) -> deque[int]:
+        """Requests that hand over a value, among others or in a list of all of them."""
+        if self._of_value is None:
+            self._of_value = {}
+            for place, wanted in self._arguments.items():
+                values = [*(wanted or {}).values()]
+                for text in {*map(jsonio.text_of, values), jsonio.text_of(values)} if wanted is not None else ():
+                    self._of_value.setdefault(text, deque()).append(place)
+        return self._of_value.get(jsonio.text_of(bare), deque())
+
+
+def _first_left(places: deque[int], requests: Mapping[int, ToolRequest]) -> int | None:
+    """The first place that is not taken; those before it are forgotten."""
+    while places and places[0] not in requests:
+        places.popleft()
+    return places[0] if places else None
+
+
+def _outline(arguments: Mapping[str, Any] | None) -> Hashable:
+    """The same for equal arguments, and rarely so for others: nested values count by their sizes."""
+    if arguments is None:
+        return None
+    return frozenset((key, len(value) if isinstance(value, (list, tuple, dict)) else value) for key, value in arguments.items())
+
+
+def _error_in(result: Any) -> ErrorInfo | None:
+    """Whether a tool's answer, known only as text before the model, reports a failure."""
+    if isinstance(result, str):
+        if result[:40].lower().startswith(_FAILED_TEXT):
+            return ErrorInfo("tool_error", result[:200])
+        if result[:1] != "{":
+            return None
+        try:
+            result = jsonio.loads(result)
+        except ValueError:
+            return None
+    if isinstance(result, dict):
+        said = result.get("error") or result.get("error_message") or result.get("error_details")
+        if said or result.get("is_error") is True or result.get("status") == "error":
+            return ErrorInfo("tool_error", jsonio.text_of(said)[:200] if said else None)
+    return None

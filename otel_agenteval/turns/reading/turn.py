@@ -1,0 +1,233 @@
+"""From the spans of one turn to a :class:`~otel_agenteval.core.turn.Turn`.
+
+Each topic is read by a module of its own, one class on top of the other: where spans stand (:mod:`.steps`), what models did
+(:mod:`.calls`), what tools did (:mod:`.tools`), what was said (:mod:`.words`); here are agents, documents, errors, and the whole.
+Everything that needs JSON is read on first use and kept.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from ...core import jsonio
+from ...core.tenancy import tenant_of, trace_id_of, turn_id_in
+from ...core.turn import AgentRun, CloseReason, Document, ErrorInfo, Retrieval, SpanInfo, Turn
+from ...core.wellformed import well_formed
+from ...dialects.content import REDACTED
+from ...dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
+from ...spans.record import SpanRecord
+from . import app_events
+from .messages import WordsReader
+from .steps import END
+from .tool_calls import TOOL_OR_CALLER
+
+_AGENT_ONLY = (AGENT,)
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+def turn_id_of(root: SpanRecord) -> str:
+    """``<trace id>-<root span id>``, in hex; of a tenant's ``<tenant>:<trace id>-<root span id>``."""
+    return turn_id_in(root.trace_id, root.span_id)
+
+
+def build_turn(
+    root: SpanRecord, members: Iterable[SpanRecord], *, close_reason: CloseReason, complete: bool = True, revision: int = 1
+) -> Turn:
+    """The turn of these spans. Cheap facts are read now, content on first use."""
+    return TurnReader(root, members).turn(close_reason, complete, revision)
+
+
+class TurnReader(WordsReader):
+    """The whole turn."""
+
+    FIELDS: ClassVar[frozenset[str]] = frozenset((
+        "start", "user_id", "framework", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
+        "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
+        "interactions", "conflicts",
+    ))  # fmt: skip
+
+    def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
+        """The turn. ``revision`` above 1 says that it stands for a turn that was evaluated before (``supersedes``)."""
+        root, record = self.root, self.root.record
+        service = record.resource_attributes.get("service.name")
+        known: dict[str, Any] = {
+            "turn_id": turn_id_of(record),
+            "tenant": tenant_of(record.trace_id),
+            "trace_id": f"{trace_id_of(record.trace_id):032x}",
+            "conversation_id": self.conversation_id(),
+            "service": well_formed(service) if isinstance(service, str) else None,
+            "agent": root.agent or self._main_agent(),
+            "duration_s": record.duration_s if self.until_ns is None else (self.until_ns - record.start_ns) / 1e9,
+            "close_reason": close_reason,
+            "complete": complete,
+            "revision": revision,
+            "supersedes": supersedes,
+            # Cheap, and needed by nearly every turn's metrics or outlets.
+            "llm_calls": self.llm_calls(),
+            "usage": self.usage(),
+            "cost_usd": self.cost_usd(),
+        }
+        if RETRIEVAL not in self.of_role and RERANK not in self.of_role:
+            known.update(retrievals=[], context=[], retrieved_ids=None)
+        references = record.references
+        if references is None:
+            references = next((step.record.references for step in self.steps if step.record.references), None)
+        if references:
+            self._add_references(known, references)
+        return Turn.lazily(known, self)
+
+    def extended(self, others: Iterable[TurnReader], until_ns: int) -> TurnReader:
+        """A turn that went on in other traces and ended at ``until_ns``. Nothing is read again."""
+        readers = [self, *others]
+        whole = TurnReader.__new__(TurnReader)
+        whole._take(self.root.record, [step for reader in readers for step in reader.steps])
+        for reader in readers:
+            whole._decoded.update(reader._decoded)
+        whole.until_ns = until_ns
+        return whole
+
+    def _main_agent(self) -> str | None:
+        return next((step.agent for role in (AGENT, INNER) for step in self.of_role.get(role, ()) if step.agent), None)
+
+    @staticmethod
+    def _add_references(known: dict[str, Any], references: dict[str, Any]) -> None:
+        known["references"] = references
+        for name in ("ground_truth", "relevant_ids"):
+            if name in references:
+                known[name] = references[name]
+
+    def user_id(self) -> str | None:
+        """Who asked."""
+        return self.root.user_id or self._first("user_id") or (self.above.user_id if self.above is not None else None)
+
+    def framework(self) -> str | None:
+        """Which instrumentation wrote the spans."""
+        return self.root.framework or self._first("framework") or (self.root.record.scope or None)
+
+    def stop_kind(self) -> str | None:
+        """What the application says; else ``completed`` when the answering call stopped by itself, ``unknown`` when it did not say."""
+        said = app_events.stop_kind(self.root, self.steps)
+        if said is not None:
+            return said
+        step = self._answering_call()
+        if step is None:
+            return None
+        if self.error() is None and (step.finish_reason or "").lower() in ("stop", "end_turn", "completed", "stop_sequence"):
+            return "completed"
+        return "unknown"
+
+    def _retrieval_steps(self) -> list[Step]:
+        steps = self.of_role.get(RETRIEVAL) or self.of_role.get(RERANK) or []
+        outermost = [step for step in steps if self._nearest(step, (step.role,)) is None]
+        return outermost or steps  # a retriever that asks others gives back what it chose of theirs
+
+    def retrievals(self) -> list[Retrieval]:
+        """Queries and what they found."""
+        found = []
+        for step in self._retrieval_steps():
+            query = jsonio.text_of(step.query) if step.query is not None and step.query not in REDACTED else None
+            found.append(Retrieval(query, step.documents or []))
+        return found
+
+    def _documents(self) -> list[Document]:
+        return [document for step in self._retrieval_steps() for document in step.documents or ()]
+
+    def context(self) -> list[str]:
+        """Texts of the documents that were found."""
+        return [document.content for document in self._documents() if document.content]
+
+    def retrieved_ids(self) -> list[str] | None:
+        """Ids of the documents that were found; None when nothing was looked up, or no document says its id."""
+        found = self._documents()
+        ids = [document.id for document in found if document.id]
+        if found:
+            return ids or None
+        return ids if any(step.documents is not None for step in self._retrieval_steps()) else None
+
+    def agent_runs(self) -> list[AgentRun]:
+        """One entry per agent that ran."""
+        runs = []
+        at_work: dict[int, str] = {}
+        for step in self.steps:
+            if step.role != AGENT and (step.role != INNER or not step.agent):
+                continue
+            if step.role == INNER and step.agent:  # a step of an agent's loop, where the agent has no span of its own
+                if at_work.get(step.record.parent_id) == step.agent:
+                    continue
+                at_work[step.record.parent_id] = step.agent
+            parent = self._nearest(step, _AGENT_ONLY)
+            if parent is not None and (parent.agent == step.agent if step.agent else self._parent(step) is parent):
+                continue  # the same run, seen by two layers
+            caller = None if step.agent else self._nearest(step, TOOL_OR_CALLER)
+            runs.append(
+                AgentRun(
+                    step.agent or (caller.tool_name if caller is not None and caller.role == TOOL else None),
+                    f"{step.record.span_id:016x}",
+                    self._agent_of(step) if parent else None,
+                    step.record.duration_s,
+                    step.error,
+                )
+            )
+        return runs
+
+    def interactions(self) -> list[dict[str, Any]]:
+        """Messages between agents, where the application tells them."""
+        return app_events.interactions(self.steps)
+
+    def conflicts(self) -> list[dict[str, Any]]:
+        """Conflicts of agents, likewise."""
+        return app_events.conflicts(self.steps)
+
+    def error(self) -> ErrorInfo | None:
+        """Why the turn failed; None when it did not."""
+        root = self.root
+        if root.error is not None and root.role != LLM:
+            return root.error
+        if root.output_messages is not None or root.final_result is not None:
+            return None if root.role != LLM else self._last_call_error()
+        beside = self._beside_root()
+        if beside and root.role != INNER:  # the span around them was never seen: how the last of them ended
+            return max(beside, key=END).error
+        # Some roots stay unset when the run below them failed: then the last agent says so, or its last model call alone.
+        inner = [step for step in self.steps if step.role == AGENT and step is not root and not self.is_nested(step)]
+        if inner:
+            last = max(inner, key=END)
+            if last.error is not None or last.output_messages is not None or last.output_value is not None:
+                return last.error
+        return None if root.output_value is not None and root.role != INNER else self._last_call_error()
+
+    def _beside_root(self) -> list[Step]:
+        around = self.root.record.parent_id
+        if not around or around in self.by_id or self.root.role == LLM:
+            return []
+        beside = [step for step in self.steps if step.record.parent_id == around]
+        return beside if len(beside) > 1 else []
+
+    def start(self) -> datetime.datetime | None:
+        """When the root began, UTC."""
+        start = self.root.record.start_ns
+        return _EPOCH + datetime.timedelta(microseconds=start // 1000) if 0 < start < 253402300799 * 10**9 else None
+
+    def truncated(self) -> bool:
+        """Whether content was cut before it reached us."""
+        for step in self.llm:  # whether content was cut shows only when it is read
+            self.inputs(step)
+            self.outputs(step)
+        return self._cut
+
+    def spans(self) -> list[SpanInfo]:
+        """The spans themselves."""
+        return [
+            SpanInfo(
+                f"{step.record.span_id:016x}", f"{step.record.parent_id:016x}" if step.record.parent_id else None, step.record.name,
+                step.record.duration_s, _with_lists(step.record.attributes),
+            )
+            for step in self.steps
+        ]  # fmt: skip
+
+
+def _with_lists(attributes: dict[str, Any]) -> dict[str, Any]:
+    """As they come over OTLP: the SDK keeps sequences as tuples."""
+    return {key: list(value) if value.__class__ is tuple else value for key, value in attributes.items()}

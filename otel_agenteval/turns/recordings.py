@@ -1,0 +1,200 @@
+"""Turns from recorded telemetry: OTLP/JSON lines, as the Collector's file exporter writes them."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from ..core import jsonio
+from ..core.errors import AgentEvalError
+from ..core.turn import Turn
+from ..metrics.registry import require
+from ..spans.otlp import NotASpan, OtlpLog, from_json
+from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
+from .roots import split
+from .stitching import reader_of, stitch
+
+Report = Callable[[str], None]
+"""Gets one line about each thing that could not be read."""
+
+
+class Reading:
+    """What a reading found, for exit codes and progress (``on_progress`` is called every thousand lines)."""
+
+    def __init__(self, on_progress: Callable[[Reading], None] | None = None) -> None:
+        self.on_progress = on_progress
+        self.lines = 0
+        self.bad = 0
+        self.spans = 0
+        self.logs = 0
+        self.turns = 0
+
+
+def load_turns(
+    paths: Iterable[str | Path] | str | Path, *, report: Report | None = None, reading: Reading | None = None
+) -> Iterator[Turn]:
+    """The turns in recorded traces, by start time.
+
+    Args:
+        paths: files of OTLP/JSON lines, traces and logs in any order; ``-`` is standard input; ``.gz`` and ``.zst`` are unpacked.
+        report: called with one line per thing that could not be read (``file:line: why``); default: standard error, and
+            of one file the first ten.
+        reading: filled with counts while it runs.
+
+    Raises:
+        AgentEvalError: a file cannot be opened.
+    """
+    if isinstance(paths, (str, Path)):
+        paths = [paths]
+    seen = reading if reading is not None else Reading()
+    say = report or to_stderr
+    for turn in turns_of(read_items(paths, seen, say)):
+        seen.turns += 1
+        yield turn
+
+
+def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
+    """The turns in recorded spans and log records, in any order, by start time. All of them are held at once."""
+    traces: dict[int, list[SpanRecord]] = {}
+    by_span: dict[tuple[int, int], SpanRecord] = {}
+    logs: list[OtlpLog] = []
+    for item in items:
+        if isinstance(item, OtlpLog):
+            logs.append(item)
+            continue
+        key = (item.trace_id, item.span_id)
+        if key not in by_span:  # exporters that retry send a span twice
+            by_span[key] = item
+            traces.setdefault(item.trace_id, []).append(item)
+    parts: dict[tuple[int, int], list[LogPart]] = {}
+    for log in logs:
+        parts.setdefault((log.trace_id, log.span_id), []).append(log.part)
+    for key, found in parts.items():
+        if key in by_span:
+            join_logs(by_span[key], found)
+    groups = [group for records in traces.values() for group in split(records)]
+    groups.sort(key=lambda group: group.root.start_ns)
+    for group in stitch(groups):
+        yield reader_of(group).turn("recorded_file", group.all_seen)
+
+
+def to_stderr(line: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"{line}\n")
+
+
+def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
+    """Spans and log records in files of OTLP/JSON lines; see :func:`load_turns`."""
+    for path in paths:
+        if say is not to_stderr:
+            yield from _items(path, seen, say)
+            continue
+        told = _Few(path)
+        yield from _items(path, seen, told)
+        told.end()
+
+
+_MOST_TOLD = 10
+
+
+class _Few:
+    """Tells the first faults of a file, and at its end how many more there were: a file of another kind has one in every line."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path, self._count = path, 0
+
+    def __call__(self, line: str) -> None:
+        self._count += 1
+        if self._count <= _MOST_TOLD:
+            to_stderr(line)
+
+    def end(self) -> None:
+        if self._count > _MOST_TOLD:
+            to_stderr(f"{self._path}: {self._count - _MOST_TOLD:,} more lines or records could not be read")
+
+
+def _items(path: str | Path, seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
+    for where, line in _lines(path, seen, say):
+        try:
+            found = list(from_json(jsonio.loads_lenient(line)))
+        except NotASpan as problem:
+            seen.bad += 1
+            say(f"{where}: not OTLP: {problem}")
+            continue
+        except ValueError as problem:
+            seen.bad += 1
+            longer = line.strip() in (b"{", b"[")
+            why = "a document over several lines; one a line is wanted (`jq -c .`)" if longer else str(problem)[:120]
+            say(f"{where}: not JSON: {why}")
+            continue
+        for item in found:
+            if isinstance(item, NotASpan):
+                seen.bad += 1
+                say(f"{where}: skipped: {item}")
+            elif isinstance(item, OtlpLog):
+                seen.logs += 1
+                yield item
+            else:
+                seen.spans += 1
+                cut_long_values(item)
+                yield item
+
+
+_OTHER_KINDS = (
+    (b"PAR1", "a Parquet file, which `otel-agenteval backfill` scores"),
+    (b"\xff\xfe", "UTF-16 text; UTF-8 is wanted"),
+    (b"\xfe\xff", "UTF-16 text; UTF-8 is wanted"),
+)
+
+
+def _lines(path: str | Path, seen: Reading, say: Report) -> Iterator[tuple[str, bytes]]:
+    """(place, line) of every line with something on it. What was read before a file broke off counts."""
+    number = 0
+    with open_recording(str(path)) as stream:
+        try:
+            for number, read in enumerate(stream, 1):
+                line = read
+                if number == 1:
+                    kind = next((kind for mark, kind in _OTHER_KINDS if read.startswith(mark)), None)
+                    if kind is not None:
+                        seen.lines += 1
+                        seen.bad += 1
+                        say(f"{path}: cannot be read: {kind}")
+                        return
+                    line = read.removeprefix(codecs.BOM_UTF8)
+                if not line.strip():
+                    continue
+                seen.lines += 1
+                if seen.on_progress is not None and seen.lines % 1_000 == 0:
+                    seen.on_progress(seen)
+                yield f"{path}:{number}", line
+        except Exception as problem:  # every way of packing has errors of its own
+            seen.lines += 1
+            seen.bad += 1
+            say(f"{path}:{number + 1}: cannot be read from here on: {problem}")
+
+
+def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
+    """A file of JSON lines, unpacked by its name's ending; ``-`` is standard input.
+
+    Raises:
+        AgentEvalError: it cannot be opened.
+    """
+    try:
+        if path == "-":
+            return sys.stdin.buffer
+        if path.endswith(".gz"):
+            return gzip.open(path, "rb")
+        if path.endswith((".zst", ".zstd")):
+            zstandard = require("zstandard", feature="reading .zst files", extra="zstd")
+            return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(Path(path).open("rb"), closefd=True))
+        return Path(path).open("rb")
+    except IsADirectoryError:
+        raise AgentEvalError(f"{path}: is a folder; the files in it are wanted, as in {path.rstrip('/')}/*.jsonl") from None
+    except OSError as problem:
+        raise AgentEvalError(f"{path}: cannot be read: {problem.strerror or problem}") from None

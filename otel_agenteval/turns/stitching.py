@@ -1,0 +1,420 @@
+"""Where a turn begins and ends when the spans alone do not say: there what was said decides.
+
+:func:`separate` tells turns apart that share a parent (rule *shared parent*). :class:`Stitcher` joins what one turn left in
+several traces: a hand-written loop has no span of its own, so each of its model calls is a trace (rules *tool call ids*,
+*repeated messages*, *previous response*, *same conversation*, *next call*). docs/turns.md explains each rule with a recording.
+
+Only turns without an agent's span are looked at: all others say for themselves what they are.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+
+from ..core.tenancy import number_in
+from ..core.turn import Message
+from ..dialects.step import AGENT, LLM, Step
+from .reading.turn import TurnReader
+from .roots import Group
+
+_ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
+_MAX_PAUSE_NS = 600 * 10**9
+"""Calls that are further apart are not joined by anything weaker than an id."""
+
+
+def reader_of(group: Group) -> TurnReader:
+    """What its spans say, read once."""
+    if group.reader is None:
+        group.reader = TurnReader(group.root, group.members)
+        if group.above is not None:
+            group.reader.share(group.above)
+    found: TurnReader = group.reader
+    return found
+
+
+# --- several turns below one span
+
+
+def separate(group: Group) -> list[Group]:
+    """The turns of a group: several when runs of agents below its root answer one new user message each.
+
+    A hand-off looks the same as far as spans go: two agents below one workflow. The difference is what the second one reads:
+    after the first one's answer it finds a new message of the user.
+    """
+    reader = reader_of(group)
+    if len(reader.llm) < 2 or len(reader.of_role.get(AGENT, ())) < 2:
+        return [group]
+    starts: list[Step] = []
+    previous: Step | None = None
+    for step in reader.llm:
+        if reader.is_nested(step):
+            continue
+        if previous is not None and _answered_then_asked(reader, previous, step):
+            branch = _branch(reader, previous, step)
+            if branch is not None:
+                starts.append(branch)
+        previous = step
+    return _cut(group, reader, starts) if starts else [group]
+
+
+def _answered_then_asked(reader: TurnReader, previous: Step, step: Step) -> bool:
+    """Whether a call's prompt holds the previous call's answer, and after it something that the user said."""
+    answer = _last(reader.outputs(previous))
+    if answer is None or answer.content is None or answer.tool_calls:
+        return False
+    messages = reader.inputs(step)
+    tail = _tail(messages)
+    if len(tail) == len(messages) or not _user_spoke(tail):
+        return False
+    said = _last(messages[: len(messages) - len(tail)])
+    return said is not None and said.content is not None and answer.content in said.content
+
+
+def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
+    """The topmost span above ``step`` that began after the one above ``previous`` had ended; None if they share an agent's loop."""
+    path = _up_to(reader, step, previous)
+    above = _up_to(reader, previous, step)
+    if not path or not above:
+        return None
+    branch, other = path[-1], above[-1]
+    if reader.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
+        return None
+    return branch if any(at.role == AGENT for at in path) and any(at.role == AGENT for at in above) else None
+
+
+def _up_to(reader: TurnReader, step: Step, beside: Step) -> list[Step]:
+    """A span and what is above it, as far as that is not above ``beside`` too."""
+    path = []
+    at: Step | None = step
+    while at is not None and at is not beside and not reader.tree.is_above(at, beside):
+        path.append(at)
+        at = reader.tree.parent(at)
+    return path
+
+
+def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
+    """One group for what began before the first of ``starts``, and one from each of them on."""
+    times = sorted(start.record.start_ns for start in starts)
+    parts: list[list[Step]] = [[] for _ in range(len(starts) + 1)]
+    shared: set[int] = set()
+    for start in starts:
+        for step in reader.ancestors(start):
+            if id(step) in shared:
+                break
+            shared.add(id(step))
+    for step in reader.steps:
+        if id(step) not in shared:
+            parts[bisect.bisect_right(times, step.record.start_ns)].append(step)
+    found = []
+    for part in parts:
+        root = _top(part, reader)
+        if root is not None:
+            piece = Group(root.record, [step.record for step in part], group.root_seen)
+            piece.above, piece.portions = group.root, group.portions
+            piece.reason, piece.complete, piece.size = group.reason, group.complete, group.size // len(parts)
+            found.append(piece)
+    return found
+
+
+def _top(part: list[Step], reader: TurnReader) -> Step | None:
+    """The span that holds a part's model calls: its topmost one with an agent below it, or that is one."""
+    ids = {step.record.span_id for step in part}
+    for step in part:
+        if step.role in (AGENT, LLM):
+            tops = [at for at in reader.ancestors(step) if at.record.span_id in ids]
+            return tops[-1] if tops else step
+    return None
+
+
+# --- one turn in several traces
+
+
+class _Piece:
+    """One trace's part of a turn that may go on elsewhere."""
+
+    __slots__ = ("answers", "asks", "continues", "first", "groups", "headless", "response_ids", "since", "waits")
+
+    def __init__(self, group: Group, reader: TurnReader, since: float) -> None:
+        first, last = reader.llm[0], reader.llm[-1]
+        self.groups = [group]
+        self.since = since
+        tail = _tail(reader.inputs(first))
+        self.first = first
+        self.answers = {result.call_id for message in tail for result in message.tool_results if result.call_id}
+        """Ids of the tool calls whose results its first prompt brings."""
+        self.headless = bool(self.answers)
+        """Whether the part that asked for those results is missing."""
+        self.continues = bool(tail) and not _user_spoke(tail)
+        """Whether its first prompt ends in something that is not the user's."""
+        self.asks: set[str] = set()
+        self.waits = False
+        self.response_ids: set[str] = set()
+        self._ends_with(reader, last)
+
+    def _ends_with(self, reader: TurnReader, last: Step) -> None:
+        calls = [call for message in reader.outputs(last) for call in message.tool_calls]
+        self.asks = {call.call_id for call in calls if call.call_id}
+        """Ids of the tool calls that its last answer asked for."""
+        self.waits = last.error is None and (bool(calls) or (last.finish_reason or "").lower() in _ASKS_FOR_TOOLS)
+        """Whether it cannot be the end of a turn."""
+        if last.response_id:
+            self.response_ids.add(last.response_id)
+
+    @property
+    def tenant(self) -> int:
+        """Its number."""
+        return number_in(self.groups[0].root.trace_id)
+
+    @property
+    def start_ns(self) -> int:
+        return self.groups[0].root.start_ns
+
+    @property
+    def end_ns(self) -> int:
+        return max(group.root.end_ns for group in self.groups)
+
+    @property
+    def size(self) -> int:
+        return sum(group.size for group in self.groups)
+
+    def append(self, later: _Piece) -> None:
+        """The turn goes on with ``later``."""
+        self.groups += later.groups
+        self.asks, self.waits = later.asks, later.waits
+        self.response_ids |= later.response_ids
+
+    def joined(self) -> Group:
+        """The whole turn."""
+        if len(self.groups) == 1:
+            return self.groups[0]
+        whole = Group(self.groups[0].root, [record for group in self.groups for record in group.members])
+        whole.root_seen = all(group.root_seen for group in self.groups)
+        whole.reason, whole.complete = self.groups[-1].reason, all(group.complete for group in self.groups)
+        whole.size = sum(group.size for group in self.groups)
+        whole.portions = tuple(portion for group in self.groups for portion in group.portions)
+        whole.reader = reader_of(self.groups[0]).extended([reader_of(group) for group in self.groups[1:]], self.end_ns)
+        return whole
+
+
+def may_go_on(group: Group) -> bool:
+    """Whether a turn can be a part of one: a model call that is a trace of its own."""
+    reader = reader_of(group)
+    return reader.root.role == LLM and bool(reader.llm)
+
+
+class Stitcher:
+    """Holds parts of turns until the rest has come, or long enough. Not thread-safe: its owner serialises the calls.
+
+    Args:
+        patience: seconds that a part waits for its continuation.
+        max_bytes: what the parts that wait may hold; past it the oldest goes first.
+    """
+
+    def __init__(self, patience: float, max_bytes: float = float("inf")) -> None:
+        self.patience = patience
+        """0: nothing waits any more."""
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._held: OrderedDict[int, _Piece] = OrderedDict()
+        self._held_by: Counter[int] = Counter()
+        """Bytes of them, by tenant."""
+        self._asked: dict[tuple[int, str], _Piece] = {}
+        """By tenant and call, as the others: an id is a tenant's own."""
+        self._answered: dict[tuple[int, str], _Piece] = {}
+        self._responses: dict[tuple[int, str], _Piece] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def offer(self, group: Group, now: float) -> list[Group]:
+        """A turn that seems to be over. Returns what really is: mostly this one, sometimes none, or it with earlier parts."""
+        if self.patience <= 0 or not may_go_on(group):
+            return [group]
+        piece = _Piece(group, reader_of(group), now)
+        before = self._before(piece)
+        if before is not None:
+            self._release(before)
+            before.append(piece)
+            before.since = now
+            piece = before  # whose own beginning may be missing still
+        after = self._after(piece)
+        if after is not None:
+            self._release(after)
+            piece.append(after)
+        if not (piece.waits or piece.headless):
+            return [piece.joined()]
+        self._hold(piece)
+        found = []
+        while self._bytes > self._max_bytes:
+            most = max(self._held_by, key=self._held_by.__getitem__)
+            found.append(self._release(next(held for held in self._held.values() if held.tenant == most)).joined())
+        return found
+
+    def due(self, now: float) -> list[Group]:
+        """Parts that waited in vain: they are turns as they are."""
+        found = []
+        while self._held:
+            oldest = next(iter(self._held.values()))
+            if oldest.since + self.patience > now:
+                break
+            found.append(self._release(oldest).joined())
+        return found
+
+    def release_all(self) -> list[Group]:
+        """Everything that waits, by start time."""
+        found = [self._release(piece).joined() for piece in list(self._held.values())]
+        return sorted(found, key=lambda group: group.root.start_ns)
+
+    def traces(self) -> set[int]:
+        """The traces of what waits."""
+        return {group.root.trace_id for piece in self._held.values() for group in piece.groups}
+
+    def forget_traces(self, trace_ids: set[int]) -> list[Group]:
+        """Drop the parts that some traces begin or go on with, and return them."""
+        found = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
+        return [group for piece in found for group in self._release(piece).groups]
+
+    def forget(self) -> None:
+        """Drop everything unevaluated: in a forked child, the parent owns it."""
+        for index in (self._held, self._asked, self._answered, self._responses):
+            index.clear()
+        self._held_by.clear()
+        self._bytes = 0
+
+    def _before(self, piece: _Piece) -> _Piece | None:
+        for call_id in piece.answers:
+            found = self._asked.get((piece.tenant, call_id))
+            if found is not None and found.start_ns <= piece.start_ns:
+                return found
+        previous = piece.first.record.attributes.get("gen_ai.request.previous_response.id")
+        if isinstance(previous, str) and (piece.tenant, previous) in self._responses and piece.continues:
+            return self._responses[piece.tenant, previous]
+        return next((held for held in reversed(self._held.values()) if _follows(held, piece)), None) or self._only_waiting(piece)
+
+    def _only_waiting(self, piece: _Piece) -> _Piece | None:
+        """Rule *next call*: content is off, so only sizes and times can tell; and only if exactly one part could be meant."""
+        if reader_of(piece.groups[0]).inputs(piece.first):
+            return None
+        fitting = [held for held in self._held.values() if _may_be_next(held, piece)]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _after(self, piece: _Piece) -> _Piece | None:
+        for call_id in piece.asks:
+            found = self._answered.get((piece.tenant, call_id))
+            if found is not None and found.start_ns >= piece.start_ns:
+                return found
+        return None
+
+    def _hold(self, piece: _Piece) -> None:
+        self._bytes += piece.size
+        self._held_by[piece.tenant] += piece.size
+        self._held[id(piece)] = piece
+        for index, keys in self._indexed(piece):
+            index.update({(piece.tenant, key): piece for key in keys})
+
+    def _release(self, piece: _Piece) -> _Piece:
+        if self._held.pop(id(piece), None) is not None:
+            self._bytes -= piece.size
+            self._held_by[piece.tenant] -= piece.size
+        for index, keys in self._indexed(piece):
+            for key in keys:
+                if index.get((piece.tenant, key)) is piece:
+                    del index[piece.tenant, key]
+        return piece
+
+    def _indexed(self, piece: _Piece) -> tuple[tuple[dict[tuple[int, str], _Piece], Iterable[str]], ...]:
+        return (self._asked, piece.asks), (self._answered, piece.answers), (self._responses, piece.response_ids)
+
+
+def stitch(groups: Iterable[Group]) -> Iterator[Group]:
+    """The turns of recorded groups, by start time; what belongs together is joined, however long it took."""
+    stitcher = Stitcher(float("inf"))
+    parts = _seen_once([part for group in groups for part in separate(group)])
+    found = [whole for part in parts for whole in stitcher.offer(part, 0.0)]
+    found += stitcher.release_all()
+    yield from sorted(found, key=lambda group: group.root.start_ns)
+
+
+def _seen_once(groups: list[Group]) -> list[Group]:
+    """Rule *same response*: a call that two instrumentations wrote down in a trace each is one part."""
+    found: list[Group] = []
+    known: dict[str, int] = {}
+    for group in groups:
+        response = reader_of(group).llm[0].response_id if may_go_on(group) else None
+        if response is None or response not in known:
+            if response is not None:
+                known[response] = len(found)
+            found.append(group)
+            continue
+        first = found[known[response]]
+        both = Group(first.root, [*first.members, *group.members], first.root_seen and group.root_seen)
+        both.complete = first.complete and group.complete
+        both.reader = reader_of(first).extended([reader_of(group)], max(first.root.end_ns, group.root.end_ns))
+        found[known[response]] = both
+    return found
+
+
+def _follows(held: _Piece, piece: _Piece) -> bool:
+    """Rules *repeated messages* and *same conversation*: no ids, but the prompt goes on where the held part stopped."""
+    if not held.waits or not piece.continues or not _soon_after(held, piece):
+        return False
+    reader, earlier = reader_of(piece.groups[0]), reader_of(held.groups[-1])
+    asked = _last(earlier.outputs(earlier.llm[-1]))
+    messages = reader.inputs(piece.first)
+    repeated = _last(messages[: len(messages) - len(_tail(messages))])
+    if asked is not None and repeated is not None and asked.tool_calls:
+        if held.asks & {call.call_id for call in repeated.tool_calls if call.call_id}:
+            return True
+        if not held.asks and _names(asked) == _names(repeated) and _user_words(earlier) == _user_words(reader):
+            return True
+    conversation = reader.conversation_id()
+    return conversation is not None and conversation == earlier.conversation_id()
+
+
+def _may_be_next(held: _Piece, piece: _Piece) -> bool:
+    """Whether a call without content can be the one that a held part, also without content, waits for."""
+    group = held.groups[-1]
+    earlier = reader_of(group)
+    last = earlier.llm[-1]
+    spent = (last.input_tokens or 0) + (last.output_tokens or 0)
+    return (
+        held.waits
+        and not earlier.inputs(last)
+        and _soon_after(held, piece)
+        and spent > 0
+        and (piece.first.input_tokens or 0) >= spent
+        and last.request_model == piece.first.request_model
+        and last.model == piece.first.model
+        and group.root.scope == piece.groups[0].root.scope
+        and dict(group.root.resource_attributes) == dict(piece.groups[0].root.resource_attributes)
+    )
+
+
+def _soon_after(held: _Piece, piece: _Piece) -> bool:
+    return held.tenant == piece.tenant and held.end_ns <= piece.start_ns <= held.end_ns + _MAX_PAUSE_NS
+
+
+def _tail(messages: list[Message]) -> list[Message]:
+    """What came after the last thing that a model said."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "assistant":
+            return messages[index + 1 :]
+    return messages
+
+
+def _last(messages: list[Message]) -> Message | None:
+    return next((message for message in reversed(messages) if message.role == "assistant"), None)
+
+
+def _user_spoke(messages: list[Message]) -> bool:
+    return any(message.role == "user" and message.content and not message.tool_results for message in messages)
+
+
+def _names(message: Message) -> list[str | None]:
+    return sorted((call.name for call in message.tool_calls), key=str)
+
+
+def _user_words(reader: TurnReader) -> list[str | None]:
+    return [message.content for message in reader.inputs(reader.llm[-1]) if message.role == "user" and not message.tool_results]

@@ -1,0 +1,253 @@
+"""The one line, and everything that it must not do."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.trace import TracerProvider
+
+import otel_agenteval as oa
+from otel_agenteval import AgentEvalSpanProcessor
+from tests.support.process import PRELUDE, output_of, run
+from tests.support.rig import Rig
+
+QUIET = {"outlets": {"prometheus": None, "log_events": False}}
+instrument_module = importlib.import_module("otel_agenteval.instrumentation.attach")
+
+
+@pytest.fixture
+def provider():
+    provider = TracerProvider(shutdown_on_exit=False)
+    yield provider
+    provider.shutdown()
+
+
+def ours(provider):
+    return [item for item in provider._active_span_processor._span_processors if isinstance(item, AgentEvalSpanProcessor)]
+
+
+# --- idempotent, whichever way it comes
+
+
+def test_it_attaches_one_processor_to_the_provider(provider):
+    handle = oa.instrument(tracer_provider=provider, config=QUIET)
+    assert handle.enabled
+    assert ours(provider) == [handle.processor]
+
+
+def test_a_second_call_that_brings_another_configuration_says_that_it_is_not_used(provider, caplog):
+    first = oa.instrument(tracer_provider=provider, config=QUIET)
+    assert oa.instrument(tracer_provider=provider, config=QUIET) is oa.instrument(tracer_provider=provider) is first
+    assert caplog.messages == []
+    for options in ({"config": {"metrics": ["code_latency"]}}, {"prometheus_port": 0}):
+        caplog.clear()
+        assert oa.instrument(tracer_provider=provider, **options) is first
+        assert caplog.messages == [
+            "instrument(): this provider's turns are scored already; the configuration given now is not used"
+        ]
+
+
+def test_a_second_call_returns_the_same_handle(provider):
+    first = oa.instrument(tracer_provider=provider, config=QUIET)
+    assert oa.instrument(tracer_provider=provider, config=QUIET) is first
+    assert len(ours(provider)) == 1
+
+
+def test_after_an_explicit_processor_it_attaches_no_other(provider):
+    processor = AgentEvalSpanProcessor(QUIET)
+    provider.add_span_processor(processor)
+    handle = oa.instrument(tracer_provider=provider, config=QUIET)
+    assert handle.processor is processor
+    assert ours(provider) == [processor]
+
+
+def test_each_provider_has_its_own_handle(provider):
+    other = TracerProvider(shutdown_on_exit=False)
+    assert oa.instrument(tracer_provider=provider, config=QUIET) is not oa.instrument(tracer_provider=other, config=QUIET)
+    other.shutdown()
+
+
+def test_of_two_explicit_processors_the_second_does_nothing_and_says_so_once(caplog):
+    with Rig(QUIET) as rig:
+        second = AgentEvalSpanProcessor(QUIET)
+        rig.provider.add_span_processor(second)
+        with caplog.at_level(logging.WARNING, "otel_agenteval"):
+            rig.run()
+            rig.run()
+        assert second.engine.spans_received == 0
+        assert len(rig.turns()) == 2
+        assert [record.getMessage() for record in caplog.records] == [
+            "this provider has two AgentEvalSpanProcessors; the second one does nothing"
+        ]
+
+
+def test_it_joins_log_records_of_the_given_logger_provider(provider):
+    logger_provider = LoggerProvider(shutdown_on_exit=False)
+    oa.instrument(tracer_provider=provider, logger_provider=logger_provider, config=QUIET)
+    (processor,) = logger_provider._multi_log_record_processor._log_record_processors
+    assert isinstance(processor, oa.AgentEvalLogProcessor)
+    logger_provider.shutdown()
+
+
+def test_a_bad_configuration_is_an_error_of_the_caller(provider):
+    with pytest.raises(oa.ConfigError, match=r"outlets\.span_events"):
+        oa.instrument(tracer_provider=provider, config={"outlets": {"span_events": "some"}})
+    assert ours(provider) == []
+
+
+def test_prometheus_port_serves_the_metrics_there(provider):
+    handle = oa.instrument(tracer_provider=provider, config=QUIET, prometheus_port=0)
+    (outlet,) = handle.processor.engine.pipeline.outlets
+    assert outlet.port > 0
+    handle.shutdown()
+    assert outlet.port is None
+
+
+# --- without a provider
+
+
+def test_without_an_sdk_provider_it_warns_once_with_the_fix(monkeypatch, caplog):
+    monkeypatch.setattr(instrument_module, "_warned", False)
+    with caplog.at_level(logging.WARNING, "otel_agenteval"):
+        handles = [oa.instrument(config=QUIET) for _ in range(2)]
+    assert [handle.enabled for handle in handles] == [False, False]
+    (record,) = caplog.records
+    assert "set_tracer_provider" in record.getMessage()
+    assert "create_provider=True" in record.getMessage()
+
+
+def test_a_handle_that_is_off_answers_everything(monkeypatch):
+    monkeypatch.setenv("OTEL_AGENTEVAL_ENABLED", "false")
+    handle = oa.instrument(tracer_provider=TracerProvider(shutdown_on_exit=False))
+    assert (handle.enabled, handle.processor, handle.flush(0), handle.drain(timeout=0), handle.why("x")) == (
+        False,
+        None,
+        True,
+        True,
+        None,
+    )
+    handle.shutdown()
+
+
+def test_create_provider_sets_one_and_evaluates():
+    printed = output_of("""
+        handle = oa.instrument(create_provider=True, config={"outlets": {"prometheus": None}})
+        assert isinstance(trace.get_tracer_provider(), TracerProvider)
+        turn(trace.get_tracer("app"))
+        assert handle.flush()
+        print(handle.processor.engine.spans_received)
+    """)
+    assert printed == "2\n"
+
+
+def test_create_provider_takes_the_provider_that_is_there():
+    printed = output_of("""
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
+        oa.instrument(create_provider=True, config={"outlets": {"prometheus": None}})
+        print(trace.get_tracer_provider() is provider)
+    """)
+    assert printed == "True\n"
+
+
+def test_it_sets_no_global_logger_or_meter_provider():
+    printed = output_of("""
+        from opentelemetry import metrics
+        before = [type(_logs.get_logger_provider()).__name__, type(metrics.get_meter_provider()).__name__]
+        handle = oa.instrument(create_provider=True, config={"outlets": {"otlp_metrics": True}})
+        turn(trace.get_tracer("app"))
+        handle.flush()
+        after = [type(_logs.get_logger_provider()).__name__, type(metrics.get_meter_provider()).__name__]
+        print(json.dumps([before, after]))
+    """)
+    before, after = json.loads(printed)
+    assert before == after
+    assert not any(name in ("LoggerProvider", "MeterProvider") for name in after)
+
+
+def test_it_attaches_to_the_provider_that_is_set():
+    printed = output_of("""
+        from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+        records = InMemoryLogRecordExporter()
+        _logs.set_logger_provider(LoggerProvider())
+        _logs.get_logger_provider().add_log_record_processor(SimpleLogRecordProcessor(records))
+        trace.set_tracer_provider(TracerProvider())
+        handle = oa.instrument()
+        turn(trace.get_tracer("app"))
+        handle.flush()
+        print({item.log_record.event_name for item in records.get_finished_logs()})
+    """)
+    assert printed == "{'gen_ai.evaluation.result'}\n"
+
+
+# --- switched off
+
+OFF = pytest.mark.parametrize(
+    "variable",
+    [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_AGENTEVAL_ENABLED": "false"}],
+    ids=["by OTEL_SDK_DISABLED", "by OTEL_AGENTEVAL_ENABLED"],
+)
+SWITCHED_OFF = """
+import psutil
+threads = set(threading.enumerate())
+config = {"outlets": {"prometheus": {"port": 0}, "jsonl": sys.argv[1]}}
+"""
+NOTHING_THERE = """
+listening = [c for c in psutil.Process().net_connections() if c.status == "LISTEN"]
+print(len(set(threading.enumerate()) - threads), len(listening), os.path.exists(sys.argv[1]))
+"""
+
+
+def off(door, variable, tmp_path):
+    done = run(PRELUDE + SWITCHED_OFF + door + NOTHING_THERE, str(tmp_path / "scores.jsonl"), env=variable)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+@OFF
+def test_off_the_one_line_starts_no_thread_port_or_file(variable, tmp_path):
+    door = """
+provider = TracerProvider()
+handle = oa.instrument(tracer_provider=provider, config=config)
+turn(provider.get_tracer("app"))
+handle.flush()
+"""
+    assert off(door, variable, tmp_path) == "0 0 False\n"
+
+
+@OFF
+def test_off_an_explicit_processor_starts_no_thread_port_or_file(variable, tmp_path):
+    door = """
+provider = TracerProvider()
+processor = oa.AgentEvalSpanProcessor(config)
+provider.add_span_processor(processor)
+turn(provider.get_tracer("app"))
+provider.force_flush()
+"""
+    assert off(door, variable, tmp_path) == "0 0 False\n"
+
+
+@OFF
+def test_off_an_explicit_exporter_starts_no_thread_port_or_file(variable, tmp_path):
+    door = """
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(oa.AgentEvalSpanExporter(config)))
+turn(provider.get_tracer("app"))
+provider.force_flush()
+"""
+    assert off(door, variable, tmp_path) == "0 0 False\n"
+
+
+def test_switched_on_the_same_script_starts_thread_port_and_file(tmp_path):
+    door = """
+provider = TracerProvider()
+handle = oa.instrument(tracer_provider=provider, config=config)
+turn(provider.get_tracer("app"))
+handle.flush()
+"""
+    assert off(door, {"OTEL_AGENTEVAL_ENABLED": "true"}, tmp_path) == "2 1 True\n"

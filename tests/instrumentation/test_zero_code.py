@@ -1,0 +1,206 @@
+"""Without a line of code: ``opentelemetry-instrument`` and environment variables."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.process import run
+from tests.support.receiver import GrpcReceiver
+
+INSTRUMENT = Path(sys.executable).parent / "opentelemetry-instrument"
+AGENT = """
+import json, logging
+logging.basicConfig()
+from opentelemetry import trace
+tracer = trace.get_tracer("app")
+with tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}):
+    tracer.start_span("chat m-1", attributes={
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1",
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Hi."}]}]),
+    }).end()
+print("the agent ran")
+"""
+"""An application that knows nothing of us."""
+
+pytestmark = pytest.mark.skipif(not INSTRUMENT.exists(), reason="opentelemetry-instrumentation is not installed")
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Runs the application as ``opentelemetry-instrument python app.py`` would; the SDK is set up as a distribution does."""
+    site = tmp_path / "site"
+    (site / "a_distro-1.0.dist-info").mkdir(parents=True)
+    (site / "a_distro-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: a-distro\nVersion: 1.0\n")
+    (site / "a_distro-1.0.dist-info" / "entry_points.txt").write_text(
+        "[opentelemetry_configurator]\nconfigurator = a_distro:Configurator\n"
+    )
+    (site / "a_distro.py").write_text(
+        "from opentelemetry.sdk._configuration import _OTelSDKConfigurator\nclass Configurator(_OTelSDKConfigurator):\n    pass\n"
+    )
+    root = Path(__file__).parent.parent.parent
+    quiet = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
+
+    def start(**env):
+        everything = {
+            **quiet, "PYTHONPATH": f"{root}:{site}", "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "*",
+            "OTEL_AGENTEVAL_OUTLETS__JSONL": str(tmp_path / "scores"), **env,
+        }  # fmt: skip
+        done = run(AGENT, env=everything, command=[str(INSTRUMENT), sys.executable])
+        assert (done.returncode, done.stdout) == (0, "the agent ran\n"), done.stderr
+        scores = (
+            [json.loads(line) for line in (tmp_path / "scores").read_text().splitlines()]
+            if (tmp_path / "scores").exists()
+            else []
+        )
+        return scores, done.stderr
+
+    return start
+
+
+def test_with_the_switch_on_the_agent_is_scored(start):
+    scores, complaints = start(OTEL_AGENTEVAL_ENABLED="true")
+    assert len(scores) > 10
+    assert {(score["agent"], score["close_reason"]) for score in scores} == {("bot", "root_ended")}
+    assert complaints == ""
+
+
+@pytest.mark.parametrize("value", ["", "false", "1", "yes"])
+def test_only_true_switches_it_on_and_what_is_neither_true_nor_false_is_told(start, value):
+    scores, complaints = start(OTEL_AGENTEVAL_ENABLED=value)
+    assert scores == []
+    told = f"OTEL_AGENTEVAL_ENABLED: '{value}' is neither true nor false: otel-agenteval is not started by it\n"
+    assert complaints == ("" if value in ("", "false") else told)
+
+
+def test_without_the_switch_installing_the_package_changes_nothing(start):
+    assert start() == ([], "")
+
+
+def test_options_come_from_the_environment(start):
+    scores, _ = start(OTEL_AGENTEVAL_ENABLED="true", OTEL_AGENTEVAL_INLINE__METRICS="[code_empty_answer]")
+    assert [score["metric"] for score in scores] == ["code_empty_answer"]
+
+
+def test_options_come_from_the_configuration_file(start, tmp_path):
+    (tmp_path / "agenteval.yaml").write_text("inline:\n  metrics: [code_empty_answer]\n")
+    scores, _ = start(OTEL_AGENTEVAL_ENABLED="true", OTEL_AGENTEVAL_CONFIG_FILE=str(tmp_path / "agenteval.yaml"))
+    assert [score["metric"] for score in scores] == ["code_empty_answer"]
+
+
+def test_a_bad_configuration_is_one_warning_and_the_agent_runs(start):
+    scores, complaints = start(OTEL_AGENTEVAL_ENABLED="true", OTEL_AGENTEVAL_OUTLETS__SPAN_EVENTS="some")
+    assert scores == []
+    assert "otel-agenteval is off" in complaints
+    assert "OTEL_AGENTEVAL_OUTLETS__SPAN_EVENTS" in complaints
+    assert "Traceback" not in complaints
+
+
+def test_under_a_disabled_sdk_nothing_happens(start):
+    assert start(OTEL_AGENTEVAL_ENABLED="true", OTEL_SDK_DISABLED="true") == ([], "")
+
+
+def test_the_exporter_entry_point_scores_the_agent(start):
+    scores, complaints = start(OTEL_TRACES_EXPORTER="agenteval")
+    assert {score["agent"] for score in scores} == {"bot"}
+    assert complaints == ""
+
+
+def test_the_exporter_entry_point_with_a_bad_configuration_lets_the_agent_run(start):
+    scores, complaints = start(OTEL_TRACES_EXPORTER="agenteval", OTEL_AGENTEVAL_OUTLETS__SPAN_EVENTS="some")
+    assert scores == []
+    assert "otel-agenteval is off" in complaints
+
+
+def test_processor_and_exporter_together_score_a_turn_once(start):
+    scores, complaints = start(OTEL_TRACES_EXPORTER="agenteval", OTEL_AGENTEVAL_ENABLED="true")
+    assert len({score["result_id"] for score in scores}) == len(scores) > 0
+    assert {score["close_reason"] for score in scores} == {"root_ended"}, "it is the processor that works"
+    assert "the exporter does nothing" in complaints
+
+
+@pytest.mark.parametrize("exporters", ["agenteval,otlp_proto_grpc", "otlp_proto_grpc,agenteval"])
+def test_the_exporter_writes_nothing_on_the_spans(start, exporters):
+    receiver = GrpcReceiver()
+    try:
+        scores, complaints = start(
+            OTEL_TRACES_EXPORTER=exporters,
+            OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{receiver.address}",
+            OTEL_EXPORTER_OTLP_INSECURE="true",
+        )
+        assert complaints == ""
+        assert {score["close_reason"] for score in scores} <= {"exit", "shutdown"}, "it waits as a sidecar does"
+        assert len(scores) > 10
+        (root,) = receiver.spans("invoke_agent bot")
+        assert not root.events
+    finally:
+        receiver.close()
+
+
+# --- declarative configuration
+
+DECLARED = """
+file_format: "1.0"
+resource: {attributes: [{name: service.name, value: shop}]}
+tracer_provider:
+  processors:
+    - simple: {exporter: {agenteval: %s}}
+    - batch: {exporter: {agenteval: %s}}
+"""
+declarative = pytest.mark.skipif(
+    importlib.util.find_spec("opentelemetry.configuration") is None, reason="opentelemetry-configuration is not installed"
+)
+
+
+def declared(folder: Path, text: str) -> str:
+    file = folder / "otel.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+@declarative
+@pytest.mark.parametrize("kind", ["simple", "batch"])
+def test_the_exporter_in_a_declarative_configuration_scores_the_agent(start, tmp_path, kind):
+    lines = [line for line in DECLARED.splitlines() if "exporter:" not in line or kind in line]
+    text = "\n".join(lines) % "{inline: {metrics: [code_empty_answer, code_turn_error]}}"
+    scores, complaints = start(OTEL_CONFIG_FILE=declared(tmp_path, text))
+    assert "otel" not in complaints.replace(
+        "OTEL_CONFIG_FILE is set; ignoring configurator kwargs", ""
+    )  # the SDK says that of itself
+    assert {(score["metric"], score["agent"], score["service"]) for score in scores} == {
+        ("code_empty_answer", "bot", "shop"), ("code_turn_error", "bot", "shop"),
+    }  # fmt: skip
+
+
+@declarative
+def test_a_bad_option_in_a_declarative_configuration_lets_the_agent_run(start, tmp_path):
+    lines = [line for line in DECLARED.splitlines() if "simple" not in line]
+    scores, complaints = start(OTEL_CONFIG_FILE=declared(tmp_path, "\n".join(lines) % "{inline: {metric: []}}"))
+    assert scores == []
+    assert "otel-agenteval is off: inline.metric: unknown key" in complaints
+    assert "Traceback" not in complaints
+
+
+@declarative
+def test_in_a_declarative_configuration_too_it_stands_down_beside_the_processor(start, tmp_path):
+    lines = [line for line in DECLARED.splitlines() if "simple" not in line]
+    scores, complaints = start(OTEL_CONFIG_FILE=declared(tmp_path, "\n".join(lines) % "{}"), OTEL_AGENTEVAL_ENABLED="true")
+    assert len({score["result_id"] for score in scores}) == len(scores) > 10
+    assert {score["close_reason"] for score in scores} == {"root_ended"}
+    assert "the exporter does nothing" in complaints
+
+
+def test_the_entry_point_modules_import_nothing_but_the_standard_library():
+    done = run("""
+        import sys
+        before = set(sys.modules)
+        import importlib.util, pathlib
+        spec = importlib.util.find_spec("otel_agenteval.instrumentation.autoload")
+        import otel_agenteval.instrumentation.autoload
+        print(sorted({name.split(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)))
+    """)
+    assert done.stdout == "['otel_agenteval']\n", done.stderr

@@ -1,0 +1,396 @@
+"""How a judge asks: manners, cache, accounts, secrets, and that nobody's instrumentation sees it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import traceback
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.core.errors import ConfigError, JudgeError
+from otel_agenteval.judging.models import recording
+from tests.models.wire import KEY, Request, Response, Server, said
+
+SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
+SECRET_TEXT = "the patient's name is Erika"
+
+
+def ask(judge: oa.Judge, text: str = "Paris", **options: Any) -> dict[str, Any]:
+    return judge.ask("relevance", "Judge it.", {"answer": text}, '{"score": <0 to 100>, "more": {}}', **options)
+
+
+def forms(server: Server) -> list[str]:
+    return [request.body.get("response_format", {}).get("type", "plain") for request in server.requests]
+
+
+# --- manners
+
+
+class Picky:
+    """A server that refuses some settings, in its own words."""
+
+    def __init__(self, server: Server, refused: dict[str, str], status: int = 400) -> None:
+        self.refused, self.status = refused, status
+        server.answering = self.answer
+
+    def answer(self, request: Request) -> Response:
+        for words, message in self.refused.items():
+            if words in json.dumps(request.body):
+                return Response({"error": {"message": message}}, self.status)
+        return Response(said("openai", '{"score": 1}'))
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize(
+    "message", ["Invalid value: 'json_schema'", "unknown field `response_format`", "unsupported", "Bad Request"]
+)
+def test_a_server_that_takes_no_schema_is_asked_for_json_and_that_is_remembered(
+    status: int, message: str, server: Server, judge: oa.Judge
+) -> None:
+    Picky(server, {"json_schema": message}, status)
+    assert ask(judge, schema=SCHEMA) == ask(judge, schema=SCHEMA) == {"score": 1}
+    assert forms(server) == ["json_schema", "json_object", "json_object"]
+
+
+def test_a_server_that_takes_no_response_format_is_asked_without(server: Server, judge: oa.Judge) -> None:
+    Picky(server, {"response_format": "'response_format' is not known here"})
+    assert ask(judge) == ask(judge) == ask(judge, schema=SCHEMA) == {"score": 1}
+    assert forms(server) == ["json_object", "plain", "plain", "plain"]
+
+
+def test_a_refusal_without_a_word_may_be_about_the_form(server: Server, judge: oa.Judge) -> None:
+    server.will(Response(b"", 400))
+    server.reply({"score": 1})
+    assert ask(judge) == {"score": 1}
+    assert forms(server) == ["json_object", "plain"]
+
+
+def test_a_model_that_takes_no_temperature_is_asked_without(server: Server, judge: oa.Judge) -> None:
+    Picky(server, {"temperature": "Unsupported value: 'temperature' does not support 0 with this model."})
+    assert ask(judge) == ask(judge) == {"score": 1}
+    assert ["temperature" in request.body for request in server.requests] == [True, False, False]
+    assert forms(server) == ["json_object"] * 3
+
+
+def test_both_can_be_refused(server: Server, judge: oa.Judge) -> None:
+    Picky(server, {"temperature": "no temperature", "response_format": "no response_format"})
+    assert ask(judge) == ask(judge)
+    assert len(server.requests) == 4
+    assert "temperature" not in server.requests[-1].body
+    assert forms(server)[-1] == "plain"
+
+
+@pytest.mark.parametrize(
+    "message", ["the key is disabled", "no credit left", "This model's maximum context length is 8192 tokens"]
+)
+def test_a_refusal_about_something_else_is_not_repeated(message: str, server: Server, judge: oa.Judge) -> None:
+    server.will(Response({"error": {"message": message}}, 400))
+    with pytest.raises(JudgeError):
+        ask(judge)
+    assert len(server.requests) == 1
+
+
+def test_what_was_accepted_before_is_not_the_reason(server: Server, judge: oa.Judge) -> None:
+    server.reply({"score": 1})
+    ask(judge)
+    server.will(Response({"error": {"message": "bad request"}}, 400))
+    with pytest.raises(JudgeError):
+        ask(judge)
+    server.reply({"score": 1})
+    ask(judge)
+    assert forms(server) == ["json_object"] * 3
+
+
+def test_a_server_that_refuses_everything_leaves_nothing_learned(server: Server, judge: oa.Judge) -> None:
+    server.will(*[Response(b"", 400)] * 3)
+    with pytest.raises(JudgeError, match="status 400"):
+        ask(judge)
+    assert len(server.requests) == 3
+    server.reply({"score": 1})
+    ask(judge)
+    assert forms(server)[-1] == "json_object"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error_type"),
+    [
+        (400, {"error": {"code": "context_length_exceeded", "message": "x"}}, "context_overflow"),
+        (413, {"message": "prompt is too long: 250000 tokens"}, "context_overflow"),
+        (400, {"error": {"code": "content_filter", "message": "x"}}, "refusal"),
+        (401, {"error": "x"}, "http_401"),
+        (404, {"error": "x"}, "http_404"),
+        (302, {}, "http_302"),
+        (200, {"error": {"message": "upstream failed"}}, "server_error"),
+    ],
+)
+def test_a_refusal_says_its_kind(status: int, body: Any, error_type: str, server: Server, judge: oa.Judge) -> None:
+    server.will(Response(body, status, {"Location": "http://127.0.0.1:9/"}))
+    with pytest.raises(JudgeError) as caught:
+        ask(judge)
+    assert caught.value.error_type == error_type
+    assert len(server.requests) == 1
+
+
+# --- one call per question
+
+
+def test_a_question_is_one_call_and_a_repair_is_the_only_other(server: Server, judge: oa.Judge) -> None:
+    server.reply({"score": 1}, "no", "still no", {"score": 9})
+    assert ask(judge) == {"score": 1}
+    with pytest.raises(JudgeError, match="holds no JSON object") as caught:
+        ask(judge)
+    assert caught.value.error_type == "unreadable_reply"
+    assert len(server.requests) == 3
+
+
+def test_nothing_is_kept_unless_a_cache_is_given(server: Server, judge: oa.Judge) -> None:
+    server.reply({"score": 1}, {"score": 2})
+    assert [ask(judge), ask(judge)] == [{"score": 1}, {"score": 2}]
+    judge.clear_cache()
+
+
+def test_a_cache_answers_the_same_question_and_can_be_cleared(server: Server, judge_of: Any) -> None:
+    cache: dict[str, str] = {}
+    judge = judge_of(cache=cache)
+    server.reply({"score": 1}, {"score": 2}, {"score": 3}, {"score": 4})
+    assert [ask(judge), ask(judge)] == [{"score": 1}] * 2
+    assert ask(judge, "Rome") == {"score": 2}
+    assert ask(judge.with_model("m-2")) == {"score": 3}
+    judge.clear_cache()
+    assert ask(judge) == {"score": 4}
+    assert SECRET_TEXT not in str(cache.keys())
+
+
+def test_a_reply_that_could_not_be_read_is_not_cached(server: Server, judge_of: Any) -> None:
+    judge = judge_of(cache={})
+    server.reply("no", "no", {"score": 1})
+    with pytest.raises(JudgeError):
+        ask(judge)
+    assert ask(judge) == {"score": 1}
+
+
+def test_text_that_is_no_text_is_sent_all_the_same(server: Server, judge: oa.Judge) -> None:
+    server.reply({"score": 1})
+    assert ask(judge, "half \ud83d of a pair") == {"score": 1}
+
+
+# --- accounts
+
+
+def test_configured_prices_give_the_cost(server: Server, judge_of: Any) -> None:
+    server.reply({"score": 1})
+    judge = judge_of(prices={"m-1": {"input": 1.0, "output": 10.0, "cached_input": 0.5}})
+    ask(judge)
+    (account,) = judge.accounts()
+    assert account.cost_usd == pytest.approx((60 * 1.0 + 40 * 0.5 + 20 * 10.0) / 1e6)
+    assert account.price_source == "prices"
+    assert judge.total().cost_usd == account.cost_usd
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": 0},
+        {"prompt_tokens": 10**8, "completion_tokens": 5},
+        {"prompt_tokens": "9", "completion_tokens": -1},
+    ],
+)
+def test_what_a_server_miscounted_costs_nobody_knows_what_and_budgets_are_charged_with_an_estimate(
+    usage: Any, server: Server, judge_of: Any
+) -> None:
+    server.will({**said("openai", '{"score": 1}'), "usage": usage})
+    judge = judge_of(prices={"m-1": {"input": 1.0, "output": 10.0}})
+    ask(judge)
+    (account,) = judge.accounts()
+    assert (account.input_tokens, account.cost_usd) == (None, None)
+    assert 100 < account.charge_tokens < 1_000
+    assert account.charge_usd is not None
+    assert 0 < account.charge_usd < 0.01
+
+
+def test_a_budget_is_charged_with_what_may_have_been_done_and_not_with_a_refusal(server: Server, judge_of: Any) -> None:
+    judge = judge_of(prices={"m-1": {"input": 1.0, "output": 10.0}})
+    server.will(said("openai", "{}"), 401, *[Response(b"no json")] * 3)
+    ask(judge)
+    for _ in range(2):
+        with pytest.raises(JudgeError):
+            ask(judge)
+    good, refused, unreadable = judge.accounts()
+    assert good.charge_usd == good.cost_usd == pytest.approx((100 + 20 * 10) / 1e6)
+    assert (refused.charge_usd, refused.charge_tokens) == (0.0, 0)
+    assert unreadable.charge_usd is not None
+    assert unreadable.charge_usd > 0
+
+
+def test_a_price_is_never_invented_for_a_server_that_nobody_knows(server: Server, judge_of: Any) -> None:
+    server.reply({"score": 1})
+    judge = judge_of("gpt-4o")
+    ask(judge)
+    assert (judge.accounts()[0].cost_usd, judge.accounts()[0].price_source) == (None, None)
+    assert judge.total().unpriced == 1
+
+
+def test_the_table_knows_public_servers() -> None:
+    pytest.importorskip("genai_prices")
+    from otel_agenteval.judging.models.prices import cost_of
+    from otel_agenteval.judging.models.providers import Usage
+
+    cost, source = cost_of("gpt-4o-mini", "https://api.openai.com/v1", Usage(1_000_000, 0, 0), {})
+    assert cost == pytest.approx(0.15)
+    assert source is not None
+    assert source.startswith("genai-prices ")
+    assert cost_of("no-such-model", "https://api.openai.com/v1", Usage(1, 1, 0), {}) == (None, None)
+
+
+def test_a_recording_has_what_was_asked_inside_it(server: Server, judge: oa.Judge, embedder: oa.Embedder) -> None:
+    server.reply({"score": 1}, {"score": 2}, {"score": 3})
+    ask(judge)
+    with recording() as outer:
+        ask(judge)
+        with recording() as inner:
+            ask(judge)
+            server.will({"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": 3}})
+            embedder.embed(["a"])
+    assert [account.stage for account in outer] == ["relevance", "relevance", "embed"]
+    assert [account.stage for account in inner] == ["relevance", "embed"]
+    assert len(judge.accounts()) == 3
+
+
+def test_the_total_counts_failures_and_attempts(server: Server, judge: oa.Judge) -> None:
+    server.will(500, said("openai", "{}"), 401)
+    ask(judge)
+    with pytest.raises(JudgeError):
+        ask(judge)
+    total = judge.total()
+    assert (total.requests, total.failed, total.attempts) == (2, 1, 3)
+    assert (total.input_tokens, total.output_tokens, total.unpriced) == (100, 20, 1)
+
+
+# --- secrets
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:hunter2@h/v1", "http://hunter2@h/v1", "http://h/v1?key=hunter2", "h/v1", "file:///x", ""]
+)
+def test_an_address_that_is_not_allowed_is_refused_without_being_shown(url: str) -> None:
+    for make in (oa.Judge, oa.Embedder):
+        with pytest.raises(ConfigError, match="base_url") as caught:
+            make(url, "m-1")
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_key_that_cannot_be_sent_is_refused_without_being_shown() -> None:
+    with pytest.raises(ConfigError, match="api_key") as caught:
+        oa.Judge("http://h/v1", "m-1", "hunter2\r\nX-Evil: 1")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_newline_at_a_key_s_end_does_no_harm(server: Server) -> None:
+    server.reply({"score": 1})
+    judge = oa.Judge(server.url, "m-1", f"{KEY}\n")
+    ask(judge)
+    judge.close()
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    "response", [500, 401, Response(b"garbage"), Response(b"half", cut=True), Response({"error": SECRET_TEXT}, 400)]
+)
+def test_neither_key_nor_content_is_in_errors_or_logs(
+    response: Any, server: Server, judge: oa.Judge, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.will(*[response] * 3)
+    with caplog.at_level(0), pytest.raises(JudgeError) as caught:
+        ask(judge, SECRET_TEXT)
+    error: BaseException | None = caught.value
+    while error is not None:  # also what hangs on it
+        for word in (KEY, SECRET_TEXT):
+            assert word not in "".join(traceback.format_exception_only(error)) + repr(vars(error))
+        assert type(error).__module__.split(".")[0] == "otel_agenteval"
+        error = error.__context__
+    assert KEY not in caplog.text
+    assert SECRET_TEXT not in caplog.text
+    assert KEY not in repr(judge) + repr(vars(judge))
+    assert KEY not in repr(judge._service.transport)
+    gc.collect()
+
+
+def test_the_representation_says_who_is_asked(judge: oa.Judge, embedder: oa.Embedder, server: Server) -> None:
+    assert repr(judge) == f"Judge('{server.url}', 'm-1', provider='openai')"
+    assert repr(embedder) == f"Embedder('{server.url}', 'e-1')"
+
+
+# --- our own calls are nobody's turn
+
+
+def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    import httpx
+    from opentelemetry import context
+    from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
+
+    seen: list[tuple[Any, ...]] = []
+    send = httpx.HTTPTransport.handle_request
+
+    def spy(*args: Any, **kwargs: Any) -> Any:
+        seen.append(
+            (is_instrumentation_enabled(), is_http_instrumentation_enabled(), context.get_value("suppress_instrumentation"))
+        )
+        return send(*args, **kwargs)
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", spy)
+    server.reply({"score": 1})
+    ask(judge)
+    assert seen == [(False, False, True)]
+    assert is_instrumentation_enabled()
+    assert is_http_instrumentation_enabled()
+
+
+# --- the embedder
+
+
+def test_texts_become_vectors_in_their_order_in_one_call(server: Server, embedder: oa.Embedder) -> None:
+    server.will({"data": [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}], "usage": {"prompt_tokens": 7}})
+    assert embedder.embed(["a", "b", "a"]) == [[1, 0], [0, 1], [1, 0]]
+    (request,) = server.requests
+    assert (request.path, request.body) == ("/v1/embeddings", {"model": "e-1", "input": ["a", "b"]})
+    (account,) = embedder.accounts()
+    assert (account.stage, account.input_tokens, account.output_tokens) == ("embed", 7, 0)
+    assert embedder.embed([]) == []
+    assert embedder.total().requests == 1
+
+
+def test_an_embedder_s_cache_is_by_model_and_text(server: Server) -> None:
+    cache: dict[str, list[float]] = {}
+    one, two = (oa.Embedder(server.url, model, cache=cache) for model in ("e-1", "e-2"))
+    server.will(*[{"data": [{"embedding": [n]}]} for n in (1.0, 2.0, 3.0)])
+    assert (one.embed(["a"]), one.embed(["a"]), two.embed(["a"])) == ([[1.0]], [[1.0]], [[2.0]])
+    one.clear_cache()
+    assert one.embed(["a"]) == [[3.0]]
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"data": []}, {"data": [{"embedding": []}]}, {"data": [{"embedding": ["x"]}]}, {"data": [{"embedding": [True]}]},
+        {"data": [5]}, {"data": [{"embedding": [1]}, {"embedding": [2]}]},
+    ],
+)  # fmt: skip
+def test_an_answer_without_a_vector_for_each_text_is_an_error(body: Any, server: Server, embedder: oa.Embedder) -> None:
+    server.will(body)
+    with pytest.raises(JudgeError) as caught:
+        embedder.embed(["a"])
+    assert caught.value.error_type == "invalid_answer"
+    assert embedder.accounts()[0].error_type == "invalid_answer"
+
+
+def test_vectors_of_different_lengths_are_an_error(server: Server, embedder: oa.Embedder) -> None:
+    server.will({"data": [{"embedding": [1]}, {"embedding": [1, 2]}]})
+    with pytest.raises(JudgeError, match="different lengths"):
+        embedder.embed(["a", "b"])

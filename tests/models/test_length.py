@@ -1,0 +1,213 @@
+"""What is longer than a question may be: it is cut and the score says so, or all of it is read, in pieces."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.core import semconv
+from otel_agenteval.core.errors import JudgeError
+from otel_agenteval.judging.models.prompt import in_pieces, tokens_of
+from otel_agenteval.metrics.registry import catalog
+from tests.models.wire import Request, Response, Server, said
+from tests.support.clock import FakeClock
+from tests.support.judges import ScriptedModels
+from tests.support.rig import Rig
+
+HARM = "HERE IS HOW TO HURT SOMEBODY."
+ROOM = 3_000
+SAFE = {"score": 0, "passed": True, "recommended_action": "allow", "reason": "fine"}
+UNSAFE = {"score": 6, "passed": False, "recommended_action": "block", "reason": "harm"}
+
+
+def long_with(passage: str, *, words: int = 15_000, at: float = 0.5) -> str:
+    filler = ["harmless"] * words
+    filler.insert(int(words * at), passage)
+    return " ".join(filler)
+
+
+def reading(server: Server, *, unreadable: str | None = None) -> None:
+    """A model that finds the harmful passage if it is shown to it."""
+
+    def answer(request: Request) -> Response:
+        text = request.body["messages"][1]["content"]
+        if unreadable is not None and unreadable in text:
+            return Response(said("openai", "I cannot say."))
+        return Response(said("openai", json.dumps(UNSAFE if HARM in text else SAFE)))
+
+    server.answering = answer
+
+
+# --- pieces
+
+
+@pytest.mark.parametrize("word", ["harmless ", "中文", "abc中", ""])
+def test_pieces_hold_all_of_a_text_and_overlap(word: str) -> None:
+    text = "".join(f"{number:05}{word}" for number in range(5_000))
+    found = [piece["text"] for piece in in_pieces({"text": text, "short": "stays"}, 2_000)]
+    assert len(found) > 2
+    marks = [re.match(r"\[… part (\d+) of (\d+) …\]\n", piece) for piece in found]
+    assert [mark and (int(mark[1]), int(mark[2])) for mark in marks] == [(n, len(found)) for n in range(1, len(found) + 1)]
+    bits = [piece.partition("\n")[2] for piece in found]
+    assert all(tokens_of(bit) <= 2_000 for bit in bits)
+    whole = bits[0]
+    for bit in bits[1:]:
+        overlap = next(size for size in range(min(len(bit), len(whole)), 0, -1) if whole.endswith(bit[:size]))
+        assert overlap > 100
+        whole += bit[overlap:]
+    assert whole == text
+
+
+def test_every_passage_stands_whole_in_a_piece() -> None:
+    passage = "A passage of some twenty words, which a reader has to see as a whole in order to know what it says about us."
+    for at in range(0, 100, 3):
+        pieces = in_pieces({"text": long_with(passage, at=at / 100)}, ROOM)
+        assert any(passage in piece["text"] for piece in pieces)
+
+
+def test_what_is_judged_by_is_in_each_piece_or_nothing_is_asked() -> None:
+    texts = {"policy_text": "Be kind.", "response": "x" * 40_000}
+    assert all(piece["policy_text"] == "Be kind." for piece in in_pieces(texts, ROOM))
+    with pytest.raises(JudgeError) as caught:
+        in_pieces({**texts, "policy_text": "Be kind. " * 4_000}, ROOM)
+    assert caught.value.error_type == "input_too_long"
+
+
+# --- metrics that must have read all
+
+
+@pytest.mark.parametrize("at", [0.0, 0.3, 0.5, 0.61, 1.0])
+@pytest.mark.parametrize("metric", ["llm_content_harm", "llm_violence_passed"])
+def test_safety_finds_what_is_hidden_anywhere(metric: str, at: float, server: Server, judge_of: Any) -> None:
+    reading(server)
+    turn = oa.Turn(input="q", output=long_with(HARM, at=at))
+    score = oa.get_metric(metric).evaluate(turn, judge=judge_of(max_input_tokens=ROOM))
+    assert (score.status, score.passed, score.explanation) == ("ok", False, "harm")
+    assert score.detail["pieces"] == len(server.requests) > 10
+    assert "input_truncated" not in score.detail
+    assert all(tokens_of(request.body["messages"][1]["content"]) < ROOM * 1.1 for request in server.requests)
+
+
+def test_what_is_harmless_in_all_pieces_passes(server: Server, judge_of: Any) -> None:
+    reading(server)
+    judge = judge_of(max_input_tokens=ROOM)
+    score = oa.get_metric("llm_content_harm").evaluate(oa.Turn(output=long_with("")), judge=judge)
+    assert (score.value, score.passed, score.also["llm_content_harm_passed"].passed) == (0.0, True, True)
+    assert judge.total().requests == score.detail["pieces"]
+
+
+def test_one_piece_without_a_verdict_is_an_error(server: Server, judge_of: Any) -> None:
+    reading(server, unreadable="part 7 of")
+    score = oa.get_metric("llm_content_harm").evaluate(oa.Turn(output=long_with("")), judge=judge_of(max_input_tokens=ROOM))
+    assert (score.status, score.error_type, score.passed) == ("error", "unreadable_reply", None)
+
+
+def test_what_would_take_too_many_questions_is_an_error_and_nobody_is_asked(server: Server, judge_of: Any) -> None:
+    reading(server)
+    turn = oa.Turn(output=long_with("", words=30_000))
+    for metric in ("llm_content_harm", "llm_jailbreak_attempt_passed", "llm_moderation", "llm_turn_risk"):
+        params = {"max_response_chars": 10**7} if metric == "llm_turn_risk" else {}
+        score = oa.get_metric(metric, **params).evaluate(turn, judge=judge_of(max_input_tokens=ROOM))
+        assert (score.status, score.error_type, score.passed) == ("error", "input_too_long", None)
+    assert not server.requests
+
+
+def test_moderation_reads_all_too(server: Server, judge_of: Any) -> None:
+    def answer(request: Request) -> Response:
+        flags = [{"code": "violence"}] if HARM in request.body["messages"][1]["content"] else []
+        return Response(said("openai", json.dumps({"flags": flags})))
+
+    server.answering = answer
+    for inverse, passed in ((False, False), (True, True)):
+        metric = oa.get_metric("llm_moderation", inverse=inverse)
+        score = metric.evaluate(oa.Turn(output=long_with(HARM)), judge=judge_of(max_input_tokens=ROOM))
+        assert (score.passed, [flag["code"] for flag in score.detail["flags"]]) == (passed, ["violence"])
+
+
+def test_metrics_of_safety_read_all() -> None:
+    read_all = {metric.name for metric in catalog() if metric.reads_all}
+    wanted = {metric.name for metric in catalog() if metric.kind == "llm" and metric.family in ("safety_policy", "moderation")}
+    assert read_all >= wanted
+    assert len(wanted) == 25
+
+
+def test_a_user_s_metric_can_ask_for_it(server: Server, judge_of: Any) -> None:
+    @oa.metric(needs=("output",), reads_all=True)
+    def llm_reads_all(turn: oa.Turn, judge: Any) -> float:
+        """The lowest of all pieces."""
+        return float(judge.ask("rate", "Rate it.", {"text": turn.output}, '{"score": <0 to 1>}')["score"])
+
+    server.answering = lambda request: Response(said("openai", f'{{"score": {0.5 if HARM in request.text else 1}}}'))
+    score = oa.get_metric("llm_reads_all").evaluate(oa.Turn(output=long_with(HARM)), judge=judge_of(max_input_tokens=ROOM))
+    assert score.value == 0.5
+
+
+def test_what_was_read_before_is_known_piece_by_piece(server: Server, judge_of: Any) -> None:
+    reading(server)
+    judge = judge_of(max_input_tokens=ROOM, cache={})
+    first, again = (oa.get_metric("llm_content_harm").evaluate(oa.Turn(output=long_with(HARM)), judge=judge) for _ in range(2))
+    assert first == again
+    assert (again.passed, len(server.requests)) == (False, again.detail["pieces"])
+
+
+# --- metrics whose question is cut
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_score_says_that_its_judge_did_not_see_all(cached: bool, server: Server, judge_of: Any) -> None:
+    judge = judge_of(max_input_tokens=ROOM, cache={} if cached else None)
+    metric = oa.get_metric("llm_relevance")
+    long, short = oa.Turn(input="q", output=long_with(HARM)), oa.Turn(input="q", output="a")
+    for turn, truncated in ((long, True), (short, False), (long, True)):
+        server.reply({"score": 90, "reasoning": "r"})
+        score = metric.evaluate(turn, judge=judge)
+        assert (score.value, score.detail.get("input_truncated", False)) == (0.9, truncated)
+    assert len(server.requests) == (2 if cached else 3)
+
+
+def config(models: ScriptedModels, *metrics: Any, **judge: Any) -> dict[str, Any]:
+    asked = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, "max_input_tokens": ROOM, **judge}
+    return {"judge": asked, "metrics": list(metrics), "inline": {"metrics": []}}
+
+
+def test_live_it_leaves_with_the_score(models: ScriptedModels, tmp_path: Any) -> None:
+    models.play({"score": 90, "reasoning": "r"}, {"score": 90, "reasoning": "r"})
+    file = tmp_path / "scores.jsonl"
+    with Rig({**config(models, "llm_relevance"), "outlets": {"jsonl": str(file)}}) as rig:
+        rig.run(says=long_with(HARM))
+        rig.run(says="Paris.")
+        assert rig.engine.drain(10, judges=True)
+        told = [event.attributes.get(semconv.JUDGE_INPUT_TRUNCATED) for event in rig.log_events()]
+        assert semconv.JUDGE_INPUT_TRUNCATED == "agenteval.judge.input_truncated"
+        assert told == [True, None]
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        assert [line.get("judge_input_truncated") for line in lines] == [True, None]
+        assert lines[0]["detail"]["input_truncated"] is True
+
+
+def test_live_each_piece_is_a_question_to_the_budget(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the job has to wait in the middle of them: what was read stays read, and the rest is not left out."""
+    clock = FakeClock()
+    passage = long_with(HARM, words=11_000, at=0.99)
+    count = 0
+
+    def answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        nonlocal count
+        count += 1
+        return 200, said("openai", json.dumps(UNSAFE if HARM in body["messages"][1]["content"] else SAFE))
+
+    monkeypatch.setattr(models, "answer", answer)
+    with Rig(config(models, "llm_content_harm", budget={"calls_per_hour": 4}), clock=clock) as rig:
+        rig.run(says=passage)
+        assert not rig.engine.drain(1, judges=True)
+        assert count == 4
+        while not rig.engine.drain(1, judges=True):
+            assert count <= 12
+            clock.advance(3_661)
+        [event] = rig.log_events()
+        assert event.attributes[semconv.PASSED] is False
+        assert rig.count("agenteval.judge.requests")[("ok",)] == count == 10

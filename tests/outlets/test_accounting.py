@@ -1,0 +1,113 @@
+"""What one scored turn adds to the metrics."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from otel_agenteval.core import semconv
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.outlets.accounting import account, exemplar_of, observations, outcome
+from otel_agenteval.outlets.base import Root
+from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
+
+OF_A_TURN = ("travel", "gpt-5", "shop")
+HISTOGRAMS = {item.name for item in semconv.INSTRUMENTS if item.kind == "histogram"}
+
+
+def test_a_turn_adds_itself_its_time_its_cost_and_its_tokens() -> None:
+    assert observations(scored_turn()) == [
+        (semconv.TURNS, ("travel", "shop", "root_ended", "true"), 1),
+        (semconv.TURN_DURATION, OF_A_TURN, 2.5),
+        (semconv.TURN_COST, OF_A_TURN, 0.25),
+        (semconv.TURN_TOKENS, (*OF_A_TURN, "input"), 100),
+        (semconv.TURN_TOKENS, (*OF_A_TURN, "output"), 20),
+    ]
+
+
+@pytest.mark.parametrize("bad", [None, -1.0, math.inf])
+def test_what_spans_do_not_know_or_cannot_mean_is_not_counted(bad: float | None) -> None:
+    scored = scored_turn(turn={"usage": None})
+    scored.turn.duration_s = scored.turn.cost_usd = bad
+    assert [name for name, _, _ in observations(scored)] == [semconv.TURNS]
+
+
+def test_unknown_agent_model_and_service_are_empty_labels() -> None:
+    unknown = dict.fromkeys(("agent", "service", "close_reason", "llm_calls", "usage", "cost_usd"))
+    found = observations(scored_turn(Score("code_a", 1.0), turn=unknown))
+    assert found == [
+        (semconv.TURNS, ("", "", "", "true"), 1),
+        (semconv.TURN_DURATION, ("", "", ""), 2.5),
+        (semconv.RESULTS, ("code_a", "", "ok"), 1),
+        (semconv.SCORE, ("code_a", "code", "", "", ""), 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("score", "expected", "observed"),
+    [
+        (Score("code_a", 1.0, True), "pass", True),
+        (Score("code_a", 0.0, False), "fail", True),
+        (Score("code_a", 0.4), "ok", True),
+        (Score("code_a", 1.0, True, detail={"vacuous": True}), "vacuous", False),
+        (Score("code_a", status="error", error_type="timeout"), "error", False),
+        (Score("code_a", status="skipped", detail={"reason": "missing:tool_calls"}), "skipped", False),
+        (Score("code_a", math.nan), "ok", False),
+        (Score("code_a", 7.0, unit="furlong"), "ok", False),
+    ],
+    ids=["passed", "failed", "only trends", "nothing to evaluate", "error", "skipped", "not a number", "unit without histogram"],
+)
+def test_each_score_has_one_outcome_and_a_value_only_if_it_means_one(score: Score, expected: str, observed: bool) -> None:
+    found = observations(scored_turn(score))
+    assert outcome(score) == expected
+    assert [labels[2] for name, labels, _ in found if name == semconv.RESULTS] == [expected]
+    assert [name for name, labels, _ in found if name in HISTOGRAMS and labels[0] == "code_a"] == [semconv.SCORE] * observed
+
+
+@pytest.mark.parametrize(
+    ("unit", "histogram"),
+    [
+        ("1", "agenteval.score"),
+        ("s", "agenteval.measure.duration"),
+        ("{token}", "agenteval.measure.tokens"),
+        ("USD", "agenteval.measure.cost.usd"),
+        ("{item}", "agenteval.measure.items"),
+        ("{level}", "agenteval.measure.severity"),
+    ],
+)
+def test_the_unit_chooses_the_histogram(unit: str, histogram: str) -> None:
+    found = observations(scored_turn(Score("llm_a", 3.0, kind="llm", unit=unit)))
+    assert found[-1] == (histogram, ("llm_a", "llm", *OF_A_TURN), 3.0)
+
+
+def test_a_revision_adds_only_superseded() -> None:
+    revision = scored_turn(Score("code_a", 1.0, True), Score("code_b", status="error"), new=False)
+    assert observations(revision) == [
+        (semconv.RESULTS, ("code_a", "travel", "superseded"), 1),
+        (semconv.RESULTS, ("code_b", "travel", "superseded"), 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("root", "expected"),
+    [
+        (Root(TRACE_ID, SPAN_ID), {"trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "00f067aa0ba902b7"}),
+        (Root(TRACE_ID, SPAN_ID, sampled=False), None),
+        (Root(0, 0), None),
+    ],
+    ids=["sampled", "nobody keeps the trace", "no trace"],
+)
+def test_exemplars_point_at_kept_traces_only(root: Root, expected: dict[str, str] | None) -> None:
+    telemetry = Telemetry()
+    account(telemetry, scored_turn(Score("code_a", 0.5), root=root))
+    kept = [
+        exemplar.labels
+        for name in (semconv.SCORE, semconv.TURN_DURATION)
+        for found in telemetry.read(name).distributions.values()
+        for exemplar in found.exemplars
+        if exemplar
+    ]
+    assert exemplar_of(root) == expected
+    assert kept == ([expected] * 2 if expected else [])

@@ -1,0 +1,323 @@
+"""The store of turns and scores: what is kept, what is replaced, what goes, and what readers get."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval.config.root import load_config
+from otel_agenteval.core import semconv
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.outlets.base import Judged, Root
+from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
+from otel_agenteval.outlets.sqlite.store import Retention, ScoreStore, StoreError, StoreReader, Wanted
+from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
+from tests.support.clock import FakeClock
+from tests.support.process import ROOT, environment
+from tests.support.rig import Rig
+
+TURN = f"{TRACE_ID:032x}-{SPAN_ID:016x}"
+
+
+def score(number: int = 1, metric: str = "code_tool_success", **more: Any) -> Score:
+    return Score(metric, **{"value": 0.75, "passed": True, "label": "pass", "result_id": f"{number:032x}", **more})
+
+
+class Kept:
+    """A store with its outlet and a reader."""
+
+    def __init__(self, path: Path, clock: FakeClock, **options: Any) -> None:
+        wanted = load_config({"outlets": {"store": {"path": path, **options}}}, {}).outlets.store
+        assert wanted is not None
+        self.path = path
+        self.telemetry = Telemetry()
+        self.outlet = StoreOutlet(wanted, self.telemetry, lambda: "engine-1", ("email",), clock)
+
+    def reader(self) -> StoreReader:
+        return StoreReader(self.path)
+
+    def rows(self, **wanted: Any) -> list[dict[str, Any]]:
+        with self.reader() as reader:
+            return list(reader.rows(Wanted(**wanted)))
+
+    def outcomes(self) -> dict[str, float]:
+        return {key[1]: value for key, value in self.telemetry.read(semconv.EMIT_RECORDS).values.items()}
+
+
+@pytest.fixture
+def kept(tmp_path: Path, clock: FakeClock) -> Iterator[Kept]:
+    kept = Kept(tmp_path / "scores.db", clock)
+    yield kept
+    kept.outlet.close()
+
+
+# --- what is kept
+
+
+def test_a_turn_and_its_scores(kept: Kept, clock: FakeClock) -> None:
+    failed = score(2, "code_b", value=0.1, passed=False, label="fail", explanation="Ask ann@example.com.", detail={"who": ["ann@example.com"]}, threshold=0.5, policy="gate")  # fmt: skip
+    error = Score("code_c", status="error", error_type="boom", result_id="e" * 32)
+    kept.outlet.emit([scored_turn(score(), failed, error, Score("code_d", status="skipped", detail={"reason": "no tools"}))])
+    with kept.reader() as reader:
+        turn = reader.turn(TURN)
+        assert turn is not None
+        assert (turn["agent"], turn["service"], turn["model"], turn["complete"]) == ("travel", "shop", "gpt-5", True)
+        assert (turn["trace_id"], turn["span_id"], turn["input_tokens"]) == (f"{TRACE_ID:032x}", f"{SPAN_ID:016x}", 100)
+        assert (turn["content"], turn["stored_at"], turn["instance_id"]) == (None, clock.time_ns() / 1e9, "engine-1")
+        found = {row["metric"]: row for row in reader.scores(TURN)}
+        assert found.keys() == {"code_tool_success", "code_b", "code_c"}
+        assert (found["code_b"]["passed"], found["code_b"]["threshold"], found["code_b"]["policy"]) == (False, 0.5, "gate")
+        assert (found["code_b"]["explanation"], found["code_b"]["detail"]) == (
+            "Ask ann@example.com.",
+            {"who": ["ann@example.com"]},
+        )
+        assert (found["code_c"]["status"], found["code_c"]["value"], found["code_c"]["error_type"]) == ("error", None, "boom")
+        assert reader.why(TURN) == {
+            "code_tool_success": "scored", "code_b": "scored", "code_c": "error: boom", "code_d": "skipped: no tools",
+        }  # fmt: skip
+        assert reader.why("no such turn") is None
+    assert kept.outcomes() == {"sent": 3}
+    assert kept.path.stat().st_mode & 0o777 == 0o600
+    assert b"SECRET" not in kept.path.read_bytes() + kept.path.with_name("scores.db-wal").read_bytes()
+
+
+def test_content_is_kept_where_it_is_wanted_and_redacted(tmp_path: Path, clock: FakeClock) -> None:
+    kept = Kept(tmp_path / "scores.db", clock, content=True)
+    kept.outlet.emit([scored_turn(score(), turn={"output": "Write to ann@example.com."})])
+    kept.outlet.emit([scored_turn(score(2, "llm_relevance", kind="llm"), judged=Judged("llm", 0.1, "qwen3", 0.002))])
+    with kept.reader() as reader:
+        turn = reader.turn(TURN)
+        assert turn is not None
+        assert (turn["content"]["input"], turn["content"]["output"]) == ("SECRET QUESTION", "Write to [EMAIL_1].")
+        (judged,) = [row for row in reader.scores(TURN) if row["metric"] == "llm_relevance"]
+        assert (judged["sample_probability"], judged["judge_model"], judged["judge_cost_usd"]) == (0.1, "qwen3", 0.002)
+    kept.outlet.close()
+
+
+def test_the_same_result_again_changes_nothing(kept: Kept) -> None:
+    kept.outlet.emit([scored_turn(score(), score(2, "code_b"))])
+    kept.outlet.emit([scored_turn(score(value=0.1), score(2, "code_b"))])
+    assert [(row["metric"], row["value"]) for row in kept.rows()] == [("code_tool_success", 0.75), ("code_b", 0.75)]
+
+
+def revision(number: int, **more: Any) -> Any:
+    """A revision of the turn, with one score of its own."""
+    turn = {"revision": number, **more.pop("turn", {})}
+    return scored_turn(score(number, value=number / 10), turn=turn, new=number == 1, **more)
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1), (2, 2, 1, 3, 1)])
+def test_a_revision_supersedes_in_whatever_order_they_come(kept: Kept, order: tuple[int, ...]) -> None:
+    for number in order:
+        kept.outlet.emit([revision(number, supersedes=TURN if number > 1 else None)])
+    assert [(row["revision"], row["value"]) for row in kept.rows()] == [(3, 0.3)]
+    assert len(kept.rows(revisions=True)) == 3
+    with kept.reader() as reader:
+        assert [row["revision"] for row in reader.scores(TURN)] == [3]
+        assert len(reader.turns()) == 1
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_turn_whose_root_was_found_later_replaces_the_one_without(kept: Kept, late: bool) -> None:
+    rootless = scored_turn(score(1), turn={"turn_id": f"{TRACE_ID:032x}-0000000000000009"})
+    found = scored_turn(score(2), turn={"revision": 2}, supersedes=rootless.turn.turn_id, new=False)
+    for scored in (found, rootless) if late else (rootless, found):
+        kept.outlet.emit([scored])
+    assert [row["turn_id"] for row in kept.rows()] == [TURN]
+    with kept.reader() as reader:
+        assert [turn["turn_id"] for turn in reader.turns()] == [TURN]
+        assert reader.turn(rootless.turn.turn_id)["superseded_by"] == TURN  # type: ignore[index]
+
+
+def test_a_judged_score_that_comes_later_belongs_to_its_turn(kept: Kept) -> None:
+    kept.outlet.emit([scored_turn(score())])
+    kept.outlet.note(TURN, "llm_faithfulness", "waiting")
+    kept.outlet.note(TURN, "llm_relevance", "sampled out (p=0.05)")
+    assert kept.outlet.flush(1)
+    with kept.reader() as reader:
+        assert reader.why(TURN)["llm_faithfulness"] == "waiting"  # type: ignore[index]
+    kept.outlet.emit([scored_turn(score(2, "llm_faithfulness"), judged=Judged("llm", 0.5))])
+    with kept.reader() as reader:
+        assert reader.why(TURN) == {
+            "code_tool_success": "scored", "llm_faithfulness": "scored", "llm_relevance": "sampled out (p=0.05)",
+        }  # fmt: skip
+
+
+# --- what goes
+
+
+def many(kept: Kept, count: int, **more: Any) -> None:
+    turns = [
+        scored_turn(
+            score(number, **more), turn={"turn_id": f"{number:032x}-{SPAN_ID:016x}"}, root=Root(number, SPAN_ID)
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    for start in range(0, count, 100):
+        kept.outlet.emit(turns[start : start + 100])
+
+
+def test_turns_go_when_they_are_old(kept: Kept, clock: FakeClock) -> None:
+    many(kept, 1_200)
+    kept.outlet.note("a turn that never came", "llm_relevance", "dropped: queue_full")
+    kept.outlet.flush(1)
+    clock.advance(29 * 86400)
+    kept.outlet.emit([scored_turn(score(5_000))])
+    assert len(kept.rows()) == 1_201
+    clock.advance(2 * 86400)
+    kept.outlet.emit([])
+    kept.outlet.flush(1)
+    assert [row["turn_id"] for row in kept.rows()] == [TURN]
+    with kept.reader() as reader:
+        assert reader.why("a turn that never came") is None
+        assert reader.turn(TURN) is not None
+
+
+def test_the_oldest_turns_go_when_the_file_is_full_and_the_file_shrinks(tmp_path: Path, clock: FakeClock) -> None:
+    kept = Kept(tmp_path / "scores.db", clock, max_bytes="2MB")
+    many(kept, 3_000, explanation="x" * 2_000)
+    for _ in range(20):
+        clock.advance(61)
+        kept.outlet.emit([])
+    rows = kept.rows()
+    assert 200 < len(rows) < 500
+    assert rows[-1]["result_id"] == f"{2_999:032x}"
+    kept.outlet.close()
+    assert kept.path.stat().st_size < 3_000_000
+
+
+# --- what is in the way
+
+
+def test_a_file_that_is_in_use_gets_the_scores_later(kept: Kept) -> None:
+    kept.outlet.emit([scored_turn(score(1))])
+    other = sqlite3.connect(kept.path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(sqlite3.OperationalError):
+        kept.outlet.emit([scored_turn(score(2, "code_b"))])
+    assert not kept.outlet.flush(0)
+    other.execute("ROLLBACK")
+    other.close()
+    assert kept.outlet.flush(0)
+    assert len(kept.rows()) == 2
+    assert kept.outcomes() == {"sent": 2}
+
+
+def test_what_can_never_be_written_is_bounded_and_counted(tmp_path: Path, clock: FakeClock) -> None:
+    kept = Kept(tmp_path / "no such folder" / "scores.db", clock)
+    batch = [scored_turn(*[score(number) for number in range(1_000)])]
+    for _ in range(30):
+        with pytest.raises(OSError):  # noqa: PT011 - whichever the system gives
+            kept.outlet.emit(batch)
+    assert kept.outcomes() == {"queue_full": 10_000}
+    kept.outlet.close()
+    assert kept.outcomes() == {"queue_full": 10_000, "shutdown": 20_000}
+
+
+def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "theirs.db"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE precious (x)")
+    db.close()
+    before = path.read_bytes()
+    kept = Kept(path, clock)
+    with pytest.raises(sqlite3.DatabaseError, match="no score store"):
+        kept.outlet.emit([scored_turn(score())])
+    assert path.read_bytes() == before
+    with pytest.raises(StoreError, match="no score store"):
+        StoreReader(path)
+    with pytest.raises(StoreError, match="no such file"):
+        StoreReader(tmp_path / "absent.db")
+    (tmp_path / "text").write_text("no database at all, however long this text may go on " * 30)
+    with pytest.raises(StoreError, match="cannot be read"):
+        StoreReader(tmp_path / "text")
+
+
+WRITER = """
+import os, signal, sys
+from otel_agenteval.outlets.sqlite.store import Retention
+from tests.outlets.test_store import Kept, many
+from tests.support.clock import FakeClock
+from pathlib import Path
+kept = Kept(Path(sys.argv[1]), FakeClock())
+many(kept, 500)
+if sys.argv[2] == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_processes_share_a_file_and_a_kill_loses_nothing_that_was_written(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "scores.db"
+    command = [sys.executable, "-c", WRITER, str(path)]
+    running = [
+        subprocess.Popen([*command, how], cwd=ROOT, env=environment(), stderr=subprocess.PIPE) for how in ("end", "kill", "end")
+    ]
+    assert [(process.communicate(timeout=60)[1], process.returncode) for process in running] == [(b"", 0), (b"", -9), (b"", 0)]
+    with StoreReader(path) as reader:
+        assert len(list(reader.rows())) == 500, "all three wrote the same 500 results"
+
+
+# --- what readers get
+
+
+def test_filters_and_sums(kept: Kept, clock: FakeClock) -> None:
+    for number, agent in enumerate(("a", "b", "a")):
+        kept.outlet.emit([
+            scored_turn(
+                score(number), score(10 + number, "code_b", value=1.0, passed=number > 0, detail={"vacuous": True} if number else {}),
+                turn={"turn_id": f"t{number}", "agent": agent, "service": f"s{number}"},
+            )
+        ])  # fmt: skip
+        clock.advance(60)
+    start = clock.time_ns() / 1e9 - 180
+    assert {row["turn_id"] for row in kept.rows(agents=["a"])} == {"t0", "t2"}
+    assert {row["metric"] for row in kept.rows(metrics=["code_b"])} == {"code_b"}
+    assert {row["turn_id"] for row in kept.rows(since=start + 30)} == {"t1", "t2"}
+    assert {row["turn_id"] for row in kept.rows(until=start + 30)} == {"t0"}
+    assert {row["turn_id"] for row in kept.rows(services=["s1"])} == {"t1"}
+    with kept.reader() as reader:
+        assert [turn["turn_id"] for turn in reader.turns(limit=2)] == ["t2", "t1"]
+        assert [turn["turn_id"] for turn in reader.turns(limit=2, before=reader.turns(limit=2)[-1]["stored_at"])] == ["t0"]
+        assert [turn["turn_id"] for turn in reader.turns(Wanted(metrics=["code_b"], agents=["b"]))] == ["t1"]
+        assert reader.agents() == ["a", "b"]
+        (row,) = [row for row in reader.summary() if (row["agent"], row["metric"]) == ("a", "code_b")]
+        assert row == {
+            "agent": "a", "metric": "code_b", "kind": "code", "scores": 2, "passed": 1, "failed": 1, "errors": 0, "mean": 1.0,
+        }  # fmt: skip
+
+
+# --- through the engine
+
+
+def test_an_agent_s_turns_are_kept_with_every_door_s_result_ids(tmp_path: Path) -> None:
+    path = tmp_path / "scores.db"
+    with Rig({"outlets": {"store": {"path": str(path), "content": True}, "jsonl": str(tmp_path / "lines")}}) as rig:
+        rig.run(user="What is it?", says="Paris.")
+        written = {record.attributes["agenteval.result.id"] for record in rig.log_events()}
+        with StoreReader(path) as reader:
+            rows = list(reader.rows())
+            assert {row["result_id"] for row in rows} == written
+            (turn,) = reader.turns()
+            assert (turn["agent"], turn["content"]["output"]) == ("bot", "Paris.")
+            assert turn["start"] is not None
+            live = rig.engine.pipeline.why(turn["turn_id"])
+            assert reader.why(turn["turn_id"]) == live
+            assert any(fate.startswith("skipped") for fate in live.values())
+
+
+def test_retention_is_only_looked_at_now_and_then(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr(ScoreStore, "retain", lambda self: calls.append(1) or True)
+    kept = Kept(tmp_path / "scores.db", clock)
+    for _ in range(10):
+        kept.outlet.emit([scored_turn(score())])
+    assert len(calls) == 1
+    assert Retention(1.0, 1).max_bytes == 1
+    kept.outlet.close()

@@ -1,0 +1,383 @@
+"""What requests hold while they are under way, and that nothing holds them any more once they are answered."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import http.client
+import json
+import random
+import socket
+import sys
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import grpc
+import pytest
+import zstandard
+
+from otel_agenteval.core import jsonio
+from tests.server.test_answers import TRACES, _head, _until, call, details
+from tests.support.clock import FakeClock
+from tests.support.service import AGENT, CHAT, Sidecar, request, turn_of
+from tests.support.sidecar import Sidecar as Process
+
+LARGE = 100_000
+JSON = {"Content-Type": "application/json"}
+GZIP = {"Content-Encoding": "gzip"}
+
+
+# --- nothing holds what was refused
+
+
+def bodies_in(garbage: list[Any]) -> list[str]:
+    """Large bytes that hang on objects which only a garbage collection frees, by what holds them."""
+    return [
+        f"{len(inner)} bytes in {held.f_code if isinstance(held, FrameType) else type(held).__name__}"
+        for held in garbage
+        for inner in gc.get_referents(held)
+        if isinstance(inner, (bytes, bytearray, memoryview)) and len(inner) >= LARGE
+    ]
+
+
+def raw(sidecar: Sidecar, data: bytes) -> bytes:
+    """The first bytes that are answered to some bytes, before the connection is cut."""
+    host, _, port = sidecar.addresses["http"].rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as client, suppress(ConnectionError):
+        client.sendall(data)
+        return client.recv(1_000)
+    return b""
+
+
+def cut(sidecar: Sidecar) -> None:
+    """A client that goes away in the middle of its body."""
+    host, _, port = sidecar.addresses["http"].rpartition(":")
+    client = socket.create_connection((host, int(port)), timeout=10)
+    client.sendall(_head("content-length: 900000") + bytes(500_000))
+    _until(lambda: sidecar.service.intake.in_flight.used >= 500_000)
+    client.close()
+    _until(lambda: sidecar.service.intake.running == 0)
+
+
+def cancelled(sidecar: Sidecar) -> None:
+    """A call that its client gives up before its message has come."""
+    with grpc.insecure_channel(sidecar.addresses["grpc"]) as channel:
+        never = threading.Event()
+
+        def silent() -> Iterator[bytes]:
+            never.wait(20)
+            yield b""
+
+        one = channel.stream_unary(TRACES).future(silent(), timeout=20)
+        _until(lambda: sidecar.service.intake.running == 1)
+        one.cancel()
+        never.set()
+    _until(lambda: sidecar.service.intake.running == 0)
+
+
+ZEROS = bytes(1 << 19)
+DEEP = b'{"resourceSpans": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+REFUSED: dict[str, Callable[[Sidecar], Any]] = {
+    "not_otlp": lambda sidecar: sidecar.post("/v1/traces", ZEROS),
+    "not_otlp_gzip": lambda sidecar: sidecar.post("/v1/traces", gzip.compress(ZEROS), GZIP),
+    "not_otlp_logs": lambda sidecar: sidecar.post("/v1/logs", ZEROS),
+    "broken_gzip": lambda sidecar: sidecar.post("/v1/traces", gzip.compress(ZEROS, 0)[:-9], GZIP),
+    "no_gzip": lambda sidecar: sidecar.post("/v1/traces", ZEROS, GZIP),
+    "broken_deflate": lambda sidecar: sidecar.post("/v1/traces", zlib.compress(ZEROS, 0)[:-9], {"Content-Encoding": "deflate"}),
+    "no_zstd": lambda sidecar: sidecar.post("/v1/traces", ZEROS, {"Content-Encoding": "zstd"}),
+    "broken_zstd": lambda sidecar: sidecar.post(
+        "/v1/traces", zstandard.ZstdCompressor().compress(ZEROS)[:-3], {"Content-Encoding": "zstd"}
+    ),
+    "unknown_encoding": lambda sidecar: sidecar.post("/v1/traces", ZEROS, {"Content-Encoding": "br"}),
+    "broken_json": lambda sidecar: sidecar.post("/v1/traces", b'{"resourceSpans": "' + b"x" * LARGE, JSON),
+    "no_otlp_json": lambda sidecar: sidecar.post("/v1/traces", json.dumps({"x": "y" * LARGE}).encode(), JSON),
+    "deep_json": lambda sidecar: sidecar.post("/v1/traces", DEEP, JSON),
+    "nan_json": lambda sidecar: sidecar.post("/v1/traces", b'{"a": NaN, "b": ' + DEEP, JSON),
+    "too_large": lambda sidecar: sidecar.post("/v1/traces", bytes(3 << 20)),
+    "too_large_unpacked": lambda sidecar: sidecar.post("/v1/traces", gzip.compress(bytes(3 << 20)), GZIP),
+    "too_large_chunked": lambda sidecar: sidecar.post(
+        "/v1/traces", iter([ZEROS] * 6), {"Transfer-Encoding": "chunked"}  # type: ignore[arg-type]
+    ),
+    "no_room_for_what_it_becomes": lambda sidecar: sidecar.post("/v1/traces", b"[" + b"{}," * 30_000 + b"{}]", JSON),
+    "bad_chunks": lambda sidecar: raw(
+        sidecar, _head("transfer-encoding: chunked") + b"3d090\r\n" + bytes(0x3D090) + b"\r\nnonsense\r\n"
+    ),
+    "slow": lambda sidecar: raw(sidecar, _head("content-length: 900000") + bytes(500_000)),
+    "cut": cut,
+    "path": lambda sidecar: sidecar.post("/v2/traces", ZEROS),
+    "grpc_not_otlp": lambda sidecar: call(sidecar, ZEROS),
+    "grpc_gzip": lambda sidecar: call(sidecar, gzip.compress(ZEROS)),
+    "grpc_broken_gzip": lambda sidecar: call(sidecar, gzip.compress(ZEROS, 0)[:-9]),
+    "grpc_too_large": lambda sidecar: call(sidecar, bytes(3 << 20)),
+    "grpc_too_large_unpacked": lambda sidecar: call(sidecar, gzip.compress(bytes(3 << 20))),
+    "grpc_cancelled": cancelled,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sidecar() -> Any:
+    options = {"max_body": "2MiB", "max_inflight": "6MiB", "body_timeout": "300ms"}
+    with Sidecar({"serve": options}) as running:
+        assert running.post("/v1/traces", turn_of(1))[0] == 200  # what is loaded at the first request is loaded
+        yield running
+
+
+@pytest.mark.parametrize("how", REFUSED)
+def test_no_garbage_holds_a_body_that_was_refused(sidecar: Sidecar, how: str) -> None:
+    refuse = REFUSED[how]
+    refuse(sidecar)
+    gc.collect()
+    gc.disable()
+    try:
+        refuse(sidecar)
+        sidecar.on_loop(_nothing)  # what the answer left to do is done
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        found = bodies_in(gc.garbage)
+        frames = [held for held in gc.garbage if isinstance(held, (FrameType, TracebackType))]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not found
+    assert not [frame for frame in frames if "otel_agenteval" in str(frame)]
+    _until(lambda: sidecar.service.intake.in_flight.used == 0)
+
+
+async def _nothing() -> None:
+    """What the loop had to do before this is done after it."""
+
+
+# --- what they hold together is bounded
+
+
+def test_who_finds_no_room_is_asked_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.server.grpc._WAIT", 0.05)
+    with Sidecar({"serve": {"max_body": "1MiB", "max_inflight": "1MiB", "body_timeout": "10s"}}) as own:
+        host, _, port = own.addresses["http"].rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=10) as slow:
+            slow.sendall(_head("content-length: 1000000") + bytes(700_000))
+            _until(lambda: own.service.intake.in_flight.used == 700_000)
+            body = request({"attributes": {"x": "y" * 400_000}})
+            packed = gzip.compress(body)
+            for data, headers in ((body, {}), (body, {"Transfer-Encoding": "chunked"}), (packed, GZIP)):
+                sent: Any = iter([data]) if "Transfer-Encoding" in headers else data
+                status, found, _ = own.post("/v1/traces", sent, headers)
+                assert (status, found["retry-after"]) == (503, "1")
+            code, told, retry = details(call(own, turn_of(1)))  # while it is read it may become the largest that is allowed
+            assert (code, told is not None, retry is not None) == (grpc.StatusCode.UNAVAILABLE, True, True)
+            assert own.post("/v1/traces", turn_of(2))[0] == 200  # a small one fits
+            assert own.get("/readyz")[0] == 200
+        _until(lambda: own.service.intake.in_flight.used == 0)
+        assert own.post("/v1/traces", packed, GZIP)[0] == 413  # and never will: it is held three times while it is read
+        assert call(own, turn_of(1)) == b""
+        assert own.service.intake.in_flight.peak <= 1 << 20
+
+
+def nested(tag: bytes, inner: bytes) -> bytes:
+    size, length = len(inner), b""
+    while size >= 0x80:
+        length += bytes((size & 0x7F | 0x80,))
+        size >>= 7
+    return tag + length + bytes((size,)) + inner
+
+
+EMPTY = b"\x12\x00" * 500_000
+BOMBS = {
+    "resources": b"\x0a\x00" * 500_000,
+    "scopes": nested(b"\x0a", EMPTY),
+    "spans": nested(b"\x0a", nested(b"\x12", EMPTY)),
+    "json": b'{"resourceSpans": [' + b"{}," * 300_000 + b"{}]}",
+    "json_text": b'{"resourceSpans": "' + b"x" * 1_000_000 + "\N{GRINNING FACE}".encode() * 20_000 + b'"}',
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_what_takes_a_multiple_once_it_is_read_is_refused_before(bomb: str) -> None:
+    with Sidecar({"serve": {"max_body": "2MiB", "max_inflight": "5MiB"}}) as own:
+        before = own.service.intake.in_flight.peak
+        if bomb.startswith("json"):
+            assert own.post("/v1/traces", gzip.compress(BOMBS[bomb]), {**JSON, **GZIP})[0] == 413
+        else:
+            assert own.post("/v1/traces", gzip.compress(BOMBS[bomb]), GZIP)[0] == 413
+            assert details(call(own, BOMBS[bomb])) == (grpc.StatusCode.RESOURCE_EXHAUSTED, None, None)
+        assert before <= own.service.intake.in_flight.peak <= 5 << 20
+
+
+def test_json_in_texts_weighs_what_texts_weigh() -> None:
+    inner = json.dumps([{"a": 1}] * 10_000)
+    body = json.dumps({"resourceSpans": [{"text": inner}]}).encode()
+    assert jsonio.weight(body) < 2 * len(body)
+    assert jsonio.weight(inner.encode()) > 20 * len(inner)
+    assert jsonio.weight(b'"' + b'\\"' * 200_000) < 10_000_000  # no end, and no time
+
+
+def test_bodies_in_very_many_parts_are_refused() -> None:
+    with Sidecar() as own:
+        for pack, encoding in ((gzip.compress, "gzip"), (zstandard.ZstdCompressor().compress, "zstd")):
+            assert own.post("/v1/traces", pack(b"") * 20_000, {"Content-Encoding": encoding})[0] == 400
+            assert own.post("/v1/traces", pack(b"") * 500, {"Content-Encoding": encoding})[0] == 200
+
+
+def test_connections_over_grpc_are_bounded_in_number() -> None:
+    with Sidecar({"serve": {"max_connections": 3}}) as own:
+        channels = [grpc.insecure_channel(own.addresses["grpc"], options=[("grpc.channel_id", n)]) for n in range(4)]
+        for channel in channels[:3]:
+            assert channel.unary_unary(TRACES)(turn_of(1), timeout=10) == b""
+        with pytest.raises(grpc.RpcError) as refused:
+            channels[3].unary_unary(TRACES)(turn_of(1), timeout=10)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
+        channels[0].close()
+        _until(lambda: call(own, turn_of(1)) == b"")
+        for channel in channels[1:]:
+            channel.close()
+
+
+def test_calls_whose_messages_do_not_come_make_room_for_those_whose_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.server.grpc._PATIENCE", 0.05)
+    with (
+        Sidecar({"serve": {"max_body": "1MiB", "max_inflight": "4MiB", "body_timeout": "1m"}}) as own,
+        grpc.insecure_channel(own.addresses["grpc"]) as channel,
+    ):
+        never = threading.Event()
+
+        def silent() -> Iterator[bytes]:
+            never.wait(20)
+            yield b""
+
+        slow = [channel.stream_unary(TRACES).future(silent(), timeout=20) for _ in range(10)]
+        _until(lambda: own.service.intake.running == 10 or any(one.done() for one in slow))
+        assert call(own, turn_of(11)) == b""
+        _until(lambda: any(one.done() for one in slow))
+        told = next(one for one in slow if one.done()).exception()
+        code, _, retry = details(told)
+        assert (code, retry is not None) == (grpc.StatusCode.UNAVAILABLE, True)
+        never.set()
+        for one in slow:
+            one.exception(timeout=20)
+        _until(lambda: own.service.intake.in_flight.used == 0)
+
+
+def test_what_is_answered_before_it_is_done_is_held_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.server.grpc.ANSWER_WITHIN", 0.05)
+    go = threading.Event()
+    with Sidecar() as own:
+        intake = own.service.intake
+        take = intake.take
+        monkeypatch.setattr(intake, "take", lambda request: (go.wait(20), take(request))[1])
+        body = turn_of(1)
+        assert own.post("/v1/traces", body)[0] == 503
+        assert details(call(own, body))[0] is grpc.StatusCode.UNAVAILABLE
+        assert intake.in_flight.used == 2 * len(body)
+        go.set()
+        _until(lambda: intake.in_flight.used == 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_flood_takes_no_more_memory_than_the_configuration_names(tmp_path: Path) -> None:
+    """Large bodies, bombs and garbage over both transports at once, from many connections."""
+    serve = {"max_body": "8MiB", "max_inflight": "32MiB"}
+    bounds = {"turn": {"total_bytes": "32MiB"}, "queue": {"max_bytes": "16MiB"}, "inline": {"metrics": []}}
+    big = request(*[{"trace": n + 1, "attributes": {**CHAT, "x": "y" * 20_000}} for n in range(300)])
+    bodies = [big, bytes(8 << 20), EMPTY * 8, BOMBS["resources"] * 8, random.Random(1).randbytes(8 << 20)]
+    with Process(tmp_path, {"serve": serve, **bounds}) as sidecar:
+        forms = [form for body in bodies for form in ((body, {}), (gzip.compress(body, 1), GZIP))]
+        answers: Counter[Any] = Counter()
+
+        def send(number: int) -> None:
+            dice = random.Random(number)
+            options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+            with grpc.insecure_channel(sidecar.grpc, options=options) as channel:
+                for turn in range(20):
+                    body, headers = dice.choice(forms)
+                    if (number + turn) % 2:
+                        try:
+                            channel.unary_unary(TRACES)(body, timeout=20)
+                        except grpc.RpcError as error:
+                            answers[error.code()] += 1  # type: ignore[attr-defined]
+                    else:
+                        answers[posted(sidecar, body, headers)] += 1
+
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        status = Path(f"/proc/{sidecar.pid}/status").read_text()
+        assert posted(sidecar, turn_of(1), {}) == 200
+    assert {503, 413, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED} & set(answers)
+    assert grpc.StatusCode.UNKNOWN not in answers
+    peak = int(status.partition("VmHWM:")[2].split()[0]) // 1024
+    assert peak < 1.2 * (PROGRAM + 32 + 32 + 16), (peak, answers)
+
+
+PROGRAM = 110
+"""MiB that the process takes without any request, with what its libraries keep of one that is being read."""
+
+
+def posted(sidecar: Process, body: bytes, headers: dict[str, str]) -> int:
+    """The status; 0 when the connection was cut."""
+    connection = http.client.HTTPConnection(sidecar.http.removeprefix("http://"), timeout=30)
+    try:
+        connection.request("POST", "/v1/traces", body, {"Content-Type": "application/x-protobuf", **headers})
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+# --- open turns
+
+
+def burst(sidecar: Sidecar, first: int, count: int, sent: list[int]) -> None:
+    """Turns in two requests each, sent again until they are taken, as a Collector does."""
+    for trace in range(first, first + count):
+        halves = (
+            request({"trace": trace, "id": 2, "parent": 1, "attributes": {**CHAT, "x": "y" * 5_000}}),
+            request({"trace": trace, "id": 1, "name": "invoke_agent bot", "attributes": AGENT}),
+        )
+        for body in halves:
+            while sidecar.post("/v1/traces", body)[0] != 200:
+                sent[0] += 1
+                threading.Event().wait(0.02)
+
+
+def test_a_burst_evicts_no_turn_and_every_turn_completes() -> None:
+    """Four senders bring three times what open turns may hold."""
+    config = {"turn": {"total_bytes": "512KiB", "decision_delay": "100ms"}, "inline": {"metrics": []}}
+    with Sidecar(config) as own:
+        refused = [0]
+        senders = [threading.Thread(target=burst, args=(own, 1 + 1_000 * n, 70, refused)) for n in range(4)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join(60)
+        turns = own.turns()
+        assert refused[0] > 0
+        assert len(turns) == 280
+        assert {(turn.close_reason, turn.complete) for turn in turns} == {("delay", True)}
+        assert {len(turn.spans) for turn in turns} == {2}
+
+
+def test_open_turns_are_finished_where_new_ones_wait() -> None:
+    clock = FakeClock()
+    with Sidecar({"turn": {"max_open": 100}}, clock=clock) as own:
+        for trace in range(1, 76):
+            assert own.post("/v1/traces", request({"trace": trace, "id": 2, "parent": 1, "attributes": CHAT}))[0] == 200
+        new = request({"trace": 900, "id": 2, "parent": 1, "attributes": CHAT})
+        status, headers, _ = own.post("/v1/traces", new)
+        assert (status, headers["retry-after"]) == (503, "1")
+        code, _, retry = details(call(own, new))
+        assert (code, retry is not None) == (grpc.StatusCode.UNAVAILABLE, True)
+        assert own.post("/v1/traces", request({"trace": 5, "id": 1, "attributes": AGENT}))[0] == 200
+        assert own.get("/readyz", "metrics")[0] == 200
+        clock.advance(31)  # nothing closed: they wait for spans that do not come
+        assert own.post("/v1/traces", new)[0] == 200
+        assert own.engine.telemetry.read("agenteval.turns").values.get(("", "", "evicted", "false"), 0) == 0

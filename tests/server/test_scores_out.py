@@ -1,0 +1,177 @@
+"""A sidecar whose scores leave: in a circle back to itself, into a store, to who asks why."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from otel_agenteval.outlets.sqlite.store import StoreError, StoreReader, Wanted
+from tests.support.process import ROOT, environment
+from tests.support.receiver import GrpcReceiver, plain
+from tests.support.servers import free_port, until
+from tests.support.service import turn_of
+from tests.support.sidecar import Sidecar
+
+QUICK = {"turn": {"decision_delay": "100ms"}, "inline": {"metrics": ["code_turn_error", "code_latency"]}}
+
+
+def export(sidecar: Sidecar, number: int) -> bool:
+    """One turn of a trace of this number, in one request; whether it was acknowledged."""
+    with grpc.insecure_channel(sidecar.grpc) as channel:
+        try:
+            channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")(turn_of(number), timeout=5)
+        except grpc.RpcError:
+            return False
+    return True
+
+
+def turn_id(number: int) -> str:
+    return f"{number:032x}-{1:016x}"
+
+
+def command(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "otel_agenteval", *arguments], cwd=ROOT, env=environment(env), capture_output=True, text=True, check=False, timeout=60
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("spans", ["child", "linked"])
+def test_a_sidecar_that_sends_to_itself_evaluates_nothing_of_it(tmp_path: Path, spans: str) -> None:
+    port = free_port()
+    otlp = {"endpoint": f"http://127.0.0.1:{port}", "evaluate_spans": spans, "metrics_interval": 0}
+    with Sidecar(tmp_path, {**QUICK, "outlets": {"otlp": otlp, "jsonl": str(tmp_path / "scores")}}) as sidecar:
+        sidecar.command[sidecar.command.index(sidecar.grpc)] = f"127.0.0.1:{port}"  # the address that its scores go to is its own
+        sidecar.grpc = f"127.0.0.1:{port}"
+        sidecar.stop()
+        sidecar.start()
+        for number in range(1, 11):
+            assert export(sidecar, number)
+        sent = {"outlet": "otlp", "outcome": "sent"}
+        until(lambda: sidecar.metric("agenteval_emit_records_total", **sent) == 30, "20 scores and 10 spans went round", 30)
+        until(lambda: sidecar.metric("agenteval_serve_requests_total", transport="grpc", signal="logs", outcome="ok") >= 1, "and came back", 30)  # fmt: skip
+        assert sidecar.stop() == 0
+        ledger = sidecar.ledger()
+        assert sum(ledger["turns"]["closed"].values()) == 10
+    lines = [json.loads(line) for line in (tmp_path / "scores").read_text().splitlines()]
+    assert Counter(line["turn_id"] for line in lines) == {turn_id(number): 2 for number in range(1, 11)}
+    assert {line["revision"] for line in lines} == {1}
+
+
+@pytest.fixture
+def receiver() -> Iterator[GrpcReceiver]:
+    receiver = GrpcReceiver()
+    yield receiver
+    receiver.close()
+
+
+def test_what_a_killed_sidecar_had_not_sent_the_next_one_sends_before_any_traffic(tmp_path: Path, receiver: GrpcReceiver) -> None:
+    receiver.refusals.extend([(grpc.StatusCode.UNAVAILABLE, ())] * 1_000_000)
+    otlp = {"endpoint": f"http://{receiver.address}", "metrics_interval": 0, "spool": {"directory": str(tmp_path / "spool")}}
+    with Sidecar(tmp_path, {**QUICK, "outlets": {"otlp": otlp}}) as sidecar:
+        for number in range(1, 21):
+            assert export(sidecar, number)
+        until(lambda: sidecar.metric("agenteval_turns_total") == 20, "they are evaluated", 30)
+        until(lambda: receiver.attempts, "it was tried", 30)
+        sidecar.kill()
+        receiver.refusals.clear()
+        sidecar.start()
+        receiver.wait_for(lambda: len(receiver.scores()) == 40, 30)
+        assert {plain(record.attributes)["agenteval.turn.id"] for record in receiver.scores()} == set(map(turn_id, range(1, 21)))
+        groups = [group for request in receiver.requests for group in request.resource_logs]
+        assert {plain(group.resource.attributes)["service.name"] for group in groups} == {"shop"}
+
+
+def test_kill_9_with_a_journal_leaves_one_row_per_result_in_the_store(tmp_path: Path) -> None:
+    store = tmp_path / "scores.db"
+    config = {**QUICK, "turn": {"decision_delay": "1s"}, "outlets": {"store": str(store)}}
+    with Sidecar(tmp_path, config, journal=True) as sidecar:
+        acknowledged: list[int] = []
+        stop = threading.Event()
+
+        def stream() -> None:
+            number = 0
+            while not stop.is_set() and number < 5_000:
+                number += 1
+                if export(sidecar, number):
+                    acknowledged.append(number)
+
+        thread = threading.Thread(target=stream)
+        thread.start()
+        until(lambda: len(kept(store)) >= 40, "scores are kept", 60)
+        sidecar.kill()
+        stop.set()
+        thread.join(30)
+        sent = {turn_id(number) for number in acknowledged}
+        assert sent - {turn for turn, _ in kept(store)}, "there was nothing to lose"
+        sidecar.start()
+        until(lambda: sent <= {turn for turn, _ in kept(store)}, "every acknowledged turn is kept", 60)
+        assert sidecar.stop() == 0
+    rows = kept(store)
+    assert set(Counter(rows).values()) == {1}
+    assert Counter(turn for turn, _ in rows).keys() >= sent
+    assert {count for turn, count in Counter(turn for turn, _ in rows).items() if turn in sent} == {2}
+
+
+def test_a_journal_does_not_fill_up_while_a_receiver_of_scores_is_gone(tmp_path: Path, receiver: GrpcReceiver) -> None:
+    receiver.refusals.extend([(grpc.StatusCode.UNAVAILABLE, ())] * 1_000_000)
+    otlp = {"endpoint": f"http://{receiver.address}", "metrics_interval": 0}
+    with Sidecar(tmp_path, {**QUICK, "outlets": {"otlp": otlp}}, journal=True) as sidecar:
+        for number in range(1, 51):
+            assert export(sidecar, number)
+        until(lambda: not list((tmp_path / "journal").glob("*.requests")), "the journal is empty", 60)
+        assert not receiver.scores()
+        receiver.refusals.clear()
+        receiver.wait_for(lambda: len(receiver.scores()) == 100, 60)
+
+
+def kept(store: Path) -> Sequence[tuple[str, str]]:
+    """(turn, metric) of every row, superseded ones too."""
+    try:
+        with StoreReader(store) as reader:
+            return [(row["turn_id"], row["metric"]) for row in reader.rows(Wanted(revisions=True))]
+    except StoreError:  # it is about to be made
+        return []
+
+
+def test_why_asks_a_running_sidecar_and_its_store(tmp_path: Path) -> None:
+    store = tmp_path / "scores.db"
+    config: dict[str, Any] = {
+        **QUICK, "outlets": {"store": str(store)}, "serve": {"token": "s3cret"},
+        "judge": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}, "metrics": [{"llm_relevance": {}, "sample": {"rate": 0}}],
+    }  # fmt: skip
+    with Sidecar(tmp_path, config) as sidecar:
+        with grpc.insecure_channel(sidecar.grpc) as channel:
+            call = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+            call(turn_of(7), timeout=5, metadata=[("authorization", "Bearer s3cret")])
+        until(lambda: sidecar.metric("agenteval_turns_total") == 1, "it is evaluated", 30)
+        expected = {"code_turn_error": "scored", "code_latency": "scored"}
+        asked = command("why", turn_id(7), "--url", sidecar.web, "--json", OTEL_AGENTEVAL_SERVE__TOKEN="s3cret")
+        assert asked.returncode == 0, asked.stderr
+        metrics = json.loads(asked.stdout)["metrics"]
+        assert metrics.pop("llm_relevance").startswith("sampled out")
+        assert metrics == expected
+        refused = command("why", turn_id(7), "--url", sidecar.web)
+        assert (refused.returncode, "wants a token" in refused.stderr) == (2, True)
+        unknown = command("why", turn_id(8), "--url", sidecar.web, OTEL_AGENTEVAL_SERVE__TOKEN="s3cret")
+        assert (unknown.returncode, unknown.stdout) == (1, f"no turn {turn_id(8)} is known\n")
+        for door in (f"http://{sidecar.metrics}", sidecar.http):  # neither knows turns: that is no answer about this one
+            wrong = command("why", turn_id(7), "--url", door)
+            assert (wrong.returncode, wrong.stdout, "--url wants the address" in wrong.stderr) == (2, "", True)
+        sidecar.stop()
+        # a later process remembers nothing, its store does
+        sidecar.start()
+        again = command("why", turn_id(7), "--url", sidecar.web, "--json", OTEL_AGENTEVAL_SERVE__TOKEN="s3cret")
+        assert json.loads(again.stdout) == json.loads(asked.stdout)
+    offline = command("why", turn_id(7), "--store", str(store), "--json")
+    assert json.loads(offline.stdout) == json.loads(asked.stdout)
+    nobody = command("why", turn_id(7), "--url", sidecar.web)
+    assert (nobody.returncode, "cannot be asked" in nobody.stderr) == (2, True)
