@@ -17,6 +17,7 @@ from typing import Any
 from ..config.root import Config, load_config
 from ..core import jsonio
 from ..core.errors import JudgeError
+from ..core.extras import require
 from ..core.score import Score, result_id_of
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
@@ -30,7 +31,7 @@ from ..judging.models.prices import cost_of
 from ..judging.models.prompt import SYSTEM, question_of
 from ..judging.models.providers import Usage
 from ..judging.sampling import EVERY_TURN, position
-from ..metrics.registry import BoundMetric, require, resolve
+from ..metrics.registry import BoundMetric, resolve
 from ..spans.columnar import spans_of
 from ..spans.otlp import NotASpan
 from ..spans.record import SpanRecord

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from ..metrics.registry import require
+from ..core.extras import require
 from .batch import Account, Scorer, scorer_of
 from .run import Output, score_bucket
 from .sources import Parquet, bucket_of

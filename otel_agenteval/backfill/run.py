@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import AgentEvalError
-from ..metrics.registry import require
+from ..core.extras import require
 from .batch import Account, Scorer
 from .sources import Source, bucket_of
 

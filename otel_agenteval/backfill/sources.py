@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import numpy as np
 
 from ..core.errors import AgentEvalError, ConfigError
-from ..metrics.registry import require
+from ..core.extras import require
 from ..spans.columnar import known_columns, table_of
 from ..turns.recordings import Reading, read_items, to_stderr
 

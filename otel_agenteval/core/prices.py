@@ -13,7 +13,7 @@ import importlib.metadata
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from ..metrics.registry import require
+from ..core.extras import require
 from .errors import MissingExtra
 
 _UNKNOWN = (LookupError, ValueError, ArithmeticError)

@@ -18,9 +18,10 @@ from typing import Any
 from ..config.root import Config, Selector
 from ..core import jsonio
 from ..core.errors import ConfigError
+from ..core.extras import require
 from ..core.score import Score
 from ..core.turn import Document, Retrieval, Turn
-from ..metrics.registry import Asks, BoundMetric, Embeds, require
+from ..metrics.registry import Asks, BoundMetric, Embeds
 from .redaction import redacted_turn
 
 BAGGAGE = "baggage:"

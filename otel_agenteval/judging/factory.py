@@ -9,7 +9,6 @@ from contextlib import suppress
 from ..config.keypath import KeyPath
 from ..config.root import Config
 from ..core.clock import Clock
-from ..core.encryption import SealedQueue
 from ..core.errors import ConfigError, nearest
 from ..core.sqlite import fault_of
 from ..core.telemetry import Telemetry
@@ -25,6 +24,7 @@ from .models import embedder_from, judge_from, seal_from
 from .outcomes import Fates
 from .planner import Offers
 from .queues import outages_from, queue_from, spend_book_from
+from .queues.sealed import SealedQueue
 from .session import Models
 
 _log = logging.getLogger("otel_agenteval")

@@ -21,9 +21,9 @@ from ..config.root import ServeOptions
 from ..config.yaml import expanded
 from ..core import semconv
 from ..core.errors import ConfigError
+from ..core.extras import require
 from ..core.threads import OwnThread
 from ..engine.engine import Engine
-from ..metrics.registry import require
 from ..server.receiver import Intake
 from ..server.responses import Accepted, Refusal
 from ..spans.otlp import OtlpLog, Signal

@@ -31,7 +31,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from ..core import jsonio
-from ..core.errors import ConfigError, JudgeError, MissingExtra, nearest
+from ..core.errors import ConfigError, JudgeError, nearest
+from ..core.extras import extra_installed
 from ..core.score import Direction, Facts, Kind, Policy, Score, ScoreType
 from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
@@ -334,29 +335,6 @@ def catalog() -> Iterator[Metric]:
 def default_pack() -> list[str]:
     """Names of the default inline pack: reference-free metrics whose optional package, if any, is installed."""
     return [m.name for m in catalog() if m.inline and (m.extra is None or extra_installed(m.extra))]
-
-
-_EXTRA_PROBES = {
-    "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "encryption": "cryptography", "structured": "jsonschema_rs", "sustainability": "ecologits",
-    "text": "re2",
-}  # fmt: skip
-
-
-def extra_installed(extra: str) -> bool:
-    """Whether the extra's package can be imported."""
-    return importlib.util.find_spec(_EXTRA_PROBES[extra]) is not None
-
-
-def require(module: str, *, feature: str, extra: str) -> Any:
-    """Import an optional package on first use.
-
-    Raises:
-        MissingExtra: it is not installed; the message names the extra.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtra(feature, extra) from None
 
 
 def resolve(name: str) -> tuple[Metric, dict[str, Any]]:

@@ -6,7 +6,7 @@ import zlib
 from typing import Any
 
 from ..core.errors import MissingExtra
-from ..metrics.registry import require
+from ..core.extras import require
 from .admission import UNBOUNDED, Share
 from .responses import Refusal
 

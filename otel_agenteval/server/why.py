@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.tenancy import qualified
-from ..outlets.sqlite.store import StoreError, StoreReader
+from ..outlets.sqlite.store import StoreError, StoreReader, store_path
 
 if TYPE_CHECKING:
     from ..config.root import Config, ServeOptions
@@ -61,19 +61,6 @@ def run_why(args: argparse.Namespace) -> int:
 def _of_store(path: str | None, turn_id: str, config: Config) -> dict[str, str] | None:
     with StoreReader(store_path(path, config)) as reader:
         return reader.why(turn_id)
-
-
-def store_path(given: str | None, config: Config) -> str:
-    """The store that is meant: the one that was named, or else the configured one.
-
-    Raises:
-        ConfigError: neither is there.
-    """
-    if given is not None:
-        return given
-    if config.outlets.store is None:
-        raise ConfigError("no store is configured: name one with --store FILE, or set outlets.store")
-    return config.outlets.store.path
 
 
 def _token_for(turn_id: str, options: ServeOptions) -> str | None:

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio
-from ..metrics.registry import require
+from ..core.extras import require
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, NotASpan, OtlpLog
 from .record import LogPart, SpanEvent, SpanRecord, cut_long_values
 

@@ -12,8 +12,8 @@ from typing import IO
 
 from ..core import jsonio
 from ..core.errors import AgentEvalError
+from ..core.extras import require
 from ..core.turn import Turn
-from ..metrics.registry import require
 from ..spans.otlp import NotASpan, OtlpLog, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
 from .roots import split

@@ -9,10 +9,11 @@ import pytest
 
 from otel_agenteval.config.root import load_config
 from otel_agenteval.core import semconv
-from otel_agenteval.core.encryption import Seal, SealedQueue, SealError
+from otel_agenteval.core.encryption import Seal, SealError
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.judging.models import seal_from
 from otel_agenteval.judging.queues import Job, MemoryQueue, SqliteQueue
+from otel_agenteval.judging.queues.sealed import SealedQueue
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig

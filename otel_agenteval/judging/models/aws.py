@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core.errors import JudgeError
-from ...metrics.registry import require
+from ...core.extras import require
 
 Sign = Callable[[str, bytes, Mapping[str, str]], Mapping[str, str]]
 """From URL, body and headers of a POST to the headers that sign it."""

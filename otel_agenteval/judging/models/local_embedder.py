@@ -17,7 +17,7 @@ import numpy as np
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
-from ...metrics.registry import require
+from ...core.extras import require
 from .accounts import Account, Ledger, Total
 from .model_server import tokens_in
 

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ...core.errors import ConfigError
-from ...metrics.registry import require
+from ...core.extras import require
 
 SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 _CONNECT_SECONDS = 2.0

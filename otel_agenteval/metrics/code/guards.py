@@ -17,11 +17,12 @@ from typing import Annotated, Any
 import annotated_types
 
 from ...core import jsonio
+from ...core.extras import require
 from ...core.turn import ToolCall, Turn
 from ..lib.excerpt import excerpt
 from ..lib.grounding import SCAN_LIMIT, Given, numbers_in, text_of, ungrounded_numbers, ungrounded_urls, urls_in, without_code
 from ..lib.secrets import find_secrets
-from ..registry import Result, metric, require, skip, vacuous
+from ..registry import Result, metric, skip, vacuous
 
 _SHOWN = 200  # characters of a finding
 _LISTED = 10  # findings that a detail names; it counts all

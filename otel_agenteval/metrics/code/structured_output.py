@@ -11,6 +11,7 @@ from annotated_types import Ge, MinLen
 
 from ...core import jsonio
 from ...core.errors import MissingExtra
+from ...core.extras import extra_installed
 from ...core.turn import Turn
 from ..lib import schema as schemas
 from ..lib import schema_subset, sql, xml
@@ -21,7 +22,7 @@ from ..lib.references import truth_of
 from ..lib.replies import clamped, reason_of
 from ..lib.schema import Schema
 from ..lib.values import canonical, json_equal
-from ..registry import Asks, MetricError, Result, extra_installed, metric, skip, vacuous
+from ..registry import Asks, MetricError, Result, metric, skip, vacuous
 
 SIZE_LIMIT = 1 << 20
 """Bytes of output that are parsed; longer ones are skipped with ``too_long``."""

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from ...core.errors import MissingExtra
+from ...core.extras import require
 from ...core.turn import LlmCall, Turn
-from ..registry import require
 
 _PROVIDERS = {
     "anthropic": "anthropic", "cohere": "cohere", "hugging_face": "huggingface_hub", "huggingface": "huggingface_hub",

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...core.errors import ConfigError
-from ..registry import MetricError, require
+from ...core.extras import require
+from ..registry import MetricError
 from .code import python_tree
 
 Name = Literal["bubblewrap", "monty"]

@@ -17,10 +17,10 @@ from typing import Any, TextIO
 from ...config.root import load_config, seconds
 from ...core import jsonio
 from ...core.errors import AgentEvalError, ConfigError
+from ...core.extras import require
 from ...core.files import private
-from ...metrics.registry import require, resolve
-from ...server.why import store_path
-from .store import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS, StoreReader, Wanted
+from ...metrics.registry import resolve
+from .store import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS, StoreReader, Wanted, store_path
 
 FORMATS = ("jsonl", "csv", "parquet")
 _TIMES = ("start", "scored_at")

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.errors import AgentEvalError
+from ...core.errors import AgentEvalError, ConfigError
 from ...core.sqlite import connect, transaction
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from ...config.root import Config
 
 VERSION = 1
 """Of the tables, as ``PRAGMA user_version``."""
@@ -413,3 +415,16 @@ def _plain(row: sqlite3.Row) -> dict[str, Any]:
         if found.get(name) is not None:
             found[name] = jsonio.loads(found[name])
     return found
+
+
+def store_path(given: str | None, config: Config) -> str:
+    """The store that is meant: the one that was named, or else the configured one.
+
+    Raises:
+        ConfigError: neither is there.
+    """
+    if given is not None:
+        return given
+    if config.outlets.store is None:
+        raise ConfigError("no store is configured: name one with --store FILE, or set outlets.store")
+    return config.outlets.store.path

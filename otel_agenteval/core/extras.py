@@ -1,0 +1,31 @@
+"""Optional packages: imported on first use, with an error that names the extra to install."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from .errors import MissingExtra
+
+_EXTRA_PROBES = {
+    "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "encryption": "cryptography", "structured": "jsonschema_rs", "sustainability": "ecologits",
+    "text": "re2",
+}  # fmt: skip
+
+
+def extra_installed(extra: str) -> bool:
+    """Whether the extra's package can be imported."""
+    return importlib.util.find_spec(_EXTRA_PROBES[extra]) is not None
+
+
+def require(module: str, *, feature: str, extra: str) -> Any:
+    """Import an optional package on first use.
+
+    Raises:
+        MissingExtra: it is not installed; the message names the extra.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtra(feature, extra) from None
