@@ -17,8 +17,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from otel_agenteval.cli import demo
 from otel_agenteval.config.root import Config
+from otel_agenteval.evaluation.scored_turn import ScoredTurn
 from otel_agenteval.instrumentation.attach import instrument
-from otel_agenteval.outlets.base import ScoredTurn
 
 COMMAND = [sys.executable, "-c", "import sys; from otel_agenteval.cli.main import main; sys.exit(main())", "demo"]
 FAILS: dict[str, set[str]] = {

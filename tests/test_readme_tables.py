@@ -16,9 +16,9 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import CloseReason, LlmCall, Turn
 from otel_agenteval.evaluation.redaction import exported
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.outlets import log_events, span_events
-from otel_agenteval.outlets.base import Root, ScoredTurn
 from otel_agenteval.outlets.jsonl import lines_of
 
 ROOT = Path(__file__).parent.parent

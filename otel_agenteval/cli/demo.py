@@ -31,7 +31,7 @@ from ..outlets.prometheus import PrometheusOutlet
 from ..report.table import Summary, colours_wanted, columns, render_turn
 
 if TYPE_CHECKING:
-    from ..outlets.base import ScoredTurn
+    from ..evaluation.scored_turn import ScoredTurn
 
 # --- the script ------------------------------------------------------------------------------------------------------
 

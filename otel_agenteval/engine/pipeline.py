@@ -29,9 +29,10 @@ from ..dialects.reader import role_in
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import Exporter, Redactor, without_texts
 from ..evaluation.references import ReferenceSources, excluded_by, tell_sources, words_of
+from ..evaluation.scored_turn import Root, ScoredTurn
 from ..metrics.registry import BoundMetric
 from ..outlets.accounting import account, account_lost
-from ..outlets.base import Outlet, OwnDelivery, RecordAccount, Retains, Root, ScoredTurn, Verdict
+from ..outlets.base import Outlet, OwnDelivery, RecordAccount, Retains, Verdict
 from ..outlets.span_events import SpanEventOutlet
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of

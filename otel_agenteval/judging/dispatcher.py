@@ -20,8 +20,9 @@ from ..core.tenancy import qualified
 from ..core.threads import OwnThread, is_meant_for_host
 from ..core.turn import Turn
 from ..evaluation.references import tell_sources
+from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.registry import BoundMetric
-from ..outlets.base import ScoredTurn, Verdict
+from ..outlets.base import Verdict
 from ..statistics.estimates import Estimates, group_of
 from .budget import Budget
 from .job import about, body_in, head_in, rendered, root_in, upstream_of

@@ -13,8 +13,8 @@ from opentelemetry.trace import TraceState
 from ..core import jsonio
 from ..core.score import Score
 from ..core.turn import Turn
+from ..evaluation.scored_turn import Judged, Root, ScoredTurn
 from ..metrics.registry import BoundMetric
-from ..outlets.base import Judged, Root, ScoredTurn
 from .queues import Job
 from .sampling import Chance, upstream_probability
 

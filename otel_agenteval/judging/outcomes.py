@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from ..core.score import Score
 from ..core.semconv import DROPPED, RESULTS
 from ..core.telemetry import Telemetry
-from ..outlets.base import ScoredTurn
+from ..evaluation.scored_turn import ScoredTurn
 from .job import head_in, names_in
 from .queues import Job
 

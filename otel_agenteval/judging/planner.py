@@ -16,8 +16,8 @@ from ..evaluation.conditions import EVENT_PREFIX, Known
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import Exporter, Redactor
 from ..evaluation.references import excluded_by, tell_sources
+from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.registry import BoundMetric
-from ..outlets.base import Judged, ScoredTurn
 from ..statistics.estimates import Estimates, group_of
 from .baselines import History
 from .job import about, body_in, head_of, job_of, key_of, names_in, rendered, upstream_of

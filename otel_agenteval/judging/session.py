@@ -17,9 +17,9 @@ from ..core.score import Score
 from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
 from ..core.telemetry import Telemetry
 from ..core.turn import Turn
+from ..evaluation.scored_turn import Judged
 from ..metrics.evaluation_context import Evaluation, current_evaluation
 from ..metrics.registry import Asks, BoundMetric, Embeds
-from ..outlets.base import Judged
 from .budget import Admission, Budget
 from .models import Account, Bench, Judge, admitting_repairs, is_asking_anew, recording
 from .sampling import Chance

@@ -23,7 +23,7 @@ from ..core.semconv import (
 )
 from ..core.telemetry import Observation, Telemetry
 from ..core.turn import LlmCall, Turn
-from .base import Root, ScoredTurn
+from ..evaluation.scored_turn import Root, ScoredTurn
 
 HISTOGRAM_OF_UNIT: Mapping[str, str] = {
     "1": SCORE,

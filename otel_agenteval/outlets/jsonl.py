@@ -17,7 +17,8 @@ from typing import Any
 from ..core import jsonio
 from ..core.files import private
 from ..core.telemetry import Telemetry
-from .base import RecordAccount, ScoredTurn
+from ..evaluation.scored_turn import ScoredTurn
+from .base import RecordAccount
 
 _log = logging.getLogger("otel_agenteval")
 

@@ -16,8 +16,8 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.score import Score
+from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import answering_call
-from .base import Root, ScoredTurn
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger, LoggerProvider

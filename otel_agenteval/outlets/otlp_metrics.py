@@ -16,8 +16,8 @@ from opentelemetry.metrics import CallbackOptions, Observation
 
 from ..core.semconv import INSTRUMENTS, OTHER, SCOPE, SPAN_LABELS, Instrument
 from ..core.telemetry import Labels, Telemetry, TelemetryGroup
+from ..evaluation.scored_turn import ScoredTurn
 from .accounting import observations
-from .base import ScoredTurn
 from .log_events import context_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from prometheus_client.utils import floatToGoString
 
 from ..core.semconv import EMIT_ERRORS, INSTRUMENTS, Instrument, prometheus_name, prometheus_unit
 from ..core.telemetry import Distribution, Telemetry, TelemetryGroup
-from .base import ScoredTurn
+from ..evaluation.scored_turn import ScoredTurn
 
 if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer

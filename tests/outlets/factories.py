@@ -7,7 +7,7 @@ from typing import Any
 
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import Turn
-from otel_agenteval.outlets.base import Root, ScoredTurn
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 
 TRACE_ID = 0x0AF7651916CD43DD8448EB211C80319C
 SPAN_ID = 0x00F067AA0BA902B7

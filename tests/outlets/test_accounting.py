@@ -9,8 +9,8 @@ import pytest
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.evaluation.scored_turn import Root
 from otel_agenteval.outlets.accounting import account, exemplar_of, observations, outcome
-from otel_agenteval.outlets.base import Root
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 
 OF_A_TURN = ("travel", "gpt-5", "shop")

@@ -19,7 +19,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.trace import TraceState
 
 from otel_agenteval.core.score import Score
-from otel_agenteval.outlets.base import Root
+from otel_agenteval.evaluation.scored_turn import Root
 from otel_agenteval.outlets.log_events import LogEventOutlet, usable
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.clock import FakeClock

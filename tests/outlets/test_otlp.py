@@ -22,8 +22,8 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.accounting import account
-from otel_agenteval.outlets.base import Root, ScoredTurn
 from otel_agenteval.outlets.otlp import sender
 from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
 from otel_agenteval.spans.otlp import from_json, from_proto

@@ -15,8 +15,8 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.semconv import INSTRUMENTS, prometheus_name
 from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.accounting import account
-from otel_agenteval.outlets.base import Root, ScoredTurn
 from otel_agenteval.outlets.otlp_metrics import OtlpMetricsOutlet
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn

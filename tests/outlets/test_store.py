@@ -15,7 +15,7 @@ from otel_agenteval.config.root import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
-from otel_agenteval.outlets.base import Judged, Root
+from otel_agenteval.evaluation.scored_turn import Judged, Root
 from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
 from otel_agenteval.outlets.sqlite.store import Retention, ScoreStore, StoreError, StoreReader, Wanted
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from otel_agenteval.core.telemetry import Family
+from otel_agenteval.evaluation.scored_turn import ScoredTurn
 from otel_agenteval.metrics.registry import metric
-from otel_agenteval.outlets.base import ScoredTurn
 from otel_agenteval.server.responses import Refusal
 from otel_agenteval.server.wal import Journal
 from tests.support.clock import FakeClock

@@ -19,7 +19,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 import otel_agenteval as oa
 from otel_agenteval.core.semconv import EVENT
 from otel_agenteval.core.turn import Turn
-from otel_agenteval.outlets.base import ScoredTurn
+from otel_agenteval.evaluation.scored_turn import ScoredTurn
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from tests.support.receiver import Receiver, plain
 

@@ -19,7 +19,7 @@ from otel_agenteval import AgentEvalLogProcessor, AgentEvalSpanProcessor
 from otel_agenteval.core.clock import SYSTEM_CLOCK
 from otel_agenteval.core.semconv import EVENT
 from otel_agenteval.core.turn import Turn
-from otel_agenteval.outlets.base import ScoredTurn
+from otel_agenteval.evaluation.scored_turn import ScoredTurn
 
 
 class Rig:

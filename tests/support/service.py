@@ -20,7 +20,7 @@ from typing_extensions import Self
 from otel_agenteval.config.root import load_config
 from otel_agenteval.core.clock import SYSTEM_CLOCK
 from otel_agenteval.core.turn import Turn
-from otel_agenteval.outlets.base import ScoredTurn
+from otel_agenteval.evaluation.scored_turn import ScoredTurn
 from otel_agenteval.server.app import Service
 
 Transport = Literal["grpc", "http"]

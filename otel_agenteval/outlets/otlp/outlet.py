@@ -30,8 +30,9 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
 from ...core.telemetry import Telemetry
 from ...core.wellformed import well_formed
+from ...evaluation.scored_turn import ScoredTurn
 from ...spans.otlp import Signal
-from ..base import RecordAccount, ScoredTurn
+from ..base import RecordAccount
 from ..log_events import event_attributes, turn_attributes
 from ..otlp_metrics import OtlpMetricsOutlet
 from .client import courier_to

@@ -18,8 +18,9 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.score import Score
 from ...core.telemetry import Telemetry
 from ...evaluation.redaction import Redactor
+from ...evaluation.scored_turn import ScoredTurn
 from ..accounting import answering_call
-from ..base import RecordAccount, ScoredTurn
+from ..base import RecordAccount
 from .store import Retention, ScoreStore
 
 _log = logging.getLogger("otel_agenteval")
