@@ -41,11 +41,12 @@ from ..outlets.log_events import LogEventOutlet, usable
 from ..outlets.otlp_metrics import OtlpMetricsOutlet
 from ..outlets.prometheus import PrometheusOutlet
 from ..outlets.span_events import SpanEventOutlet
-from ..spans.record import SpanRecord
+from ..spans.record import LogPart, SpanRecord
 from ..spans.sdk import attributes_of, scope_of
-from ..spans.wire import WireSpan
+from ..spans.wire import Part, WireSpan
 from ..turns.assembler import Assembler
 from ..turns.conversations import Conversations, Ended
+from ..turns.early_logs import EarlyLogs
 from ..turns.roots import Group
 from ..turns.state import Closed, Limits
 from .pipeline import ConversationMetrics, Pipeline
@@ -65,6 +66,8 @@ _NO_METER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no 
 
 BEHIND_OTLP = 10.0
 """Seconds that ``turn.decision_delay: auto`` means where spans come in batches: exporters make them, and Collectors do."""
+_EARLY_BYTES = 32 * 1024 * 1024
+"""What log records may hold that come before their spans."""
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_OUTLETS = 0.25
 """Of the time that an end may take: for handing over what was evaluated in the rest of it."""
@@ -175,6 +178,7 @@ class Engine:
         self.spans_received = 0
         self.late_log_records = 0
         """Log records whose span did not come in time."""
+        self.early_logs = EarlyLogs(_EARLY_BYTES, config.turn.idle_timeout, waited)
         self._watch()
         self._closed = False
         self._exit_registered = False
@@ -302,6 +306,35 @@ class Engine:
             if begin is not None:
                 begin()
 
+    # --- the way in
+
+    def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
+        """Spans that came after their end: by trace key, those of one trace in one batch."""
+        assembler, early = self.assembler, self.early_logs
+        closed: list[Closed] = []
+        with self.lock:
+            for trace_id, part in parts:
+                self.spans_received += len(part.spans)
+                closed += assembler.add_received(trace_id, part.spans, part.size, part.local_root)
+                if early and trace_id in early:
+                    for span_id, log, size in early.pop(trace_id):
+                        assembler.add_log(trace_id, span_id, log, size)
+        self.take(closed)
+        if self.worker.idle:
+            self.worker.wake()
+
+    def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
+        """Content of a span in a log record. One whose span is not known is late, or waits for it where logs can be ``early``."""
+        with self.lock:
+            if not self.assembler.add_log(trace_id, span_id, part, size):
+                self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
+
+    def count_drop(self, reason: str, spans: int) -> None:
+        """Spans were received, and nothing comes of them."""
+        with self.lock:
+            self.spans_received += spans
+            self.pipeline.spans_left_out[reason] += spans
+
     # --- closing turns away from the agent's thread
 
     def admits_by_room(self) -> None:
@@ -352,6 +385,7 @@ class Engine:
         """Those of some traces of which something is not evaluated yet, except what is in the worker's queue."""
         with self.lock:
             found = self.assembler.held(trace_ids)
+            found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}
         return found | (trace_ids & self.pipeline.waiting_traces())
 
     def forget_traces(self, trace_ids: set[int]) -> None:
@@ -360,6 +394,8 @@ class Engine:
         def forget() -> None:
             with self.lock:
                 self.assembler.forget_traces(trace_ids)
+                for trace_id in trace_ids:
+                    self.early_logs.pop(trace_id)
             self.pipeline.forget_traces(trace_ids)
 
         def unwanted(item: Any) -> bool:
@@ -503,6 +539,7 @@ class Engine:
         """The parent owns open turns, queue and port; the child starts its worker when it needs one."""
         self.lock = threading.Lock()
         self.assembler.forget()
+        self.early_logs.forget()
         self.telemetry.after_fork_in_child()
         self.pipeline.after_fork_in_child()
         self.spans_received = self.late_log_records = self.pipeline.spans_scored = 0

@@ -40,10 +40,7 @@ class AgentEvalLogProcessor(LogRecordProcessor):
             if not name.startswith(_PREFIX) or name == semconv.EVENT or not record.span_id or not record.trace_id:
                 return
             part = LogPart(name, dict(attributes), record.body, record.timestamp or 0)
-            with engine.lock:
-                kept = engine.assembler.add_log(record.trace_id, record.span_id, part)
-            if not kept:
-                engine.pipeline.spans_left_out["late_log_record"] += 1
+            engine.receive_log(record.trace_id, record.span_id, part)
         except Exception as error:
             engine.failed("on_emit", error)
 

@@ -14,6 +14,7 @@ from ..core import semconv
 from ..engine.engine import BEHIND_OTLP, Engine, switched_on
 from ..spans.record import cut_long_values
 from ..spans.sdk import from_sdk
+from ..spans.wire import Part, WireSpan
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -44,20 +45,18 @@ class AgentEvalSpanExporter(SpanExporter):
         engine = self.engine
         if self._passive:
             return SpanExportResult.SUCCESS
+        parts: dict[int, Part] = {}
         for span in spans:
             try:
                 record = from_sdk(span)
-                if record.scope == semconv.SCOPE:
-                    continue
-                size = cut_long_values(record)
-                with engine.lock:
-                    engine.spans_received += 1
-                    closed = engine.assembler.add(record.trace_id, record, size, record.parent_id == 0 or record.remote_parent)
-                engine.take(closed)
+                if record.scope != semconv.SCOPE:
+                    parts.setdefault(record.trace_id, Part()).add(WireSpan.of(record, cut_long_values(record)))
             except Exception as error:
                 engine.failed("export", error)
-        if engine.worker.idle:
-            engine.worker.wake()
+        try:
+            engine.receive_spans(parts.items())
+        except Exception as error:
+            engine.failed("export", error)
         return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:

@@ -195,8 +195,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         try:
             if self._active:
                 context = span.context
-                with self.engine.lock:
-                    self._assembler.add_log(context.trace_id, context.span_id, part)
+                self.engine.receive_log(context.trace_id, context.span_id, part)
         except Exception as error:
             self.engine.failed("take_content", error)
 

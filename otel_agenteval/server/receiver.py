@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import NamedTuple
 
@@ -19,10 +18,9 @@ from ..core.tenancy import base_of
 from ..dialects.reader import is_genai_scope
 from ..engine.engine import Engine
 from ..spans.otlp import NotASpan, OtlpLog, Signal, from_json
-from ..spans.record import LogPart, SpanRecord, cut_long_values
+from ..spans.record import SpanRecord, cut_long_values
 from ..spans.split import LOG_PREFIXES, NotOtlp, count_records, split_logs, split_spans
 from ..spans.wire import OVERHEAD, Part, WireSpan
-from ..turns.state import Closed
 from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, Share
 from .auth import Tenant, Tenants, TokenBucket, bearer_in, is_token
 from .inflate import inflate
@@ -33,7 +31,6 @@ from .wal import Journal
 FULL = 0.75
 """Share of the worker's queue from which senders are asked to come again."""
 _MAX_CLIENTS = 10_000
-_EARLY_BYTES = 32 * 2**20
 _SPANS_AT_ONCE = 256
 """Spans that are handed to the assembler under one hold of its lock."""
 _LOG_SIZE = 1_024
@@ -91,7 +88,6 @@ class Intake:
         self._arriving = Arriving(engine.assembler, clock.monotonic)
         self.in_flight = Budget(options.max_inflight or max(LEAST, 4 * options.max_body))
         """What requests hold that are not answered yet."""
-        self._early = _EarlyLogs(_EARLY_BYTES, engine.config.turn.idle_timeout, clock.monotonic)
         self.set_options(options)
 
     def set_options(self, options: ServeOptions) -> None:
@@ -259,7 +255,7 @@ class Intake:
 
     def held(self, trace_ids: set[int]) -> set[int]:
         """Those of some traces of which something waits for something."""
-        return self.engine.held(trace_ids) | {trace_id for trace_id in trace_ids if trace_id in self._early}
+        return self.engine.held(trace_ids)
 
     def feed(self, signal: Signal, body: bytes, is_json: bool) -> set[int]:
         """Tell a request's spans apart and hand them over, past admission and journal; the traces in it.
@@ -271,10 +267,6 @@ class Intake:
 
     def forget_traces(self, trace_ids: set[int]) -> None:
         """Drop all that waits of some traces: somebody else evaluates them."""
-        with self.engine.lock:
-            for trace_id in trace_ids:
-                if trace_id in self._early:
-                    self._early.pop(trace_id)
         self.engine.forget_traces(trace_ids)
 
     def _keep(self, signal: Signal, body: bytes, is_json: bool, tenant: Tenant | None) -> Accepted:
@@ -355,41 +347,20 @@ class Intake:
         waiting = 0
         for key, part in parts.items():
             if self._is_left_out(key):
-                self._count_received(len(part.spans), "sampled_out", len(part.spans))
+                engine.count_drop("sampled_out", len(part.spans))
                 continue
             trace_id = base + int.from_bytes(key, "big")
             traces.add(trace_id)
             pending.append((trace_id, part))
             waiting += len(part.spans)
             if waiting >= _SPANS_AT_ONCE:
-                self._hand_over(pending, waiting)
+                engine.receive_spans(pending)
                 pending, waiting = [], 0
         if pending:
-            self._hand_over(pending, waiting)
+            engine.receive_spans(pending)
         if invalid:
-            self._count_received(invalid, "invalid", invalid)
-        if engine.worker.idle:
-            engine.worker.wake()
+            engine.count_drop("invalid", invalid)
         return _accepted(invalid, "spans without valid ids"), traces
-
-    def _hand_over(self, pending: list[tuple[int, Part]], spans: int) -> None:
-        engine = self.engine
-        assembler, early = engine.assembler, self._early
-        closed: list[Closed] = []
-        with engine.lock:
-            engine.spans_received += spans
-            for trace_id, part in pending:
-                closed += assembler.add_received(trace_id, part.spans, part.size, part.local_root)
-                if early and trace_id in early:
-                    for span_id, log, size in early.pop(trace_id):
-                        assembler.add_log(trace_id, span_id, log, size)
-        engine.take(closed)
-
-    def _count_received(self, spans: int, reason: str, dropped: int) -> None:
-        engine = self.engine
-        with engine.lock:
-            engine.spans_received += spans
-            engine.pipeline.spans_left_out[reason] += dropped
 
     def _logs(self, found: list[tuple[OtlpLog, int]], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
         traces: set[int] = set()
@@ -400,17 +371,8 @@ class Intake:
                 continue
             log.trace_id += base
             traces.add(log.trace_id)
-            self._log(log, size)
+            self.engine.receive_log(log.trace_id, log.span_id, log.part, size, early=True)
         return _accepted(invalid, "log records that cannot be read"), traces
-
-    def _log(self, log: OtlpLog, size: int) -> None:
-        engine = self.engine
-        with engine.lock:
-            kept = engine.assembler.add_log(log.trace_id, log.span_id, log.part, size)
-            if not kept:  # log records leave their process before the span that they belong to has ended
-                lost = self._early.add(log.trace_id, log.span_id, log.part, size)
-                if lost:
-                    engine.late_log_records += lost
 
 
 # --- OTLP/JSON
@@ -448,9 +410,7 @@ def _spans_in(body: bytes, base: int) -> tuple[dict[bytes, Part], int]:
         part = parts.setdefault(span.trace_id.to_bytes(16, "big"), Part())
         span.trace_id += base
         size = cut_long_values(span)
-        part.spans.append(WireSpan.of(span, size))
-        part.size += size
-        part.local_root = part.local_root or span.parent_id == 0 or span.remote_parent
+        part.add(WireSpan.of(span, size))
     return parts, invalid
 
 
@@ -468,36 +428,3 @@ def _logs_in(body: bytes) -> tuple[list[tuple[OtlpLog, int]], int]:
 
 def _accepted(invalid: int, what: str) -> Accepted:
     return Accepted(invalid, f"{invalid} {what} were left out") if invalid else Accepted()
-
-
-class _EarlyLogs:
-    """Log records whose trace is not known yet, by trace; the oldest go when there are too many."""
-
-    def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
-        self._max_bytes = max_bytes
-        self._max_age = max_age
-        self._now = now
-        self._traces: OrderedDict[int, tuple[float, list[tuple[int, LogPart, int]]]] = OrderedDict()
-        self._bytes = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._traces)
-
-    def __contains__(self, trace_id: int) -> bool:
-        return trace_id in self._traces
-
-    def add(self, trace_id: int, span_id: int, part: LogPart, size: int) -> int:
-        """Keep a record; how many others had to go for it."""
-        now = self._now()
-        self._traces.setdefault(trace_id, (now, []))[1].append((span_id, part, size))
-        self._bytes += size
-        lost = 0
-        while self._bytes > self._max_bytes or (self._traces and next(iter(self._traces.values()))[0] < now - self._max_age):
-            lost += len(self.pop(next(iter(self._traces))))
-        return lost
-
-    def pop(self, trace_id: int) -> list[tuple[int, LogPart, int]]:
-        """The records of a trace, which are no longer kept here."""
-        found = self._traces.pop(trace_id)[1]
-        self._bytes -= sum(size for _, _, size in found)
-        return found

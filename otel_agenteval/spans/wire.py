@@ -72,6 +72,13 @@ class Part:
         self.local_root = False
         """Whether a span without a parent in its process is among them."""
 
+    def add(self, span: WireSpan) -> None:
+        """One more of them, which was read already."""
+        record = span.record()
+        self.spans.append(span)
+        self.size += span.size
+        self.local_root = self.local_root or record.parent_id == 0 or record.remote_parent
+
 
 class LazyAttributes(Mapping[str, Any]):
     """Attributes of a span, each read when it is asked for.
