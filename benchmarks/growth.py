@@ -21,7 +21,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Tracer, set_span_in_context
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor

@@ -11,7 +11,7 @@ import tarfile
 import time
 from pathlib import Path
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import LogPart, SpanRecord, cut_long_values, join_logs

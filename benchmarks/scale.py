@@ -226,7 +226,7 @@ def open_turns(folder: Path) -> list[str]:
 
 def _beside(count: int) -> tuple[float, float]:
     """CPU µs per turn beside so many open ones, and CPU ms to see what can be committed."""
-    from otel_agenteval.config.root import load_config
+    from otel_agenteval.config.loader import load_config
     from otel_agenteval.engine.engine import Engine
     from otel_agenteval.kafka.consumer import Following
     from otel_agenteval.kafka.offsets import Partition, Place

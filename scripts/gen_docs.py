@@ -27,8 +27,10 @@ from pydantic import BeforeValidator
 
 from otel_agenteval.cli import demo
 from otel_agenteval.cli.main import type_name, value_of
-from otel_agenteval.config import root
+from otel_agenteval.config import loader, otlp, selector, serve, service, types, writing
+from otel_agenteval.config.metrics import _names
 from otel_agenteval.config.root import Config, option_paths
+from otel_agenteval.config.section import _section_of
 from otel_agenteval.core import semconv
 from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics.registry import Metric, catalog
@@ -113,7 +115,7 @@ def options() -> str:
     written = Config().to_dict()
     paths = [path for path in option_paths() if not any(other[: len(path)] == path and other != path for other in option_paths())]
     rows = [
-        f"| `{'.'.join(path)}` | `{_default(written, path)}` | {_allowed(path)} | `{root._variable(path)}` | {_described(path)} |"
+        f"| `{'.'.join(path)}` | `{_default(written, path)}` | {_allowed(path)} | `{loader._variable(path)}` | {_described(path)} |"
         for path in paths
     ]
     return "| option | default | value | variable | meaning |\n|---|---|---|---|---|\n" + "\n".join(rows)
@@ -133,21 +135,21 @@ def _default_of(path: tuple[str, ...]) -> str:
     if field.is_required():
         return "required"
     default = field.get_default(call_default_factory=True)
-    validators = root._validators(field.metadata)
-    if root.size in validators:
-        return root.size_text(default)
+    validators = writing._validators(field.metadata)
+    if types.size in validators:
+        return types.size_text(default)
     if isinstance(default, float):
-        return root.duration_text(default)
+        return types.duration_text(default)
     return default if isinstance(default, str) else json.dumps(default)
 
 
 _KINDS = {
-    root._positive: "duration above 0", root.seconds: "duration", root._delay: "`auto` or duration", root.size: "size",
-    root._count: "whole number from 1", root._switch: "`true` or `false`", root._port: "port",
-    root._file: "path", root._names: "`default` or list of names",
-    root.http_url: "http(s) address", root._text: "text", root._prices: "mapping of prices",
-    root._headers: "mapping of headers", root._usd: "US dollars", root._rate: "share from 0 to 1",
-    root._address: "HOST:PORT", root._hosts: "list of names", root._some_patterns: "text or list of texts",
+    types._positive: "duration above 0", types.seconds: "duration", types._delay: "`auto` or duration", types.size: "size",
+    types._count: "whole number from 1", types._switch: "`true` or `false`", types._port: "port",
+    types._file: "path", _names: "`default` or list of names",
+    types.http_url: "http(s) address", types._text: "text", service._prices: "mapping of prices",
+    otlp._headers: "mapping of headers", types._usd: "US dollars", types._rate: "share from 0 to 1",
+    types._address: "HOST:PORT", serve._hosts: "list of names", selector._some_patterns: "text or list of texts",
 }  # fmt: skip
 
 
@@ -156,7 +158,7 @@ def _allowed(path: tuple[str, ...]) -> str:
     field = section.model_fields[name]
     annotated = typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
     found = next((_KINDS[kind] for kind in _validators(annotated) if kind in _KINDS), None)
-    if found is None and (name != "metrics" or section is root.ServeOptions):
+    if found is None and (name != "metrics" or section is serve.ServeOptions):
         found = " or ".join(f"`{word}`" for word in _literals(annotated))
     return found or _SHAPES.get(".".join(path), "list of metrics, see [below](#metrics)")
 
@@ -199,7 +201,7 @@ def _described(path: tuple[str, ...]) -> str:
 def _field(path: tuple[str, ...]) -> tuple[Any, str]:
     section: Any = Config
     for key in path[:-1]:
-        section = root._section_of(section.model_fields[key].annotation)
+        section = _section_of(section.model_fields[key].annotation)
     return section, path[-1]
 
 

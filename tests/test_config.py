@@ -12,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.config import yaml
-from otel_agenteval.config.root import (
-    Config,
-    JobQueueOptions,
-    SpendingOptions,
-    TlsOptions,
-    effective_yaml,
-    load_config,
-    option_paths,
-)
+from otel_agenteval.config.budget import SpendingOptions
+from otel_agenteval.config.job_queue import JobQueueOptions
+from otel_agenteval.config.loader import load_config
+from otel_agenteval.config.root import Config, option_paths
+from otel_agenteval.config.tls import TlsOptions
+from otel_agenteval.config.writing import effective_yaml
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.registry import default_pack

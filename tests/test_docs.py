@@ -22,7 +22,8 @@ import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from otel_agenteval.cli.main import main
-from otel_agenteval.config.root import load_config, option_paths
+from otel_agenteval.config.loader import load_config
+from otel_agenteval.config.root import option_paths
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.evaluation.selection import select_metrics
 

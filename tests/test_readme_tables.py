@@ -11,7 +11,8 @@ from typing import Any, get_args
 
 import pytest
 
-from otel_agenteval.config.root import load_config, option_paths
+from otel_agenteval.config.loader import load_config
+from otel_agenteval.config.root import option_paths
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import CloseReason, LlmCall, Turn

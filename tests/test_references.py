@@ -8,7 +8,7 @@ import pytest
 from opentelemetry import baggage, context
 
 import otel_agenteval as oa
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.evaluation.references import ReferenceSources, applies, evaluate

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..config.root import Config, load_config
+from ..config.loader import load_config
+from ..config.root import Config
 from ..core import jsonio
 from ..core.errors import JudgeError
 from ..core.extras import require

@@ -11,7 +11,7 @@ from ..backfill import cluster
 from ..backfill.batch import Account, Scorer
 from ..backfill.run import Bar, Output, buckets_for, run
 from ..backfill.sources import Parquet, source_of
-from ..config.root import load_config
+from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..server.memory import tune
 

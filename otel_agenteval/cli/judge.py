@@ -7,7 +7,7 @@ import json
 import sys
 from collections import Counter
 
-from ..config.root import load_config
+from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..judging.models import judge_from
 from ..judging.models.probe import Attempt, Probe, probe

@@ -308,7 +308,7 @@ def _turns(args: argparse.Namespace) -> int:
 
 
 def _eval(args: argparse.Namespace) -> int:
-    from ..config.root import load_config
+    from ..config.loader import load_config
     from ..evaluation.redaction import Redactor, leaving, redacted_score
     from ..evaluation.references import ReferenceSources, evaluate
     from ..judging.models import embedder_from, judge_from
@@ -577,7 +577,8 @@ def value_of(metric: Metric) -> str:
 
 
 def _check_config(args: argparse.Namespace) -> int:
-    from ..config.root import effective_yaml, load_config
+    from ..config.loader import load_config
+    from ..config.writing import effective_yaml
     from ..evaluation.selection import select_metrics
     from ..judging.models import embedder_from, judge_from
 

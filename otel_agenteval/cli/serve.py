@@ -10,7 +10,8 @@ import logging
 import signal
 from typing import Any
 
-from ..config.root import Config, load_config
+from ..config.loader import load_config
+from ..config.root import Config
 from ..core.errors import ConfigError
 from ..server.app import Service
 from ..server.memory import allow_files, tune

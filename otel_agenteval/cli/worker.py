@@ -10,7 +10,8 @@ import logging
 import signal
 from typing import Any
 
-from ..config.root import Config, load_config
+from ..config.loader import load_config
+from ..config.root import Config
 from ..core.errors import ConfigError
 from ..kafka.consumer import Address, Following, KafkaSource
 from ..kafka.pacing import Patience

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 KeyPath = tuple[str | int, ...]
 
 
 def dotted(path: KeyPath) -> str:
     """``metrics[2].code_latency``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def _where(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
+    place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
+    return ": ".join(part for part in (place, dotted(path)) if part)

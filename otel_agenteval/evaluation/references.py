@@ -15,7 +15,8 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..config.root import Config, Selector
+from ..config.root import Config
+from ..config.selector import Selector
 from ..core import jsonio
 from ..core.errors import ConfigError
 from ..core.extras import require

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..config.keypath import KeyPath, dotted
-from ..config.root import Config, MetricEntry, Selector
+from ..config.metrics import MetricEntry
+from ..config.root import Config
+from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
 from ..core.score import Policy
 from ..judging.sampling import rule_of

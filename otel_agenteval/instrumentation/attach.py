@@ -8,7 +8,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from ..config.root import Config, load_config
+from ..config.loader import load_config
+from ..config.root import Config
 from ..core.errors import ConfigError
 from ..engine.engine import switched_on
 from .log_processor import AgentEvalLogProcessor

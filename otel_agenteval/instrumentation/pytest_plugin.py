@@ -121,7 +121,7 @@ class AgentTurns:
     def _write(self, found: Sequence[tuple[Turn, list[Score]]]) -> None:
         if self._report is None:
             return
-        from ..config.root import PrivacyOptions
+        from ..config.privacy import PrivacyOptions
         from ..core.files import private
         from ..evaluation.redaction import redacted_scores
 

@@ -9,7 +9,8 @@ from typing import Any
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ..config.root import Config, load_config
+from ..config.loader import load_config
+from ..config.root import Config
 from ..core import semconv
 from ..engine.engine import BEHIND_OTLP, Engine, switched_on
 from ..spans.record import cut_long_values

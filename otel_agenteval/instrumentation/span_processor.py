@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
-from ..config.root import Config, load_config
+from ..config.loader import load_config
+from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..dialects.reader import ROLE_KEYS, is_genai_scope, role_of

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..config.root import BudgetOptions, SpendingOptions
+from ..config.budget import BudgetOptions, SpendingOptions
 from ..core.clock import Clock
 from .queues import Counter, Demand, SpendBook
 

@@ -18,7 +18,8 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..config.root import SampleOptions, Selector
+from ..config.sampling import SampleOptions
+from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
 from ..core.turn import Turn
 from ..evaluation.conditions import Condition, Known

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from ..config.root import ServeOptions
+from ..config.serve import ServeOptions
 from ..config.yaml import expanded
 from ..core import semconv
 from ..core.errors import ConfigError

@@ -14,7 +14,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from ..config.root import Config, ServeOptions, TlsOptions, load_config
+from ..config.loader import load_config
+from ..config.root import Config
+from ..config.serve import ServeOptions
+from ..config.tls import TlsOptions
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from ..config.root import TenantOptions
+from ..config.tenants import TenantOptions
 from ..core import semconv
 from ..core.telemetry import Telemetry
 from ..core.tenancy import base_of, number_of

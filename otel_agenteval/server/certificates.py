@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ..config.root import TlsOptions
+from ..config.tls import TlsOptions
 
 _log = logging.getLogger("otel_agenteval")
 

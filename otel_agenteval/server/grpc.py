@@ -22,7 +22,8 @@ from grpc import aio
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ..config.root import TlsOptions, split_address
+from ..config.tls import TlsOptions
+from ..config.types import split_address
 from ..core.errors import ConfigError
 from ..spans.otlp import Signal
 from .admission import Budget, Share

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
-from ..config.root import split_address
+from ..config.types import split_address
 from .http_server import Head
 from .responses import Refusal
 

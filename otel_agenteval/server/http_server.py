@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 
 import h11
 
-from ..config.root import split_address
+from ..config.types import split_address
 from ..core.errors import ConfigError
 from .logformat import Caller, caller
 

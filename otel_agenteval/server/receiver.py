@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from contextlib import nullcontext
 from typing import NamedTuple
 
-from ..config.root import ServeOptions
+from ..config.serve import ServeOptions
 from ..core import jsonio, semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.tenancy import base_of

@@ -15,7 +15,8 @@ from ..core.tenancy import qualified
 from ..outlets.sqlite.store import StoreError, StoreReader, store_path
 
 if TYPE_CHECKING:
-    from ..config.root import Config, ServeOptions
+    from ..config.root import Config
+    from ..config.serve import ServeOptions
     from ..engine.engine import Engine
 
 _TIMEOUT = 10.0
@@ -43,7 +44,7 @@ def run_why(args: argparse.Namespace) -> int:
     Raises:
         AgentEvalError: whoever is asked cannot be, or nobody is configured.
     """
-    from ..config.root import load_config
+    from ..config.loader import load_config
 
     config = load_config(args.config)
     found = _of_url(args.url, args.turn_id, config) if args.url is not None else _of_store(args.store, args.turn_id, config)
@@ -73,7 +74,7 @@ def _token_for(turn_id: str, options: ServeOptions) -> str | None:
 def _of_url(url: str, turn_id: str, config: Config) -> dict[str, str] | None:
     import httpx
 
-    from ..config.root import http_url
+    from ..config.types import http_url
 
     try:
         base = http_url(url)

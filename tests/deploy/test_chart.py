@@ -14,7 +14,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.semconv import INSTRUMENTS, prometheus_name
 from tests.support.certificates import Authority
 from tests.support.process import ROOT

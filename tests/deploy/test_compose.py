@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from otel_agenteval.cli.demo import SCENES
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.evaluation.selection import select_metrics
 from tests.support.process import ROOT
 from tests.support.receiver import GrpcReceiver

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.config.root import BudgetOptions, SpendingOptions, load_config
+from otel_agenteval.config.budget import BudgetOptions, SpendingOptions
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.engine.engine import Engine

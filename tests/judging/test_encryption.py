@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.encryption import Seal, SealError
 from otel_agenteval.core.errors import ConfigError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.judging import factory
 from otel_agenteval.judging.models import judge_from

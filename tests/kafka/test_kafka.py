@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from otel_agenteval.cli.main import main
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.kafka.consumer import Address, Following, KafkaSource

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval.cli.main import main
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.judging.models import embedder_from, judge_from
 from tests.models.wire import KEY, Server

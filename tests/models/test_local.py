@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError, MissingExtra
 from otel_agenteval.judging.models import LocalEmbedder, embedder_from, recording
 from tests.support.rig import Rig

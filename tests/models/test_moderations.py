@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.judging.models import judge_from
 from tests.models.wire import KEY, Server

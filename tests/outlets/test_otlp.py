@@ -17,7 +17,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score
@@ -468,7 +468,7 @@ def killed_with_scores(address: str, spool: Path) -> None:
     script = f"""
 import os, signal
 from tests.outlets.test_otlp import one
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
 from otel_agenteval.core.telemetry import Telemetry
 wanted = load_config({{"outlets": {{"otlp": {{"endpoint": "{address}", "spool": {{"directory": {str(spool)!r}}}}}}}}}, {{}}).outlets.otlp
@@ -649,7 +649,7 @@ def test_a_certificate_that_is_not_there_is_said_at_once(make: Make) -> None:
 
 
 def test_headers_are_shown_masked() -> None:
-    from otel_agenteval.config.root import effective_yaml
+    from otel_agenteval.config.writing import effective_yaml
 
     config = load_config({"outlets": {"otlp": {"endpoint": "http://h", "headers": {"x-team": "s3cret"}}}}, {})
     assert "s3cret" not in effective_yaml(config)

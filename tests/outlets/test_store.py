@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry

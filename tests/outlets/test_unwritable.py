@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.writable import fault_of_file, fault_of_folder
 from otel_agenteval.engine.engine import Engine
 from tests.support.rig import Rig

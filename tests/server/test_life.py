@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.server.app import as_sidecar
 from tests.support.clock import FakeClock

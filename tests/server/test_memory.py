@@ -50,7 +50,7 @@ def test_looks_for_cycles_are_rarer() -> None:
 HOLD = """
 import json, psutil, gc
 from tests.support.service import request
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.server.receiver import Intake
 from otel_agenteval.server.memory import tune

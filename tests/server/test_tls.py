@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from tests.support.certificates import Authority
 from tests.support.service import CHAT, Sidecar, Transport, turn_of

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from typing_extensions import Self
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.clock import SYSTEM_CLOCK
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.evaluation.scored_turn import ScoredTurn

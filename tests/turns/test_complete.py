@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
 from tests.support.clock import FakeClock
 from tests.support.spans import agent, chat, span, tool

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.evaluation.selection import select_conversation_metrics

@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 
 from otel_agenteval import load_turns
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.jsonio import loads
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.spans.otlp import OtlpLog, from_json

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from otel_agenteval.config.root import load_config
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.statistics.estimates import Estimates

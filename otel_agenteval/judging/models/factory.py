@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...config.judge import CacheOptions
 from ...config.keypath import KeyPath
-from ...config.root import CacheOptions, Config, ServiceOptions
+from ...config.root import Config
+from ...config.service import ServiceOptions
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.encryption import Seal
 from ...core.errors import ConfigError

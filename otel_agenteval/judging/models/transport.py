@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ...config.root import http_url
+from ...config.types import http_url
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, JudgeError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...config.root import JobQueueOptions
+from ...config.job_queue import JobQueueOptions
 from ...core.clock import Clock
 from .base import Counter, Demand, Job, JobQueue, SpendBook
 from .memory import MemoryQueue, MemorySpendBook

@@ -24,7 +24,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
-from ...config.root import OtlpOptions
+from ...config.otlp import OtlpOptions
 from ...core import semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError

@@ -14,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from ...config.root import load_config, seconds
+from ...config.loader import load_config
+from ...config.types import seconds
 from ...core import jsonio
 from ...core.errors import AgentEvalError, ConfigError
 from ...core.extras import require

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ...config.root import StoreOptions
+from ...config.store import StoreOptions
 from ...core import jsonio, semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.score import Score

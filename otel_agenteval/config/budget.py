@@ -1,0 +1,42 @@
+"""Section ``judge.budget``: what judges and embedders may spend."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from .section import _Section
+from .types import Count, _rate, _usd
+
+
+class SpendingOptions(_Section):
+    """The most that may be taken within any minute, hour or day; null is without limit."""
+
+    usd_per_minute: Annotated[float | None, BeforeValidator(_usd)] = None
+    """US dollars."""
+    usd_per_hour: Annotated[float | None, BeforeValidator(_usd)] = None
+    """US dollars. A model whose price is not known is not asked where dollars are bounded."""
+    usd_per_day: Annotated[float | None, BeforeValidator(_usd)] = None
+    """US dollars."""
+    tokens_per_minute: Count | None = None
+    """Input and output tokens."""
+    tokens_per_hour: Count | None = None
+    """Input and output tokens."""
+    tokens_per_day: Count | None = None
+    """Input and output tokens."""
+    calls_per_minute: Count | None = None
+    """Questions."""
+    calls_per_hour: Count | None = None
+    """Questions."""
+    calls_per_day: Count | None = None
+    """Questions."""
+
+
+class BudgetOptions(SpendingOptions):
+    """What judges and embedders may take together. Past it their jobs wait. It is kept with the queue."""
+
+    soft: Annotated[float, BeforeValidator(_rate)] = 0.8
+    """Share of each bound from which only gates, turns of ``always_if`` and jobs that were begun go on."""
+    metrics: dict[str, SpendingOptions] = Field(default_factory=dict)
+    """Bounds of single metrics, by name, beside those of all: ``{llm_faithfulness: {usd_per_day: 1}}``."""

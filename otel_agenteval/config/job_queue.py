@@ -1,0 +1,51 @@
+"""Section ``judge.queue``: where judged metrics wait."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, model_validator
+
+from .section import _Section
+from .types import Count, Duration, Size, Switch, Text, _file
+
+_QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)
+
+
+def _queue_url(value: Any) -> str:
+    if isinstance(value, str) and _QUEUE_SCHEMES.fullmatch(value):
+        return value
+    raise ValueError("a URL as in redis://host:6379/0 (or rediss, unix, redis+sentinel, redis+cluster) is")
+
+
+class JobQueueOptions(_Section):
+    """Where judged metrics wait for their turn."""
+
+    backend: Literal["memory", "sqlite", "redis"] = "memory"
+    """``memory``, which is lost with the process (and counted); ``sqlite``, a file that outlives it; or ``redis``, a server that any
+    number of processes share. The last two hold turns."""
+    path: Annotated[str, BeforeValidator(_file)] | None = None
+    """File of the backend ``sqlite``; its folder must exist. Processes of one machine may share it."""
+    url: Annotated[str, BeforeValidator(_queue_url)] | None = None
+    """Server of the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master``, ``redis+cluster://``; ``valkey`` may stand for ``redis``."""
+    name: Text = "agenteval"
+    """What every key of the backend ``redis`` begins with, in braces; processes with the same one share their jobs."""
+    shards: Count = 1
+    """Parts of the backend ``redis``, spread over the nodes of a cluster; the same for all processes."""
+    work: Switch = True
+    """Whether this process works on the jobs too; false leaves them to others: to ``otel-agenteval worker --judge``."""
+    max_bytes: Size = 64 * 2**20
+    """Bytes that may wait; what does not fit is dropped and counted, the least important first."""
+    lease: Duration = 600.0
+    """Seconds after which another process does what one has begun that died. While a metric asks, this is extended."""
+    max_age: Duration = 86_400.0
+    """Seconds after which a job that is still waiting is dropped and counted: nobody wants to know any more."""
+
+    @model_validator(mode="after")
+    def _what_the_backend_needs(self) -> JobQueueOptions:
+        if (self.backend == "sqlite") != (self.path is not None) or (self.backend == "redis") != (self.url is not None):
+            raise ValueError("{backend: sqlite, path: FILE}, {backend: redis, url: redis://…}, or none of them, is")
+        if not self.work and self.backend == "memory":
+            raise ValueError("work: false needs a backend that others can work on, sqlite or redis: that is")
+        return self

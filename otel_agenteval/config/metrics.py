@@ -1,0 +1,93 @@
+"""Sections ``inline``, ``metrics`` and ``groups``: what is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from .sampling import SampleOptions
+from .section import _Section
+from .selector import Selector
+from .types import seconds
+
+
+def _names(value: Any) -> Any:
+    if value == "default" or (isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)):
+        return value
+    raise ValueError("default, or a list of metric names, is")
+
+
+class InlineOptions(_Section):
+    """What is evaluated the moment a turn ends."""
+
+    metrics: Annotated[Literal["default"] | tuple[str, ...], BeforeValidator(_names)] = "default"
+    """``default`` (every reference-free metric that means something on any answer) or a list of metric names."""
+    budget: Annotated[float, BeforeValidator(seconds)] = 0.005
+    """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the metrics left over run on the worker."""
+
+
+class MetricEntry(_Section):
+    """A metric with parameters: ``{code_max_duration: {max_seconds: 2}, policy: gate}``, or only its name."""
+
+    name: str
+    """Canonical name, or a name from another catalogue (``trusys:icontains``)."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """The metric's parameters; its documentation names them."""
+    policy: Literal["gate", "trend"] = "trend"
+    """``gate`` (must always pass) or ``trend`` (watch it)."""
+    when: Selector | None = None
+    """Turns that it is evaluated on; all, if left out."""
+    sample: SampleOptions | None = None
+    """For ``llm_`` and ``embed_`` metrics: which of those turns are judged; all, if left out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_entry(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"name": value}
+        if not isinstance(value, Mapping):
+            raise ValueError("a metric's name, or {name: {parameters}, policy: gate | trend, when: {…}, sample: {…}}, is")  # noqa: TRY004 - pydantic reads it
+        names = [key for key in value if key not in _BESIDE_A_METRIC]
+        if len(names) != 1:
+            raise ValueError(
+                f"exactly one metric beside policy, when and sample is (here: {', '.join(map(str, names)) or 'none'})"
+            )
+        params = value[names[0]]
+        if params is not None and not isinstance(params, Mapping):
+            raise ValueError(f"a mapping of parameters of {names[0]} is")
+        rest = {key: value[key] for key in _BESIDE_A_METRIC if key in value}
+        return {"name": str(names[0]), "params": dict(params or {}), **rest}
+
+
+class GroupOptions(_Section):
+    """Metrics that share what is said once: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
+
+    metrics: tuple[MetricEntry, ...]
+    """As under ``metrics``; what an entry says itself is stronger."""
+    policy: Literal["gate", "trend"] = "trend"
+    """Of those that say none."""
+    when: Selector | None = None
+    """Turns that they are evaluated on, where they say none; all, if left out."""
+    sample: SampleOptions | None = None
+    """Which of those turns the ``llm_`` and ``embed_`` metrics among them are judged on, where they say nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_metrics(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and not value.get("metrics"):
+            raise ValueError("a mapping with metrics (a list of at least one) is")
+        return value
+
+    def entries(self) -> tuple[MetricEntry, ...]:
+        """Its metrics with what they share."""
+        return tuple([self._filled(entry) for entry in self.metrics])
+
+    def _filled(self, entry: MetricEntry) -> MetricEntry:
+        judged = entry.name.startswith(("llm_", "embed_"))
+        shared = {"policy": self.policy, "when": self.when, **({"sample": self.sample} if judged else {})}
+        return entry.model_copy(update={key: value for key, value in shared.items() if key not in entry.model_fields_set})
+
+
+_BESIDE_A_METRIC = ("policy", "when", "sample")

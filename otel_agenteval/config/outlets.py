@@ -1,0 +1,46 @@
+"""Section ``outlets``: where scores leave. The larger outlets have modules of their own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, model_validator
+
+from .otlp import OtlpOptions
+from .section import _Section
+from .store import StoreOptions
+from .types import Switch, _file, _port
+
+
+class PrometheusOptions(_Section):
+    """Exactly one of the two."""
+
+    registry: Literal["default"] | None = None
+    """``default`` joins the application's own ``/metrics``: no port is opened."""
+    port: Annotated[int, BeforeValidator(_port)] | None = None
+    """Serve ``/metrics`` on a port of our own."""
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> PrometheusOptions:
+        if (self.registry is None) == (self.port is None):
+            raise ValueError("{registry: default}, {port: N} or null is")
+        return self
+
+
+class OutletOptions(_Section):
+    """Where scores leave."""
+
+    span_events: Literal["all", "notable", "off"] = "all"
+    """Events on the turn's root span: all inline scores, ``notable`` ones (failed, errors, gates), or none."""
+    log_events: Switch = True
+    """One ``gen_ai.evaluation.result`` log record per score."""
+    otlp_metrics: Switch = False
+    """The metrics through the Meter API, for applications that push."""
+    prometheus: PrometheusOptions | None = PrometheusOptions(registry="default")
+    """The metrics with exemplars for a scrape; null switches it off."""
+    jsonl: Annotated[str, BeforeValidator(_file)] | None = None
+    """File to which scores are appended as JSON lines."""
+    store: StoreOptions | None = None
+    """Turns and scores kept in an SQLite file, which ``why``, ``export`` and pages read; null keeps none."""
+    otlp: OtlpOptions | None = None
+    """Scores sent to an OTLP endpoint by connections of our own, as a sidecar does; null sends none."""

@@ -1,0 +1,30 @@
+"""Section ``privacy``: what is taken out before content leaves."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from .section import _Section
+from .types import Switch
+
+
+def _kinds(value: Any) -> Any:
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    raise ValueError("a list of email, phone, card, ssn and secret is")
+
+
+class PrivacyOptions(_Section):
+    """What is taken out of a turn before its content leaves the process, to a judge, an embedder or the file of a queue."""
+
+    redact: Annotated[tuple[Literal["email", "phone", "card", "ssn", "secret"], ...], BeforeValidator(_kinds)] = (
+        "email",
+        "phone",
+        "card",
+        "secret",
+    )
+    """Kinds of personal data and secrets that are replaced by their kind and a number (``[EMAIL_1]``); scores that are computed here see everything."""
+    export_content: Switch = False
+    """Whether log events of scores also say what the user said and got (``agenteval.turn.input``, ``agenteval.turn.output``): redacted, and 4,096 characters of each."""

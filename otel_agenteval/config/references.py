@@ -1,0 +1,56 @@
+"""Section ``references``: what turns are compared with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from .section import _Section
+from .selector import Selector, _some_patterns
+from .types import _file
+
+
+def _accepted(value: Any) -> Any:
+    """A list of attributes, each one a reference of its last part's name, or ``{attribute: reference}``."""
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
+        return {item: re.split(r"[.:]", item)[-1] for item in value}
+    if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
+        return dict(value)
+    raise ValueError("a list of span attributes (baggage:key for baggage), or a mapping of them to reference names, is")
+
+
+class GivenReferences(_Section):
+    """References for the turns that a selector means: ``{when: {agent: travel}, expected_tools: [search, book]}``."""
+
+    when: Selector | None = None
+    """Turns that they are for; all, if left out."""
+    references: dict[str, Any]
+    """By name, as metrics know them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_entry(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise ValueError("a mapping of references, with or without when, is")  # noqa: TRY004 - pydantic reads it
+        if "references" in value:
+            return dict(value)
+        return {
+            "references": {key: item for key, item in value.items() if key != "when"},
+            **{k: value[k] for k in ("when",) if k in value},
+        }
+
+
+class ReferenceOptions(_Section):
+    """What turns are compared with, beside what ``expect()`` says in code, which is nearest and wins."""
+
+    accept_from: Annotated[dict[str, str], BeforeValidator(_accepted)] = Field(default_factory=dict)
+    """Attributes of the root span (``baggage:key`` for baggage) that may say a reference: a list, or ``{attribute: reference}``. No other may."""
+    given: tuple[GivenReferences, ...] = ()
+    """References for agents, services or routes; the first that fits wins."""
+    retrievers: Annotated[tuple[str, ...], BeforeValidator(_some_patterns)] = ()
+    """Tools that look things up (``*`` for any characters): their results are the turn's context where no retrieval span says one."""
+    dataset: Annotated[str, BeforeValidator(_file)] | None = None
+    """JSON lines, CSV or Parquet file of cases: ``case_id`` or ``input``, and references in the other columns."""

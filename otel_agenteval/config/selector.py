@@ -1,0 +1,43 @@
+"""Which turns are meant."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from .section import _Section
+
+
+def _patterns(value: Any) -> Any:
+    items = [value] if isinstance(value, str) else value
+    if isinstance(items, (list, tuple)) and items and all(isinstance(item, str) and item for item in items):
+        return tuple(items)
+    raise ValueError("a text or a list of texts is, with * for any characters")
+
+
+def _some_patterns(value: Any) -> Any:
+    return () if value in ([], ()) else _patterns(value)
+
+
+Patterns = Annotated[tuple[str, ...], BeforeValidator(_patterns)]
+
+
+Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handoff"], ...], BeforeValidator(_patterns)]
+
+
+class Selector(_Section):
+    """Which turns are meant. All conditions must hold; each takes one value or several, with ``*`` for any characters."""
+
+    agent: Patterns = ()
+    """Name of the agent that answered."""
+    service: Patterns = ()
+    """``service.name`` of the root's resource."""
+    model: Patterns = ()
+    """Model of any call of the turn."""
+    conversation: Patterns = ()
+    """Conversation id."""
+    step: Steps = ()
+    """What the turn holds: ``tool``, ``llm``, ``retrieval``, ``sub_agent``, ``handoff``."""
+    attribute: dict[str, Patterns] = Field(default_factory=dict)
+    """Attributes of the turn's root span."""

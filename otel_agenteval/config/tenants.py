@@ -1,0 +1,68 @@
+"""Section ``serve.tenants``: who may send, with which token, and how much."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from .section import _Section
+from .types import Count, Size, Text
+
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def _tenant_name(value: Any) -> str:
+    if isinstance(value, str) and _TENANT.fullmatch(value):
+        return value
+    raise ValueError(
+        "a name of letters, digits, '.', '_' and '-', which begins with a letter or digit and has at most 64 characters, is"
+    )
+
+
+def _labels(value: Any) -> dict[str, str]:
+    if isinstance(value, Mapping) and all(
+        isinstance(key, str) and key.strip() and isinstance(label, (str, int, float, bool)) for key, label in value.items()
+    ):
+        clash = next((key for key in value if key.startswith(("agenteval.", "gen_ai."))), None)
+        if clash is None:
+            return {key.strip(): str(label).lower() if label.__class__ is bool else str(label) for key, label in value.items()}
+    raise ValueError("a mapping of names to texts, none of which begins with agenteval. or gen_ai., is")
+
+
+class QuotaOptions(_Section):
+    """How much one tenant may send. Past it its senders are asked to come again, and nobody else's."""
+
+    bytes_per_second: Size | None = None
+    """Bytes of requests, unpacked, in the long run; a second's worth at once. Null is without limit."""
+    spans_per_second: Count | None = None
+    """Spans in the long run; a second's worth at once. Null is without limit."""
+    open_turns: Count | None = None
+    """Turns held open; new ones are not taken while there are so many. Null is without limit."""
+
+
+class TenantOptions(_Section):
+    """Somebody who sends with a token of its own: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
+
+    name: Annotated[str, BeforeValidator(_tenant_name)]
+    """Goes with its turns and scores as ``agenteval.tenant``, and is part of their ids."""
+    token: Text
+    """What its senders give as ``Authorization: Bearer …``, as ``${env:NAME}``; no two tenants have the same."""
+    quotas: QuotaOptions = QuotaOptions()
+    """How much it may send."""
+    labels: Annotated[dict[str, str], BeforeValidator(_labels)] = Field(default_factory=dict)
+    """Attributes that its scores carry too: ``{team: checkout, plan: gold}``."""
+
+
+def _once(tenants: tuple[TenantOptions, ...]) -> tuple[TenantOptions, ...]:
+    for index, tenant in enumerate(tenants):
+        for earlier, other in enumerate(tenants[:index]):
+            if tenant.name == other.name:
+                raise ValueError(f"a name only once is: {tenant.name!r} is tenants[{earlier}] and tenants[{index}]")
+            if tenant.token == other.token:
+                raise ValueError(
+                    f"a token of its own is: {other.name!r} (tenants[{earlier}]) and {tenant.name!r} (tenants[{index}]) have the same one"
+                )
+    return tenants
