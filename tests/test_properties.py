@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from otel_agenteval.core.errors import NotASpan
 from otel_agenteval.core.jsonio import dumps, loads_cut, loads_or_text
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.dialects.content import arguments_of, decode, unwrap_result
 from otel_agenteval.metrics.registry import catalog
-from otel_agenteval.spans.otlp import NotASpan, OtlpLog, from_json
+from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import LogPart, SpanEvent
 from tests.support.spans import agent, span, turns_of
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import importlib.metadata
 import importlib.util
 import inspect
@@ -13,6 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import otel_agenteval as oa
+from otel_agenteval.core import errors
 
 ROOT = Path(__file__).parent.parent
 GROUPS = (
@@ -103,3 +106,48 @@ def test_no_public_function_has_the_name_of_its_module(name: str) -> None:
     home = getattr(oa, name).__module__
     assert home.rsplit(".", 1)[-1] != name
     assert importlib.util.find_spec(f"otel_agenteval.{name}") is None
+
+
+INSIDE_A_ROOM = {
+    "GraphTooLarge": "metrics",
+    "LeaseLost": "judging",
+    "OverBudget": "judging",
+    "Refusal": "server",
+    "TooComplex": "metrics",
+}
+"""Exceptions that a room raises and catches itself."""
+
+
+def exceptions_of(file: Path) -> set[str]:
+    """Names of the exception classes that a module defines, without private ones."""
+    known = {name for name, thing in vars(builtins).items() if inspect.isclass(thing) and issubclass(thing, BaseException)}
+    known |= {name for name, thing in vars(errors).items() if inspect.isclass(thing)}
+    classes = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.ClassDef)]
+    raised = {node.name for node in classes if any(ast.unparse(base).rsplit(".", 1)[-1] in known for base in node.bases)}
+    return {name for name in raised if not name.startswith("_")}
+
+
+def test_every_exception_that_leaves_its_room_is_in_errors() -> None:
+    package = ROOT / "otel_agenteval"
+    found = {(name, file.relative_to(package).parts[0]) for file in package.rglob("*.py") for name in exceptions_of(file)}
+    assert {(name, room) for name, room in found if room != "core"} <= set(INSIDE_A_ROOM.items())
+    assert {name for name, room in found if room == "core"} == exceptions_of(package / "core" / "errors.py")
+
+
+def test_the_tree_of_errors_shows_each_below_its_base() -> None:
+    shown = [
+        (len(line) - len(line.lstrip(" │├└─")), match[1])
+        for line in (errors.__doc__ or "").splitlines()
+        if (match := re.match(r"[ │├└─]{4,}(\w+)", line))
+    ]
+    below: dict[str, str] = {}
+    above: list[tuple[int, str]] = []
+    for indent, name in shown:
+        while above and above[-1][0] >= indent:
+            above.pop()
+        below[name] = above[-1][1] if above else ""
+        above.append((indent, name))
+    classes = [thing for thing in vars(errors).values() if inspect.isclass(thing) and thing.__module__ == errors.__name__]
+    assert {cls.__name__: cls.__base__.__name__ if cls.__base__ is not Exception else "" for cls in classes} == {
+        name: base for name, base in below.items() if name != "ValueError"
+    }

@@ -8,7 +8,8 @@ import re
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.registry import MetricError, catalog, default_pack
+from otel_agenteval.core.errors import MetricError
+from otel_agenteval.metrics.registry import catalog, default_pack
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import Any
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core import jsonio
-from ..core.errors import JudgeError
+from ..core.errors import JudgeError, NotASpan
 from ..core.extras import require
 from ..core.score import Score, result_id_of
 from ..core.threads import mark_as_ours
@@ -34,7 +34,6 @@ from ..judging.models.providers import Usage
 from ..judging.sampling import EVERY_TURN, position
 from ..metrics.registry import BoundMetric, resolve
 from ..spans.columnar import spans_of
-from ..spans.otlp import NotASpan
 from ..spans.record import SpanRecord
 from ..turns.recordings import turns_of
 

@@ -9,11 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.extras import require
-from .errors import AgentEvalError, ConfigError
-
-
-class SealError(AgentEvalError):
-    """Something that was kept cannot be opened: it is damaged, or was sealed with a key that is not given."""
+from .errors import ConfigError, SealError
 
 
 class Seal:

@@ -1,12 +1,23 @@
-"""Every exception this package raises to its caller.
+"""Every exception that this package raises to its caller.
 
     AgentEvalError
-    ├── ConfigError        unknown name, parameter or key; a value that is not allowed
+    ├── ConfigError        a name, a parameter, a key or a value is not allowed
     │   └── MissingExtra   the feature needs an optional package; the message names the extra
-    └── JudgeError         a judge or embedder could not be asked or read
+    ├── JudgeError         a judge or an embedder could not be reached, or its reply could not be read
+    │   └── NotAnswered    there was no reply, or it was a refusal
+    ├── MetricError        a metric cannot be evaluated with this configuration or this turn
+    ├── SealError          encrypted data cannot be decrypted
+    └── StoreError         a score store cannot be read
 
-Inside the pipeline none of them travels: a metric that fails is a score with ``status="error"``, a span that cannot be
-read is a counter. They are raised only where a person or a program asked for something and can act on the answer.
+    ValueError             (Python's own: the fault lies in the data)
+    ├── NotASpan           a message holds no usable span or log record
+    └── NotOtlp            the bytes are not an OTLP request
+
+    NotAsked               a metric asked a model, and none is configured
+
+None of them travels through the pipeline: a metric that fails becomes a score with ``status="error"``, and a span that cannot be
+read is counted. They are raised only where a person or a program asked for something and can act on the answer. Exceptions
+that a room raises and catches itself stay in that room.
 """
 
 from __future__ import annotations
@@ -38,7 +49,65 @@ class JudgeError(AgentEvalError):
         super().__init__(message)
         self.error_type = error_type
         self.retry_after = retry_after
-        """Seconds that the server wants to be left alone for; 0 when it did not say."""
+        """Seconds for which the server wants no more requests; 0 when it did not say."""
+
+
+class NotAnswered(JudgeError):
+    """The server of a judge or an embedder sent no reply, or refused the request."""
+
+    def __init__(
+        self,
+        message: str,
+        error_type: str,
+        *,
+        status: int | None = None,
+        transient: bool = False,
+        retry_after: float = 0.0,
+        hints: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(message, error_type, retry_after)
+        self.status = status
+        self.transient = transient
+        """Whether the same request may succeed the next time."""
+        self.hints = hints
+        """What a refusal is about: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, or some ``parameter``."""
+
+
+class MetricError(AgentEvalError):
+    """Raised by a metric function that cannot evaluate its configuration or its turn: the score gets ``status="error"``.
+
+    Args:
+        error_type: a short name of the kind of fault, with few possible values: it becomes a label of metrics.
+        message: what is wrong, for a person.
+    """
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+
+
+class NotAsked(Exception):
+    """Raised where a metric asks a judge or an embedder and none is configured: the score gets ``status="skipped"``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class SealError(AgentEvalError):
+    """Encrypted data cannot be decrypted: it is damaged, or its key is not among the keys that were given."""
+
+
+class StoreError(AgentEvalError):
+    """A score store cannot be read: the file does not exist, or it is something else."""
+
+
+class NotOtlp(ValueError):
+    """The bytes are not an OTLP request of the expected kind. The message holds nothing of them."""
+
+
+class NotASpan(ValueError):
+    """A message holds no usable span or log record; the text says why."""
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:

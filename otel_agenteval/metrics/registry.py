@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from ..core import jsonio
-from ..core.errors import ConfigError, JudgeError, nearest
+from ..core.errors import ConfigError, JudgeError, MetricError, NotAsked, nearest
 from ..core.extras import extra_installed
 from ..core.score import Direction, Facts, Kind, Policy, Score, ScoreType
 from ..core.threads import is_meant_for_host
@@ -40,22 +40,6 @@ from .evaluation_context import evaluating
 
 EPSILON = 1e-9
 """Slack of every threshold comparison, so that 0.1 + 0.2 meets 0.3."""
-
-
-class MetricError(Exception):
-    """Raised by a metric function whose configuration or input cannot be evaluated: becomes ``status="error"``."""
-
-    def __init__(self, error_type: str, message: str) -> None:
-        super().__init__(message)
-        self.error_type = error_type
-
-
-class NotAsked(Exception):
-    """Raised where a metric needs to ask a judge or an embedder and there is none: becomes ``skipped``."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class Asks(Protocol):

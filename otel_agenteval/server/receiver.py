@@ -14,12 +14,13 @@ from typing import NamedTuple
 from ..config.serve import ServeOptions
 from ..core import jsonio, semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.errors import NotASpan, NotOtlp
 from ..core.tenancy import base_of
 from ..dialects.reader import is_genai_scope
 from ..engine.engine import Engine
-from ..spans.otlp import NotASpan, OtlpLog, Signal, from_json
+from ..spans.otlp import OtlpLog, Signal, from_json
 from ..spans.record import SpanRecord, cut_long_values
-from ..spans.split import LOG_PREFIXES, NotOtlp, count_records, split_logs, split_spans
+from ..spans.split import LOG_PREFIXES, count_records, split_logs, split_spans
 from ..spans.wire import OVERHEAD, Part, WireSpan
 from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, Share
 from .auth import Tenant, Tenants, TokenBucket, bearer_in, is_token

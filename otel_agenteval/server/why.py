@@ -10,9 +10,9 @@ import json
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import AgentEvalError, ConfigError
+from ..core.errors import AgentEvalError, ConfigError, StoreError
 from ..core.tenancy import qualified
-from ..outlets.sqlite.store import StoreError, StoreReader, store_path
+from ..outlets.sqlite.store import StoreReader, store_path
 
 if TYPE_CHECKING:
     from ..config.root import Config

@@ -33,8 +33,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio
+from ..core.errors import NotASpan
 from ..core.extras import require
-from .otlp import HAS_IS_REMOTE, IS_REMOTE, NotASpan, OtlpLog
+from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog
 from .record import LogPart, SpanEvent, SpanRecord, cut_long_values
 
 _SPELLINGS: dict[str, tuple[str, ...]] = {

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from ..core.errors import NotASpan
 from ..core.semconv import EVENT, RESULT_ID, SCOPE, TURN_ID
 from .record import LogPart, SpanEvent, SpanRecord
 
@@ -22,10 +23,6 @@ HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
 
 _CODES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 _MAX_NESTING = 64
-
-
-class NotASpan(ValueError):
-    """The message holds no usable span; the text says why."""
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:

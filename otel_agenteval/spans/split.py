@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
+from ..core.errors import NotOtlp
 from ..dialects.reader import ROLE_KEYS, is_genai_scope
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, _finite, _log_from_proto, _proto_value
 from .record import MAX_VALUE_CHARS, SpanEvent, SpanRecord, cut_long_values
@@ -29,10 +30,6 @@ LOG_PREFIXES = ("gen_ai.", "claude_code.")
 _REMOTE = HAS_IS_REMOTE | IS_REMOTE
 UNREADABLE = "unreadable"
 """Name of a span that could not be read; it has no other."""
-
-
-class NotOtlp(ValueError):
-    """The bytes are no such request. The message holds nothing of them."""
 
 
 # --- the schemas ---------------------------------------------------------------------------------------------------

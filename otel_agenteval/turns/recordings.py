@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import IO
 
 from ..core import jsonio
-from ..core.errors import AgentEvalError
+from ..core.errors import AgentEvalError, NotASpan
 from ..core.extras import require
 from ..core.turn import Turn
-from ..spans.otlp import NotASpan, OtlpLog, from_json
+from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
 from .roots import split
 from .stitching import reader_of, stitch

@@ -20,8 +20,8 @@ import pytest
 from otel_agenteval.backfill import RESULT_COLUMNS, score_batch
 from otel_agenteval.backfill.run import line_of
 from otel_agenteval.cli.main import main
+from otel_agenteval.core.errors import NotASpan
 from otel_agenteval.spans.columnar import spans_of, table_of
-from otel_agenteval.spans.otlp import NotASpan
 from otel_agenteval.spans.record import SpanRecord
 from otel_agenteval.turns.recordings import Reading, read_items
 from tests.support.judges import ScriptedModels

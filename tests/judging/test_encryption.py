@@ -9,8 +9,8 @@ import pytest
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
-from otel_agenteval.core.encryption import Seal, SealError
-from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.encryption import Seal
+from otel_agenteval.core.errors import ConfigError, SealError
 from otel_agenteval.judging.models import seal_from
 from otel_agenteval.judging.queues import Job, MemoryQueue, SqliteQueue
 from otel_agenteval.judging.queues.sealed import SealedQueue

@@ -13,11 +13,12 @@ import pytest
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
+from otel_agenteval.core.errors import StoreError
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged, Root
 from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
-from otel_agenteval.outlets.sqlite.store import Retention, ScoreStore, StoreError, StoreReader, Wanted
+from otel_agenteval.outlets.sqlite.store import Retention, ScoreStore, StoreReader, Wanted
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.clock import FakeClock
 from tests.support.process import ROOT, environment

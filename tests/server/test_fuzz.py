@@ -24,8 +24,9 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from otel_agenteval.core.errors import NotOtlp
 from otel_agenteval.spans.otlp import from_proto
-from otel_agenteval.spans.split import NotOtlp, split_spans
+from otel_agenteval.spans.split import split_spans
 from tests.support.otlp_messages import message_of
 from tests.support.recordings import recording
 from tests.support.servers import until

@@ -14,7 +14,8 @@ from typing import Any
 import grpc
 import pytest
 
-from otel_agenteval.outlets.sqlite.store import StoreError, StoreReader, Wanted
+from otel_agenteval.core.errors import StoreError
+from otel_agenteval.outlets.sqlite.store import StoreReader, Wanted
 from tests.support.process import ROOT, environment
 from tests.support.receiver import GrpcReceiver, plain
 from tests.support.servers import free_port, until

@@ -18,7 +18,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.encryption import Seal, SealError
+from ...core.encryption import Seal
+from ...core.errors import SealError
 from ...core.sqlite import connect_wal, transaction
 
 _OVERHEAD = 128

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.errors import ConfigError, JudgeError
+from ...core.errors import ConfigError, JudgeError, NotAnswered
 from .accounts import Account, Total
 from .model_server import Service, tokens_in
 from .prices import Prices
 from .providers import Request, Usage, openai
 from .providers.base import count, mapping
-from .transport import NotAnswered, Transport
+from .transport import Transport
 
 _LARGEST_REPLY = 128 * 2**20
 

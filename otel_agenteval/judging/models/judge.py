@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.errors import ConfigError, JudgeError
+from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...metrics.evaluation_context import current_evaluation
 from . import moderations
 from .accounts import Account, Total, admit_repair
@@ -26,7 +26,7 @@ from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
 from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
 from .reply import verdict_in
 from .reply_schema import keys_of, schema_of
-from .transport import NotAnswered, Transport
+from .transport import Transport
 
 _REPLY_TOKENS = 300
 _TEMPERATURE = 0.0

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ...config.types import http_url
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.errors import ConfigError, JudgeError
+from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.wellformed import well_formed
 from .aws import Sign
 from .connections import Connections
@@ -66,27 +66,6 @@ _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 """Google's way to ask for time, in the body."""
 _LONGEST_HOLD = 86_400.0
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/moderations")
-
-
-class NotAnswered(JudgeError):
-    """Nobody answered, or with a refusal."""
-
-    def __init__(
-        self,
-        message: str,
-        error_type: str,
-        *,
-        status: int | None = None,
-        transient: bool = False,
-        retry_after: float = 0.0,
-        hints: frozenset[str] = frozenset(),
-    ) -> None:
-        super().__init__(message, error_type, retry_after)
-        self.status = status
-        self.transient = transient
-        """Whether it may go well the next time."""
-        self.hints = hints
-        """What a refusal is about: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, or some ``parameter``."""
 
 
 class Transport:

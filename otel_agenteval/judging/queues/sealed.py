@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.encryption import Seal, SealError
+from ...core.encryption import Seal
+from ...core.errors import SealError
 from ...core.semconv import OTHER
 from .base import Job, JobQueue
 

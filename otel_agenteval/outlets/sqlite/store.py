@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.errors import AgentEvalError, ConfigError
+from ...core.errors import ConfigError, StoreError
 from ...core.sqlite import connect, transaction
 
 if TYPE_CHECKING:
@@ -89,10 +89,6 @@ _PUT_SCORE = (
 )
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
 """Connections that a forked child inherited: it must neither use nor close them."""
-
-
-class StoreError(AgentEvalError):
-    """A store cannot be read: there is none, or it is something else."""
 
 
 @dataclass(frozen=True, slots=True)
