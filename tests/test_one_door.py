@@ -14,9 +14,9 @@ import otel_agenteval as oa
 from otel_agenteval.backfill import score_batch
 from otel_agenteval.cli.main import main
 from otel_agenteval.core import semconv
+from otel_agenteval.core.errors import MetricError
 from otel_agenteval.evaluation import redaction
 from otel_agenteval.evaluation.redaction import Redactor
-from otel_agenteval.metrics.registry import MetricError
 from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
 from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
 from otel_agenteval.outlets.sqlite.store import StoreReader

@@ -3,7 +3,8 @@
     AgentEvalError
     ├── ConfigError        unknown name, parameter or key; a value that is not allowed
     │   └── MissingExtra   the feature needs an optional package; the message names the extra
-    └── JudgeError         a judge or embedder could not be asked or read
+    ├── JudgeError         a judge or embedder could not be asked or read
+    └── MetricError        raised by a metric function: the configuration or the input cannot be evaluated
 
 Inside the pipeline none of them travels: a metric that fails is a score with ``status="error"``, a span that cannot be
 read is a counter. They are raised only where a person or a program asked for something and can act on the answer.
@@ -39,6 +40,14 @@ class JudgeError(AgentEvalError):
         self.error_type = error_type
         self.retry_after = retry_after
         """Seconds that the server wants to be left alone for; 0 when it did not say."""
+
+
+class MetricError(AgentEvalError):
+    """Raised by a metric function whose configuration or input cannot be evaluated: becomes ``status="error"``."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:

@@ -139,8 +139,8 @@ def test_other_parameters_are_checked_too(params: dict[str, Any]) -> None:
 
 
 def test_the_function_itself_refuses_a_text_that_is_no_number() -> None:
+    from otel_agenteval.core.errors import MetricError
     from otel_agenteval.metrics.code.numeric import code_less_than
-    from otel_agenteval.metrics.registry import MetricError
 
     with pytest.raises(MetricError):
         code_less_than(oa.Turn(output="1"), value="one")

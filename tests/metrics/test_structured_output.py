@@ -12,12 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.core.errors import MissingExtra
+from otel_agenteval.core.errors import MetricError, MissingExtra
 from otel_agenteval.metrics.code import structured_output
 from otel_agenteval.metrics.lib import schema as schemas
 from otel_agenteval.metrics.lib import schema_subset, sql, xml
 from otel_agenteval.metrics.lib.json_text import containers
-from otel_agenteval.metrics.registry import MetricError
 from tests.support.judges import ScriptedModels
 
 MEBIBYTE = 1 << 20

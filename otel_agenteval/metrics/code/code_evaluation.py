@@ -13,12 +13,13 @@ from annotated_types import Gt, Le, MinLen
 from pydantic import AfterValidator
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib import sandbox as sandboxes
 from ..lib.code import Block, code_blocks, language_name, languages
 from ..lib.references import reference
 from ..lib.replies import clamped, reason_of, shown
-from ..registry import Asks, MetricError, Result, metric, skip
+from ..registry import Asks, Result, metric, skip
 
 OUTPUT_CHARS = 1 << 20
 """Longer outputs are skipped with ``too_long``."""

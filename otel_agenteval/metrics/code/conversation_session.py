@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le, Predicate
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.turn import Message, Turn
 from ..lib.tools import entry_name, expected_entries
-from ..registry import EPSILON, MetricError, Result, metric, skip, vacuous
+from ..registry import EPSILON, Result, metric, skip, vacuous
 
 Share = Annotated[float, Ge(0), Le(1)]
 SignalWeight = Annotated[float, Ge(0), Le(1000)]

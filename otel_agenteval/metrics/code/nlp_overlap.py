@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Le
 
+from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib.references import reference, truth_of
 from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
 from ..lib.values import rendered
-from ..registry import MetricError, Result, metric, skip
+from ..registry import Result, metric, skip
 
 Texts = str | list[str]
 Order = Annotated[int, Ge(1), Le(16)]

@@ -20,8 +20,9 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Predicate
 
+from ...core.errors import MetricError
 from ...core.turn import Turn
-from ..registry import MetricError, Result, metric
+from ..registry import Result, metric
 from .text_matching import TRUSYS_VALUE
 
 Extract = Literal["only", "first", "last"]

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from annotated_types import Ge
 
+from ...core.errors import MetricError
 from ...core.turn import Turn, Usage
 from ..lib.prices import Cost, Prices, model_cost
-from ..registry import EPSILON, MetricError, Result, metric, skip
+from ..registry import EPSILON, Result, metric, skip
 
 
 def _within(observed: float, limit: float) -> Result:

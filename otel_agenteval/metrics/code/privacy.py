@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le, Lt
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib.ledger import Ledger
 from ..lib.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, Rule, find, mask
-from ..registry import EPSILON, MetricError, Result, metric, skip
+from ..registry import EPSILON, Result, metric, skip
 
 Share = Annotated[float, Ge(0), Le(1)]
 Finite = Annotated[float, Gt(-math.inf), Lt(math.inf)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.errors import MetricError
 from ...core.score import Score
 from ...core.turn import Turn
 from ..lib.ratings import BLOCK_FROM, BLOCKED_ACTIONS, WARN_FROM, Rating, SafetyPolicy, Severity, action_word
 from ..lib.replies import as_boolean, optional_number
-from ..registry import MetricError, Result, metric, skip
+from ..registry import Result, metric, skip
 
 
 def _rating(score: Score) -> Rating:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, MinLen
 
 from ...core import jsonio
-from ...core.errors import MissingExtra
+from ...core.errors import MetricError, MissingExtra
 from ...core.extras import extra_installed
 from ...core.turn import Turn
 from ..lib import schema as schemas
@@ -22,7 +22,7 @@ from ..lib.references import truth_of
 from ..lib.replies import clamped, reason_of
 from ..lib.schema import Schema
 from ..lib.values import canonical, json_equal
-from ..registry import Asks, MetricError, Result, metric, skip, vacuous
+from ..registry import Asks, Result, metric, skip, vacuous
 
 SIZE_LIMIT = 1 << 20
 """Bytes of output that are parsed; longer ones are skipped with ``too_long``."""

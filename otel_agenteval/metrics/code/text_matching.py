@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Predicate
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.extras import require
 from ...core.turn import Turn
 from ..lib import regex
 from ..lib.references import truth_of
 from ..lib.values import json_equal, rendered
-from ..registry import MetricError, Result, metric, skip, vacuous
+from ..registry import Result, metric, skip, vacuous
 
 TextOrNumber = str | bool | int | float
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le, MinLen
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.turn import ErrorInfo, ToolCall, Turn
 from ..lib import spans as span_queries
 from ..lib.excerpt import excerpt
@@ -15,7 +16,7 @@ from ..lib.references import reference
 from ..lib.schema import violations
 from ..lib.tools import Expectation, entry_name, expected_entries, match_at_places, match_in_any_order, match_in_order
 from ..lib.values import canonical, json_equal, rendered
-from ..registry import MetricError, Result, metric, skip, vacuous
+from ..registry import Result, metric, skip, vacuous
 
 Share = Annotated[float, Ge(0), Le(1)]
 ToolName = Annotated[str, MinLen(1)]

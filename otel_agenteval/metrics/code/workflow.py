@@ -9,11 +9,12 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, MinLen
 
+from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib.replies import clamped, reason_of
 from ..lib.trace import listed
 from ..lib.workflow import Graph, Run, graph_of, key, runs_of
-from ..registry import Asks, MetricError, Result, metric, skip
+from ..registry import Asks, Result, metric, skip
 from .performance_cost import code_cost, code_token_usage
 
 Name = Annotated[str, MinLen(1)]

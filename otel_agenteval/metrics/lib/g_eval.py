@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from annotated_types import MinLen
 
-from ..registry import Asks, MetricError, Result
+from ...core.errors import MetricError
+from ..registry import Asks, Result
 from .replies import invalid, number, numbered, reason_of, texts
 from .values import Words
 

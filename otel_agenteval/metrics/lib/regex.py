@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from ...core.errors import MetricError
 from ...core.extras import require
-from ..registry import MetricError
 
 SCAN_LIMIT = 100_000
 """Characters of a text that are searched."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..registry import MetricError
+from ...core.errors import MetricError
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
 """A number as anybody writes it: Python takes more for one, such as ``1_0`` and ``nan``."""

@@ -24,9 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ...core.errors import ConfigError
+from ...core.errors import ConfigError, MetricError
 from ...core.extras import require
-from ..registry import MetricError
 from .code import python_tree
 
 Name = Literal["bubblewrap", "monty"]

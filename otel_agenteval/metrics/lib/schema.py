@@ -7,8 +7,8 @@ import itertools
 from typing import Any
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.extras import require
-from ..registry import MetricError
 
 Schema = dict[str, Any] | bool
 """A JSON Schema; ``True`` allows everything, ``False`` nothing."""

@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...core.errors import MissingExtra
-from ..registry import MetricError
+from ...core.errors import MetricError, MissingExtra
 from . import regex
 from .schema import Schema
 from .values import json_equal

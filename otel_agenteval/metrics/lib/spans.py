@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...core.errors import MetricError
 from ...core.turn import SpanInfo
-from ..registry import MetricError
 from . import regex
 from .values import json_equal, rendered
 

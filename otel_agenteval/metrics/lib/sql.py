@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.errors import MetricError
 from ...core.extras import require
-from ..registry import MetricError
 
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
 _LITERAL_OR_COMMENT = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)

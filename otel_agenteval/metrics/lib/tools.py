@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
-from ..registry import MetricError
 from .references import reference
 from .values import json_equal
 

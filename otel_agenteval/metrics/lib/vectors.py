@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from ..registry import MetricError
+from ...core.errors import MetricError
 
 Vector = Sequence[float]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.turn import AgentRun, Turn
-from ..registry import MetricError
 
 _FAILED = frozenset(("error", "failed", "failure"))
 

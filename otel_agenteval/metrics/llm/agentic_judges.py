@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal
 from annotated_types import Predicate
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib.replies import as_boolean, boolean, clamped, entries, invalid, numbered, reason_of, shown, texts, verdict_of
 from ..lib.trace import calls_of, listed, trace_of
-from ..registry import EPSILON, Asks, MetricError, Result, metric, skip, vacuous
+from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
 
 Detail = dict[str, Any]
 

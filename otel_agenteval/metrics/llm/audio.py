@@ -14,12 +14,13 @@ from annotated_types import MinLen
 from pydantic import StringConstraints
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.extras import require
 from ...core.turn import Turn
 from ..lib.media import listed, media_of, references_of
 from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
 from ..lib.values import Words
-from ..registry import Asks, MetricError, Result, metric, skip, vacuous
+from ..registry import Asks, Result, metric, skip, vacuous
 
 _LONGEST = 50_000
 """Characters of a text that is aligned, about an hour of speech: the work grows with the square."""
