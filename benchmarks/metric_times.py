@@ -11,7 +11,8 @@ from opentelemetry.sdk.trace import TracerProvider
 import otel_agenteval as oa
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.turn import Turn
-from otel_agenteval.metrics.registry import BoundMetric, catalog
+from otel_agenteval.metrics.bound_metric import BoundMetric
+from otel_agenteval.metrics.registry import catalog
 
 MOST_INLINE = 50.0
 """Microseconds that a metric of the default pack may take."""

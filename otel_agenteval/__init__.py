@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from .instrumentation.span_exporter import AgentEvalSpanExporter
     from .instrumentation.span_processor import AgentEvalSpanProcessor
     from .judging.models import Embedder, Judge
-    from .metrics.registry import Result, get_metric, metric, skip, vacuous
+    from .metrics.bound_metric import get_metric
+    from .metrics.registry import Result, metric, skip, vacuous
     from .turns.recordings import load_turns
 
 __version__ = "0.1.0"
@@ -41,7 +42,7 @@ _HOME = {
     "Score": "core.score",
     "Turn": "core.turn",
     "expect": "instrumentation.expectations",
-    "get_metric": "metrics.registry",
+    "get_metric": "metrics.bound_metric",
     "instrument": "instrumentation.attach",
     "load_turns": "turns.recordings",
     "metric": "metrics.registry",

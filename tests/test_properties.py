@@ -13,6 +13,7 @@ from otel_agenteval.core.errors import NotASpan
 from otel_agenteval.core.jsonio import dumps, loads_cut, loads_or_text
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.dialects.content import arguments_of, decode, unwrap_result
+from otel_agenteval.metrics.bound_metric import BoundMetric
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import LogPart, SpanEvent
@@ -89,7 +90,7 @@ def test_any_attributes_make_turns_that_can_be_written_and_read_back(records):
 @slow
 @given(traces())
 def test_any_attributes_give_scores_and_never_an_unexpected_error(records):
-    metrics = [metric.bind() for metric in catalog()]
+    metrics = [BoundMetric(metric, {}) for metric in catalog()]
     for turn in turns_of(*records):
         for metric in metrics:
             score = metric.evaluate(turn)

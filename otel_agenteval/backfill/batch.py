@@ -32,7 +32,8 @@ from ..judging.models.prices import cost_of
 from ..judging.models.prompt import SYSTEM, question_of
 from ..judging.models.providers import Usage
 from ..judging.sampling import EVERY_TURN, position
-from ..metrics.registry import BoundMetric, resolve
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import resolve
 from ..spans.columnar import spans_of
 from ..spans.record import SpanRecord
 from ..turns.recordings import turns_of
@@ -250,7 +251,7 @@ def chosen(config: Config, names: Sequence[str] | None) -> list[BoundMetric]:
     for name in names:
         metric, preset = resolve(name)
         configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
-        found += configured or [metric.bind(**preset)]
+        found += configured or [BoundMetric(metric, preset)]
     return found
 
 

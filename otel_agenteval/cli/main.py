@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AgentEvalError, ConfigError, nearest
-from ..metrics.registry import BoundMetric, Metric, catalog, resolve
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import Metric, catalog, resolve
 from ..report.table import columns
 from ..server import logformat
 from ..turns.recordings import Reading, load_turns
@@ -418,7 +419,7 @@ def _chosen(args: argparse.Namespace, config: Config) -> list[BoundMetric]:
             continue
         metric, preset = resolve(name)
         configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
-        chosen += configured or [metric.bind(**preset)]
+        chosen += configured or [BoundMetric(metric, preset)]
     return chosen
 
 

@@ -34,7 +34,7 @@ from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources, words_of
 from ..evaluation.selection import select_conversation_metrics, select_metrics
-from ..metrics.registry import BoundMetric
+from ..metrics.bound_metric import BoundMetric
 from ..outlets.base import LateOutlet, Outlet, TakesFates, Verdict
 from ..outlets.jsonl import JsonLinesOutlet
 from ..outlets.log_events import LogEventOutlet, usable

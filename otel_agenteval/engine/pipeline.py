@@ -30,7 +30,7 @@ from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import Exporter, Redactor, without_texts
 from ..evaluation.references import ReferenceSources, excluded_by, tell_sources, words_of
 from ..evaluation.scored_turn import Root, ScoredTurn
-from ..metrics.registry import BoundMetric
+from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import account, account_lost
 from ..outlets.base import Outlet, OwnDelivery, RecordAccount, Retains, Verdict
 from ..outlets.span_events import SpanEventOutlet

@@ -22,7 +22,8 @@ from ..core.errors import ConfigError
 from ..core.extras import require
 from ..core.score import Score
 from ..core.turn import Document, Retrieval, Turn
-from ..metrics.registry import Asks, BoundMetric, Embeds
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import Asks, Embeds
 from .redaction import redacted_turn
 
 BAGGAGE = "baggage:"

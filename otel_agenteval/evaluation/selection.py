@@ -13,7 +13,8 @@ from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
 from ..core.score import Policy
 from ..judging.sampling import rule_of
-from ..metrics.registry import BoundMetric, default_pack, resolve
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import default_pack, resolve
 
 Entries = Sequence[tuple[KeyPath, MetricEntry]]
 """Configured metrics, and where they stand."""

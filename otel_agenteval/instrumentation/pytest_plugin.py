@@ -23,7 +23,7 @@ import pytest
 if TYPE_CHECKING:
     from ..core.score import Score
     from ..core.turn import Turn
-    from ..metrics.registry import BoundMetric
+    from ..metrics.bound_metric import BoundMetric
 
 _CONFIG = {
     "inline": {"metrics": []},
@@ -135,7 +135,8 @@ class AgentTurns:
 
 
 def _bound(metrics: Sequence[Any]) -> list[BoundMetric]:
-    from ..metrics.registry import BoundMetric, default_pack, resolve
+    from ..metrics.bound_metric import BoundMetric
+    from ..metrics.registry import default_pack, resolve
 
     wanted: list[Any] = []
     for metric in metrics or default_pack():

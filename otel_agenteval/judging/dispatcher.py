@@ -21,7 +21,7 @@ from ..core.threads import OwnThread, is_meant_for_host
 from ..core.turn import Turn
 from ..evaluation.references import tell_sources
 from ..evaluation.scored_turn import ScoredTurn
-from ..metrics.registry import BoundMetric
+from ..metrics.bound_metric import BoundMetric
 from ..outlets.base import Verdict
 from ..statistics.estimates import Estimates, group_of
 from .budget import Budget

@@ -14,7 +14,7 @@ from ..core.sqlite import fault_of
 from ..core.telemetry import Telemetry
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
-from ..metrics.registry import BoundMetric
+from ..metrics.bound_metric import BoundMetric
 from ..outlets.base import Verdict
 from ..statistics.estimates import Estimates
 from .budget import WINDOWS, Budget, bounds_of

@@ -14,7 +14,7 @@ from ..core import jsonio
 from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.scored_turn import Judged, Root, ScoredTurn
-from ..metrics.registry import BoundMetric
+from ..metrics.bound_metric import BoundMetric
 from .queues import Job
 from .sampling import Chance, upstream_probability
 

@@ -17,7 +17,7 @@ from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import Exporter, Redactor
 from ..evaluation.references import excluded_by, tell_sources
 from ..evaluation.scored_turn import Judged, ScoredTurn
-from ..metrics.registry import BoundMetric
+from ..metrics.bound_metric import BoundMetric
 from ..statistics.estimates import Estimates, group_of
 from .baselines import History
 from .job import about, body_in, head_of, job_of, key_of, names_in, rendered, upstream_of

@@ -18,8 +18,9 @@ from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
 from ..core.telemetry import Telemetry
 from ..core.turn import Turn
 from ..evaluation.scored_turn import Judged
+from ..metrics.bound_metric import BoundMetric
 from ..metrics.evaluation_context import Evaluation, current_evaluation
-from ..metrics.registry import Asks, BoundMetric, Embeds
+from ..metrics.registry import Asks, Embeds
 from .budget import Admission, Budget
 from .models import Account, Bench, Judge, admitting_repairs, is_asking_anew, recording
 from .sampling import Chance

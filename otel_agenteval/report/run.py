@@ -14,7 +14,7 @@ from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.score import FIELDS, Facts, Score
 from ..core.turn import Turn
-from ..metrics.registry import BoundMetric
+from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import answering_call, outcome
 from ..turns.recordings import Report, open_recording, to_stderr
 

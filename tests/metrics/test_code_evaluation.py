@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
+from otel_agenteval.metrics.bound_metric import get_metric
 from otel_agenteval.metrics.lib import code
 from otel_agenteval.metrics.lib import sandbox as sandboxes
-from otel_agenteval.metrics.registry import get_metric
 from tests.support.judges import ScriptedModels
 from tests.support.servers import for_every_user
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.registry import get_metric
+from otel_agenteval.metrics.bound_metric import get_metric
 
 COMBINING = [
     ("code_composite_mean", {}),

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from ...core.score import Score
 from ...core.turn import Turn
-from ...metrics.registry import Asks, BoundMetric
+from ...metrics.bound_metric import BoundMetric
+from ...metrics.registry import Asks
 from .accounts import Account, Total
 from .judge import Judge
 

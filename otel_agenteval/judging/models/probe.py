@@ -13,7 +13,8 @@ from typing import Any
 
 from ...core.score import Score
 from ...core.turn import Turn
-from ...metrics.registry import Asks, get_metric
+from ...metrics.bound_metric import get_metric
+from ...metrics.registry import Asks
 from .cache import asking_anew
 from .injections import INJECTIONS, Injection
 

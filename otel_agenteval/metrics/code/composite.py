@@ -18,7 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from ...core.errors import ConfigError, MetricError
 from ...core.score import Score
 from ...core.turn import Turn
-from ..registry import EPSILON, BoundMetric, Result, get_metric, metric, skip
+from ..bound_metric import BoundMetric, get_metric
+from ..registry import EPSILON, Result, metric, skip
 
 Subject = Turn | Sequence[Score]
 """What a composite is computed over: a turn, or the inner scores in their order."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...core import jsonio
 from ...core.turn import Turn
-from ..registry import BoundMetric, get_metric
+from ..bound_metric import BoundMetric, get_metric
 
 PARSED_CHARS = 100_000
 """Characters of one text that parsers see, over all its blocks; what is beyond is recognised by its keywords."""
