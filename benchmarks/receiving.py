@@ -122,7 +122,7 @@ class Receiver:
         loaded = load_config({"outlets": {"log_events": outlets, "prometheus": None}, **config})
         self.engine = Engine(loaded, decision_delay=10.0, logger_provider=provider)
         if outlets:
-            self.engine.pipeline.outlets.append(PrometheusOutlet(self.engine.telemetry))
+            self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry))
         self.engine.worker.may_start = False
         self.engine.worker.courteous = False
         self.intake = Intake(self.engine, loaded.serve)

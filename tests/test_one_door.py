@@ -188,7 +188,7 @@ def test_a_score_that_cannot_be_redacted_leaves_without_its_texts(monkeypatch: p
         [event] = [event for event in rig.log_events() if event.attributes[semconv.EVALUATION_NAME] == "code_quotes"]
         assert (event.attributes[semconv.SCORE_VALUE], event.attributes[semconv.PASSED]) == (0.25, False)
         assert_nothing_leaks(str(dict(event.attributes)))
-        assert rig.engine.pipeline.emit_errors[("redaction", "ValueError")] >= 1
+        assert rig.engine.outlets.errors[("redaction", "ValueError")] >= 1
         assert rig.engine.flush(10)
         assert_nothing_leaks(everything(tmp_path).decode("latin-1"))
     assert {json.loads(line)["metric"] for line in file.read_text().splitlines()} == {"code_quotes", "code_latency"}

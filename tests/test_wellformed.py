@@ -156,7 +156,7 @@ def test_what_an_sdk_holds_leaves_through_every_outlet(models: ScriptedModels, t
     }
     registry = CollectorRegistry()
     with Rig(config) as rig:
-        rig.engine.pipeline.outlets.append(PrometheusOutlet(rig.engine.telemetry, registry=registry))
+        rig.engine.outlets.add(PrometheusOutlet(rig.engine.telemetry, registry=registry))
         with (
             expect(ground_truth=f"Paris{HALF}"),
             rig.agent(f"bot{HALF}", attributes={"gen_ai.conversation.id": f"c{HALF}"}) as span,
@@ -170,7 +170,7 @@ def test_what_an_sdk_holds_leaves_through_every_outlet(models: ScriptedModels, t
         encode_logs(rig._logs.get_finished_logs())  # as the application's own exporter does
         assert f"bot{GONE}".encode() in generate_latest(registry)
         assert rig.count("agenteval.judge.requests") == {("ok",): 1}
-        assert not rig.engine.pipeline.emit_errors
+        assert not rig.engine.outlets.errors
         assert not rig.engine.failures
     assert {json.loads(line)["agent"] for line in scores.read_text().splitlines()} == {f"bot{GONE}"}
     with sqlite3.connect(store) as db:

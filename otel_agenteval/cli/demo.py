@@ -342,7 +342,7 @@ def play(
 def metrics_address(handle: Handle) -> str:
     """Where ``/metrics`` is served."""
     assert handle.processor is not None
-    outlets = handle.processor.engine.pipeline.outlets
+    outlets = handle.processor.engine.outlets
     port = next(outlet.port for outlet in outlets if isinstance(outlet, PrometheusOutlet))
     return f"http://127.0.0.1:{port}/metrics"
 

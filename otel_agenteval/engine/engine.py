@@ -35,7 +35,8 @@ from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources, words_of
 from ..evaluation.selection import select_conversation_metrics, select_metrics
 from ..metrics.bound_metric import BoundMetric
-from ..outlets.base import LateOutlet, Outlet, TakesFates, Verdict
+from ..outlets.base import LateOutlet, Outlet, Verdict
+from ..outlets.fan_out import FanOut
 from ..outlets.jsonl import JsonLinesOutlet
 from ..outlets.log_events import LogEventOutlet, usable
 from ..outlets.otlp_metrics import OtlpMetricsOutlet
@@ -145,10 +146,14 @@ class Engine:
         metrics, judged = _split(select_metrics(config))
         whole, judged_whole = _split(select_conversation_metrics(config))
         self.shedding = Shedding(clock.monotonic)
+        self.outlets = FanOut(
+            self._outlets(logger_provider, meter_provider), self.telemetry, config.privacy.redact, exporter_of(config)
+        )
+        """Where scores leave."""
         self.judging = self._judging(judged, judged_whole, clock) if judged or judged_whole else None
         self.pipeline = Pipeline(
             metrics,
-            self._outlets(logger_provider, meter_provider),
+            self.outlets,
             self.telemetry,
             self.span_events,
             config.inline.budget,
@@ -159,16 +164,10 @@ class Engine:
             self.judging,
             self.shedding,
             lambda: self.worker.bytes / self.worker.max_bytes,
-            exporter_of(config),
-            config.privacy.redact,
         )
-        if self.judging is not None:
-            self.judging.fates.told = next(
-                (outlet.note for outlet in self.pipeline.outlets if isinstance(outlet, TakesFates)), None
-            )
         self.pipeline.warm_up()
         self.worker = Worker(
-            self.pipeline.handle, self.tick, self.pipeline.flush, config.queue.max_bytes, self.pipeline.can_emit, self.failed
+            self.pipeline.handle, self.tick, self.outlets.flush, config.queue.max_bytes, self.outlets.can_emit, self.failed
         )
         self._keeps_all = False
         self.delivered = False
@@ -229,7 +228,17 @@ class Engine:
         def put(verdict: Verdict, size: int) -> bool:
             return self.worker.put(verdict, size)
 
-        return judging_from(self.config, metrics, of_conversations, self.telemetry, put, self.failed, clock, self.shedding)
+        return judging_from(
+            self.config,
+            metrics,
+            of_conversations,
+            self.telemetry,
+            put,
+            self.failed,
+            clock,
+            self.shedding,
+            self.outlets.note_outcome,
+        )
 
     def _conversations(
         self,
@@ -301,10 +310,7 @@ class Engine:
 
     def start(self) -> None:
         """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""
-        for outlet in self.pipeline.outlets:
-            begin = getattr(outlet, "start", None)
-            if begin is not None:
-                begin()
+        self.outlets.start()
 
     # --- the way in
 
@@ -348,7 +354,7 @@ class Engine:
         """
         self._keeps_all = True
         self.left_behind = set()
-        self.pipeline.keep_all()
+        self.outlets.keep_all()
 
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
         """Give closed turns to the worker, which evaluates them. What does not fit its queue is counted, unless it ``must`` be taken."""
@@ -474,7 +480,7 @@ class Engine:
         if self._closed:
             return True
         self._closed = True
-        self.pipeline.begin_exit()
+        self.outlets.begin_exit()
         if self._exit_registered:
             atexit.unregister(self._at_exit)
         self._close_open("shutdown")
@@ -497,7 +503,7 @@ class Engine:
         done = self.delivered and not left
         if not done and not at_exit:
             _log.warning("not all scores were handed over within %.3g s", self.config.exit_timeout)
-        self.pipeline.close()
+        self.outlets.close()
         return done
 
     def _leave(self, item: Any) -> None:
@@ -520,13 +526,13 @@ class Engine:
         if self.judging is not None:
             self.judging.may_start = False
         self._exit_until = time.monotonic() + self.config.exit_timeout
-        self.pipeline.begin_exit()
+        self.outlets.begin_exit()
         self._close_open("exit")
         self._end_conversations(self.config.exit_timeout)
         self.worker.drain(max(0.0, self._exit_until - time.monotonic()))
         self._end_judging(self._exit_until)
         done = self.worker.drain(max(0.0, self._exit_until - time.monotonic()))
-        if not (self.pipeline.end_exit(max(0.0, self._exit_until - time.monotonic())) and done):
+        if not (self.outlets.end_exit(max(0.0, self._exit_until - time.monotonic())) and done):
             _log.warning("not all scores were handed over within %.3g s at exit", self.config.exit_timeout)
 
     def _close_open(self, reason: Any) -> None:
@@ -543,20 +549,17 @@ class Engine:
         self.telemetry.after_fork_in_child()
         self.pipeline.after_fork_in_child()
         self.spans_received = self.late_log_records = self.pipeline.spans_scored = 0
-        for counted in (self.failures, self.span_events.outcomes, self.pipeline.spans_left_out, self.pipeline.emit_errors):
+        for counted in (self.failures, self.span_events.outcomes, self.pipeline.spans_left_out):
             counted.clear()
         self.worker.after_fork_in_child()
         self.instance_id = str(uuid.uuid4())
-        for outlet in self.pipeline.outlets:
-            reset = getattr(outlet, "after_fork_in_child", None)
-            if reset is not None:
-                reset()
+        self.outlets.after_fork_in_child()
 
     # --- self-telemetry: plain integers here, read at collection
 
     def _watch(self) -> None:
         watch = self.telemetry.watch
-        assembler, worker, pipeline = self.assembler, self.worker, self.pipeline
+        assembler, worker = self.assembler, self.worker
         watch(semconv.SPANS_RECEIVED, lambda: [({}, self.spans_received)])
         watch(semconv.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in self.dropped().items()])
         watch(semconv.FAULTS, lambda: [({"where": where}, n) for where, n in self.failures.copy().items()])
@@ -566,14 +569,14 @@ class Engine:
         watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "worker"}, worker.max_bytes)])
         watch(semconv.LOAD_LEVEL, lambda: [({}, self.shedding.level)])
         watch(semconv.SPAN_EVENTS, lambda: [({"outcome": outcome}, n) for outcome, n in self.span_events.outcomes.copy().items()])
-        watch(semconv.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in pipeline.emit_errors.copy().items()])
+        watch(semconv.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in self.outlets.errors.copy().items()])
         watch(semconv.BUILD_INFO, lambda: [({"version": __version__, "python": platform.python_version()}, 1)])
         self._expect()
 
     def _expect(self) -> None:
         """Show what may be counted from the start."""
         expect = self.telemetry.expect
-        outlets = {"metrics", *(outlet.name for outlet in self.pipeline.outlets)}
+        outlets = {"metrics", *(outlet.name for outlet in self.outlets)}
         expect(semconv.SPANS_DROPPED)
         expect(semconv.FAULTS)
         expect(semconv.SPAN_EVENTS)

@@ -15,24 +15,24 @@ import logging
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from ..core.score import GATED, SHED, Score
-from ..core.semconv import AGENT_NAME, METRIC_DURATION, SCOPE
+from ..core.semconv import AGENT_NAME, SCOPE
 from ..core.telemetry import Telemetry
 from ..core.tenancy import trace_id_of, turn_id_in
 from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
 from ..dialects.reader import role_in
 from ..evaluation.load_shedding import Shedding
-from ..evaluation.redaction import Exporter, Redactor, without_texts
 from ..evaluation.references import ReferenceSources, excluded_by, tell_sources, words_of
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
-from ..outlets.accounting import account, account_lost
-from ..outlets.base import Outlet, OwnDelivery, RecordAccount, Retains, Verdict
+from ..outlets.accounting import account_lost
+from ..outlets.base import Verdict
+from ..outlets.fan_out import FanOut
 from ..outlets.span_events import SpanEventOutlet
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of
@@ -53,9 +53,6 @@ INLINE_MAX_BYTES = 1024 * 1024
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _SCORED = "scored"
 _RING = 1_000
-_OUTLETS_WAIT = 5.0
-"""Seconds that a judged score waits for an outlet that cannot take it, before its job is settled all the same."""
-_BREATH = 0.05
 _HELD_BYTES = 32 * 1024 * 1024
 _PAST_BYTES = 8 * 1024 * 1024
 _PAST_SECONDS = 120.0
@@ -158,7 +155,7 @@ class PendingTurn:
             interrupted = is_meant_for_host(error)
             if interrupted:  # the worker has this in its queue, and goes on with it
                 raise
-            self._pipeline.count_emit_error("span_events", type(error).__name__)
+            self._pipeline.outlets.count_error("span_events", type(error).__name__)
             self._scored = []
             self.lose("fault")
         finally:
@@ -196,14 +193,12 @@ class Pipeline:
         judging: takes the turns whose scores are made, for the metrics that ask somebody.
         shedding: what is left out while the worker cannot follow.
         fill: how full the worker's queue is, 0 to 1.
-        exported: what log events say of a turn's content; None is nothing.
-        redact: kinds of personal data and secrets that are taken out of what scores say, before anything leaves.
     """
 
     def __init__(
         self,
         metrics: Sequence[BoundMetric],
-        outlets: Sequence[Outlet],
+        outlets: FanOut,
         telemetry: Telemetry,
         span_events: SpanEventOutlet,
         budget: float,
@@ -214,14 +209,9 @@ class Pipeline:
         judging: Judging | None = None,
         shedding: Shedding | None = None,
         fill: Callable[[], float] = lambda: 0.0,
-        exported: Exporter | None = None,
-        redact: Collection[str] = (),
     ) -> None:
         self._choose(metrics)
-        self._kinds = redact
-        self.outlets = list(outlets)
-        self._exported = exported
-        self._keeps_content = exported is not None or any(getattr(outlet, "keeps_content", False) for outlet in outlets)
+        self.outlets = outlets
         self.span_events = span_events
         self._telemetry = telemetry
         self._budget = budget
@@ -232,13 +222,8 @@ class Pipeline:
         self.spans_left_out: Counter[str] = Counter()
         """Spans that no score came of, by reason."""
         self._counting = threading.Lock()
-        self._retaining = [outlet for outlet in outlets if isinstance(outlet, Retains)]
-        self.emit_errors: Counter[tuple[str, str]] = Counter()
-        self._keeps_all = False
         self.ending = False
         """Whether no further turn is evaluated: the time is up."""
-        self._behind: dict[str, bool] = {}
-        """Outlets that did not take what came last; whether they were waited for."""
         self._references = references
         self._conversations = conversations
         self._now = now
@@ -329,7 +314,7 @@ class Pipeline:
         else:
             self.span_events.after_end(span, scored.scores, group.root.end_ns)
         if not (
-            pending or self.heavy or self.kept is not None or self._conversations or self._judging or self._keeps_content
+            pending or self.heavy or self.kept is not None or self._conversations or self._judging or self.outlets.keeps_content
         ):  # else what waits for the worker would hold the content of every turn
             scored.turn = scored.turn.without_content()
             scored.size = _SIZE_WITHOUT_CONTENT
@@ -398,7 +383,7 @@ class Pipeline:
                     batch.insert(0, item)
                     interrupt = error
                     break
-                self.count_emit_error("pipeline", type(error).__name__)
+                self.outlets.count_error("pipeline", type(error).__name__)
                 self.lose(item, "fault")
         if verdicts and self._judging is not None:
             verdicts = self._judging.begin(verdicts)
@@ -410,7 +395,7 @@ class Pipeline:
         self.emit([*done, *self._judge(done), *(verdict.scored for verdict in verdicts)])
         if verdicts and self._judging is not None:
             if self._judging.lasting:
-                self._await_outlets()
+                self.outlets.catch_up()
             with self._judging.at_once():
                 for verdict in verdicts:
                     verdict.settle()
@@ -479,7 +464,7 @@ class Pipeline:
                     self._account_lost(agent, record.resource_attributes.get("service.name"), item.reason, complete, reason)
                     self._remember(turn_id_in(record.trace_id, record.span_id), reason)
         except Exception as error:
-            self.count_emit_error("pipeline", type(error).__name__)
+            self.outlets.count_error("pipeline", type(error).__name__)
 
     def leave(self, item: Any, reason: str) -> set[int]:
         """What the next process evaluates, from what it finds on disk: its spans are counted, its metrics are not. Its traces."""
@@ -559,102 +544,20 @@ class Pipeline:
             return [said for scored in done for said in self._judging.offer(scored)]
 
     def emit(self, done: Sequence[ScoredTurn]) -> None:
-        """Send scored turns through every outlet. A failing outlet is counted; the others still run."""
+        """Remember what became of scored turns, and send them through every outlet."""
         if not done:
             return
         for scored in done:
-            self._redact(scored)
-            account(self._telemetry, scored)
-            self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if scored.judged is None else scored.judged.kind)
+            self.outlets.redact(scored)
             if scored.judged is None:
-                if self._exported is not None:
-                    scored.content = self._exported(scored.turn, scored.redactor)
                 self._remember(scored.turn.turn_id, scored.scores)
             elif self._judging is not None:
                 self._judging.note(scored)
             if self._conversations is not None and not scored.conversation:
                 self._conversations.store.note(conversation_of(scored.turn), scored.turn.turn_id, _signals(scored.scores))
-        for outlet in self.outlets:
-            try:
-                outlet.emit(done)
-                self._behind.pop(outlet.name, None)
-            except BaseException as error:  # an outlet's fault is a counter
-                if is_meant_for_host(error):
-                    raise
-                self._behind.setdefault(outlet.name, False)
-                self.count_emit_error(outlet.name, type(error).__name__, error)
+        self.outlets.emit(done)
         if self.kept is not None:
             self.kept.extend(done)
-
-    def _redact(self, scored: ScoredTurn) -> None:
-        """Take out of what scores say whatever may not leave: all of them pass here once, before any outlet sees them."""
-        if not self._kinds:
-            return
-        if scored.redactor is None:
-            scored.redactor = Redactor(self._kinds)
-        if scored.redacted == len(scored.scores):
-            return
-        said = list(scored.scores)
-        for index in range(scored.redacted, len(said)):
-            try:
-                said[index] = scored.redactor.score(said[index])
-            except Exception as error:  # the score leaves, what could not be looked through does not
-                self.count_emit_error("redaction", type(error).__name__)
-                said[index] = without_texts(said[index])
-        scored.scores, scored.redacted = said, len(said)
-
-    def _await_outlets(self) -> None:
-        """Wait a moment for outlets that could not take the last scores, once until they can again.
-
-        A job that is settled does not come back from its queue when this process dies, and its score would be lost with it.
-        """
-        until = time.monotonic() + _OUTLETS_WAIT
-        for outlet in self.outlets:
-            if self._behind.get(outlet.name) is False:
-                self._behind[outlet.name] = True
-                while not self._flush_one(outlet, max(0.0, until - time.monotonic())) and time.monotonic() < until:
-                    time.sleep(_BREATH)
-
-    def keep_all(self) -> None:
-        """From now on no outlet drops a score for lack of room: nothing is evaluated while one has none (see :meth:`can_emit`)."""
-        self._keeps_all = True
-        for outlet in self._retaining:
-            outlet.keep_all()
-
-    def can_emit(self) -> bool:
-        """Whether every outlet has room for more; one that has none tries again to hand over what it holds."""
-        if not self._keeps_all:
-            return True
-        full = [outlet for outlet in self._retaining if outlet.full]
-        for outlet in full:
-            self._flush_one(outlet, 0.0)
-        return not any(outlet.full for outlet in full)
-
-    def records(self) -> dict[str, RecordAccount]:
-        """What became of the records of each outlet that keeps count."""
-        return {outlet.name: outlet.records for outlet in self._retaining}
-
-    def count_emit_error(self, outlet: str, reason: str, error: BaseException | None = None) -> None:
-        """Count a failure of an outlet, and log it the first time: of a file that fails also which, and why."""
-        key = (outlet, reason)
-        self.emit_errors[key] += 1
-        if self.emit_errors[key] == 1:
-            _log.warning("outlet %s failed: %s%s (counted from now on)", outlet, reason, _why(error))
-
-    def flush(self, timeout: float) -> bool:
-        """Flush every outlet; False unless all had handed over everything in time."""
-        deadline = time.monotonic() + timeout
-        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in self.outlets]  # each gets its chance
-        return all(done)
-
-    def _flush_one(self, outlet: Outlet, timeout: float) -> bool:
-        try:
-            return outlet.flush(timeout)
-        except BaseException as error:
-            if is_meant_for_host(error):
-                raise
-            self.count_emit_error(outlet.name, type(error).__name__, error)
-            return False
 
     def forget_traces(self, trace_ids: set[int]) -> None:
         """Drop what waits, and what may be revised, of some traces: somebody else evaluates them."""
@@ -662,27 +565,6 @@ class Pipeline:
             for group in self._stitcher.forget_traces(trace_ids):
                 self._settle(group, "moved")
         self._past.forget_traces(trace_ids)
-
-    def begin_exit(self) -> None:
-        """This is the end: outlets that send by themselves start no thread any more, and a flush now waits for their receivers."""
-        for outlet in self.outlets:
-            if isinstance(outlet, OwnDelivery):
-                outlet.begin_exit()
-
-    def end_exit(self, timeout: float) -> bool:
-        """Flush the outlets that send by themselves. The others' providers have an exit of their own, and may be gone already."""
-        deadline = time.monotonic() + timeout
-        own = [outlet for outlet in self.outlets if isinstance(outlet, OwnDelivery)]
-        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in own]
-        return all(done)
-
-    def close(self) -> None:
-        """Close every outlet."""
-        for outlet in self.outlets:
-            try:
-                outlet.close()
-            except Exception as error:
-                self.count_emit_error(outlet.name, type(error).__name__)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric what became of it on a recent turn; None when the turn is not remembered."""
@@ -792,7 +674,7 @@ class Pipeline:
             turn, root, scores, earlier.turn_id, not revises, size=group.size, seconds=seconds, sources=sources,
             counted_as=first_id, absorbs=earlier.also,
         )  # fmt: skip
-        self._redact(scored)
+        self.outlets.redact(scored)
         if self._judging is not None and self._judging.offers.wants_events:
             scored.events = {event.name for member in group.members for event in member.events}
         return scored, pending
@@ -856,13 +738,6 @@ def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) 
         parts = logs.get(record.span_id)
         if parts:
             join_logs(record, parts)
-
-
-def _why(error: BaseException | None) -> str:
-    """What may be said of a fault beside its name: nothing that could hold content."""
-    if isinstance(error, OSError) and error.filename:
-        return f": {error.filename}: {error.strerror}"
-    return f": {error}" if type(error).__module__ == "sqlite3" else ""
 
 
 def _signals(scores: Iterable[Score]) -> dict[str, float]:

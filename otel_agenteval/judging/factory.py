@@ -42,8 +42,10 @@ def judging_from(
     failed: Callable[[str, BaseException], None],
     clock: Clock,
     shedding: Shedding,
+    note_outcome: Callable[[str, str, str], None] | None = None,
 ) -> Judging:
-    """What a configuration asks for. ``put`` hands a score of so many bytes to the worker.
+    """What a configuration asks for. ``put`` hands a score of so many bytes to the worker;
+    ``note_outcome`` is called, on any thread, with turn id, metric, and what became of it.
 
     Raises:
         ConfigError: a bound for a metric that is not judged.
@@ -57,7 +59,7 @@ def judging_from(
     if queue.backend != "memory":
         seal = seal_from(config)
         jobs = jobs if seal is None else SealedQueue(jobs, seal, clock)
-    fates = Fates(telemetry)
+    fates = Fates(telemetry, note_outcome)
     estimates = Estimates(WINDOWS["hour"], clock)
     offers = Offers(
         metrics,

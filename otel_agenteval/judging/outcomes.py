@@ -26,12 +26,12 @@ class Fates:
 
     Args:
         telemetry: where outcomes are counted.
+        note: called, on any thread, with turn id, metric and fate.
     """
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    def __init__(self, telemetry: Telemetry, note: Callable[[str, str, str], None] | None = None) -> None:
         self._telemetry = telemetry
-        self.told: Callable[[str, str, str], None] | None = None
-        """Called, on any thread, with turn id, metric and fate."""
+        self._note = note
         self.reset()
 
     def reset(self) -> None:
@@ -46,8 +46,8 @@ class Fates:
 
     def tell(self, turn_id: str, metric: str, fate: str) -> None:
         """How it stands with a metric on a turn."""
-        if self.told is not None:
-            self.told(turn_id, metric, fate)
+        if self._note is not None:
+            self._note(turn_id, metric, fate)
         with self._lock:
             self._recent.setdefault(turn_id, {})[metric] = fate
             if len(self._recent) > _RING:

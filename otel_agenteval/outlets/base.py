@@ -3,15 +3,17 @@
 A score is made once; outlets are renderings of it. All of them run on the worker, except the span event, which can only
 be written while the root is ending (see ``span_events.py``).
 """
+# ruff: noqa: B027 - what an outlet may leave out does nothing
 
 from __future__ import annotations
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from ..core.semconv import EMIT_RECORDS
 from ..core.telemetry import Telemetry
@@ -32,30 +34,6 @@ class Verdict:
     """To be called once it was sent out."""
     keep: Callable[[], None]
     """To be called when it is not sent out: what was paid for is remembered."""
-
-
-class Outlet(Protocol):
-    """A place that scores leave through."""
-
-    name: str
-    """As in the counter ``agenteval.emit.errors{outlet}``."""
-
-    def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Render a batch. May do I/O; may raise (the pipeline counts it, and the other outlets still run)."""
-
-    def flush(self, timeout: float) -> bool:
-        """Hand over what is buffered, within ``timeout`` seconds; False when that was not all."""
-
-    def close(self) -> None:
-        """Release what the outlet holds. Safe to call twice."""
-
-
-@runtime_checkable
-class OwnDelivery(Outlet, Protocol):
-    """An outlet that sends by itself, so that nobody else hands over its rest at exit."""
-
-    def begin_exit(self) -> None:
-        """This is the end: start no thread any more; what is flushed now is flushed for the last time."""
 
 
 class RecordAccount:
@@ -106,29 +84,55 @@ class RecordAccount:
         return {"made": self.made, "delivered": self.delivered, "waiting": self.waiting, "failed": dict(self.failed)}
 
 
-@runtime_checkable
-class Retains(Outlet, Protocol):
-    """An outlet that keeps what it cannot hand over yet, within bounds, and keeps count of it."""
+class Outlet(ABC):
+    """A place that scores leave through. All that an outlet may do is here, with defaults that do nothing.
 
-    records: RecordAccount
+    Outlets inherit from it; a new one needs no more than ``name`` and :meth:`emit`. Every method is called by the worker unless it says otherwise. What one of them raises is counted, and the other outlets still run.
+    """
+
+    name: str
+    """As in the counter ``agenteval.emit.errors{outlet}``."""
+    keeps_content: bool = False
+    """Whether :meth:`emit` reads what was said in a turn; else turns may come without it."""
+    flushed_at_exit: bool = True
+    """Whether the engine flushes it at interpreter exit. An outlet that writes to a provider of the application must not be: the
+    provider has an exit of its own, and may be gone already."""
+    records: RecordAccount | None = None
+    """The account of its records, of an outlet that keeps what it cannot deliver yet."""
 
     @property
     def full(self) -> bool:
-        """Whether its bound is reached."""
+        """Whether it holds as many undelivered records as it may."""
+        return False
+
+    def start(self) -> None:
+        """Begin at once what else begins with the first turn, as sending what an earlier process left behind. Called by servers."""
+
+    @abstractmethod
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        """Render a batch. May do I/O, and may raise."""
+
+    def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
+        """A judged metric gave no score, or none yet: why. Called on any thread; must neither wait nor raise."""
 
     def keep_all(self) -> None:
-        """Drop nothing for lack of room any more: whoever emits asks for :attr:`full` first."""
+        """From now on drop nothing for lack of room: the worker emits nothing while an outlet is :attr:`full`."""
+
+    def flush(self, timeout: float) -> bool:
+        """Deliver what is buffered, within ``timeout`` seconds; False when that was not all."""
+        return True
+
+    def begin_exit(self) -> None:
+        """This is the end: start no thread any more; what is flushed now is flushed for the last time. Called by who ends the engine."""
+
+    def close(self) -> None:
+        """Release what the outlet holds. Safe to call twice. Called by who ends the engine."""
+
+    def after_fork_in_child(self) -> None:
+        """Forget what is the parent's (threads, connections, undelivered records), and get what the child needs of its own."""
 
 
-@runtime_checkable
-class TakesFates(Outlet, Protocol):
-    """An outlet that also keeps what became of judged metrics that gave no score."""
-
-    def note(self, turn_id: str, metric: str, fate: str) -> None:
-        """Called on any thread; must not wait for anything."""
-
-
-class LateOutlet:
+class LateOutlet(Outlet):
     """An outlet whose provider may be set up only after us: looked for with each batch until it is there.
 
     Args:
@@ -136,6 +140,8 @@ class LateOutlet:
         make: the outlet, or None while its provider leads nowhere.
         missing: said once when a batch had nowhere to go.
     """
+
+    flushed_at_exit = False
 
     def __init__(self, name: str, make: Callable[[], Outlet | None], missing: str) -> None:
         self.name = name

@@ -18,7 +18,7 @@ from ..core import jsonio
 from ..core.files import private
 from ..core.telemetry import Telemetry
 from ..evaluation.scored_turn import ScoredTurn
-from .base import RecordAccount
+from .base import Outlet, RecordAccount
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -27,7 +27,7 @@ _WRITE_BYTES = 1 << 20
 """Bytes of one write; a longer line goes alone."""
 
 
-class JsonLinesOutlet:
+class JsonLinesOutlet(Outlet):
     """Appends to a file, whole lines in each write, so that several processes can share it.
 
     The file is opened with the first score. What a disk does not take waits in memory, within bounds, and is written with
@@ -40,6 +40,7 @@ class JsonLinesOutlet:
     """
 
     name = "jsonl"
+    records: RecordAccount
 
     def __init__(self, path: str | os.PathLike[str], telemetry: Telemetry | None = None, max_waiting: int = _MAX_WAITING) -> None:
         self._path = os.fspath(path)
@@ -90,9 +91,6 @@ class JsonLinesOutlet:
         except OSError:
             return False
         return True
-
-    def begin_exit(self) -> None:
-        """Nothing to do: there is no thread."""
 
     def close(self) -> None:
         """Write what waits, count what cannot be written, and close the file. A later batch would open it again."""

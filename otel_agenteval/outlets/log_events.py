@@ -18,6 +18,7 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.score import Score
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import answering_call
+from .base import Outlet
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger, LoggerProvider
@@ -91,7 +92,7 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
     return attributes
 
 
-class LogEventOutlet:
+class LogEventOutlet(Outlet):
     """Writes each score to a LoggerProvider of the SDK (see :func:`usable`); skipped scores are not written.
 
     Args:
@@ -102,6 +103,7 @@ class LogEventOutlet:
     """
 
     name = "log_events"
+    flushed_at_exit = False
 
     def __init__(self, provider: LoggerProvider, instance_id: str, version: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self.instance_id = instance_id
@@ -121,9 +123,6 @@ class LogEventOutlet:
     def flush(self, timeout: float) -> bool:
         """Ask the provider to export now. The SDK may take longer than ``timeout`` seconds: it ends its running export."""
         return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
-
-    def close(self) -> None:
-        """Nothing is held: the provider belongs to the application."""
 
     def logger_of(self, root: Root) -> Logger:
         """The logger whose Resource stands for the root's service: in one process there is one."""

@@ -18,6 +18,7 @@ from ..core.semconv import INSTRUMENTS, OTHER, SCOPE, SPAN_LABELS, Instrument
 from ..core.telemetry import Labels, Telemetry, TelemetryGroup
 from ..evaluation.scored_turn import ScoredTurn
 from .accounting import observations
+from .base import Outlet
 from .log_events import context_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ MAX_SETS = 10_000
 accumulators do."""
 
 
-class OtlpMetricsOutlet:
+class OtlpMetricsOutlet(Outlet):
     """Hands the metrics of one engine to a MeterProvider of the SDK (see :func:`log_events.usable`).
 
     Do not also read that provider with a Prometheus exporter in the registry that the Prometheus outlet uses: the same
@@ -44,6 +45,7 @@ class OtlpMetricsOutlet:
     """
 
     name = "otlp_metrics"
+    flushed_at_exit = False
 
     def __init__(self, provider: MeterProvider, telemetry: Telemetry, version: str) -> None:
         self._provider = provider

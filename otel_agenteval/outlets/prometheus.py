@@ -25,6 +25,7 @@ from prometheus_client.utils import floatToGoString
 from ..core.semconv import EMIT_ERRORS, INSTRUMENTS, Instrument, prometheus_name, prometheus_unit
 from ..core.telemetry import Distribution, Telemetry, TelemetryGroup
 from ..evaluation.scored_turn import ScoredTurn
+from .base import Outlet
 
 if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class PrometheusOutlet:
+class PrometheusOutlet(Outlet):
     """Shows an engine's metrics in a registry, or on a port of its own. Never raises for what the host already has.
 
     Several engines in one process can share a registry: their numbers are added up. A metric whose name the application
@@ -76,10 +77,6 @@ class PrometheusOutlet:
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Nothing to do: a scrape reads the accumulators."""
-
-    def flush(self, timeout: float) -> bool:
-        """Nothing is buffered."""
-        return True
 
     def close(self) -> None:
         """Leave the registry and stop the server (within its poll of half a second)."""

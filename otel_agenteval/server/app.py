@@ -69,7 +69,7 @@ class Service:
         check_exposure(self.options)
         self.registry = CollectorRegistry()
         self.engine = Engine(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock, waited=waited)
-        self.engine.pipeline.outlets.append(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
+        self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
         ProcessCollector(registry=self.registry)
         self.journal = Journal(self.options.journal, self.options.journal_bytes) if self.options.journal is not None else None
         self.engine.admits_by_room()
@@ -267,7 +267,7 @@ class Service:
     def _all_delivered(self) -> bool:
         """Whether nothing was lost since the start, and no record waits in a spool."""
         unused = self.engine.unused_spans()
-        accounts = self.engine.pipeline.records().values()
+        accounts = self.engine.outlets.records().values()
         return not any(account.failed or account.waiting for account in accounts) and not any(
             unused.get(reason) for reason in _LOSSES
         )
@@ -312,7 +312,7 @@ class Service:
             },
             "turns": {"open": open_turns, "waiting": engine.worker.waiting, "closed": _by(read(semconv.TURNS), "close_reason")},
             "results": _by(read(semconv.RESULTS), "outcome"),
-            "outlets": {name: account.to_dict() for name, account in engine.pipeline.records().items()},
+            "outlets": {name: account.to_dict() for name, account in engine.outlets.records().items()},
             "outlet_errors": {f"{outlet}: {reason}": int(count) for (outlet, reason), count in errors.values.items() if count},
             "faults": dict(engine.failures),
             "handed_over": self._handed_over,

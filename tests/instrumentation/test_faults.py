@@ -9,10 +9,11 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval import AgentEvalLogProcessor, AgentEvalSpanExporter
+from otel_agenteval.outlets.base import Outlet
 from tests.support.rig import Rig
 
 
-class BrokenOutlet:
+class BrokenOutlet(Outlet):
     name = "broken"
 
     def emit(self, batch):
@@ -96,7 +97,7 @@ def test_why_tells_what_became_of_each_metric(failing_metric):
 
 def test_an_outlet_that_fails_is_counted_and_the_others_still_run():
     with Rig() as rig:
-        rig.engine.pipeline.outlets.insert(0, BrokenOutlet())
+        rig.engine.outlets.add(BrokenOutlet(), first=True)
         rig.run()
         rig.processor.force_flush()
         assert rig.kept
@@ -106,14 +107,14 @@ def test_an_outlet_that_fails_is_counted_and_the_others_still_run():
 
 def test_a_flush_is_false_when_an_outlet_fails_to_flush():
     with Rig() as rig:
-        rig.engine.pipeline.outlets.append(BrokenOutlet())
+        rig.engine.outlets.add(BrokenOutlet())
         rig.run()
         assert rig.processor.force_flush() is False
 
 
 def test_an_outlet_that_fails_is_logged_once_and_without_content(caplog):
     with Rig() as rig, caplog.at_level(logging.DEBUG, "otel_agenteval"):
-        rig.engine.pipeline.outlets.append(BrokenOutlet())
+        rig.engine.outlets.add(BrokenOutlet())
         for _ in range(5):
             rig.run()
             rig.processor.force_flush()
@@ -124,7 +125,7 @@ def test_an_outlet_that_fails_is_logged_once_and_without_content(caplog):
 
 def test_an_outlet_that_fails_to_close_does_not_stop_the_shutdown():
     with Rig() as rig:
-        rig.engine.pipeline.outlets.insert(0, BrokenOutlet())
+        rig.engine.outlets.add(BrokenOutlet(), first=True)
         rig.run()
         rig.processor.shutdown()
         assert rig.engine.telemetry.read("agenteval.emit.errors").values[("broken", "OSError")] >= 1

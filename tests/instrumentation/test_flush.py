@@ -10,11 +10,12 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, InMemoryLogRecordExporter, LogRecordExporter
 
 from otel_agenteval import AgentEvalSpanProcessor
+from otel_agenteval.outlets.base import Outlet
 from tests.support.clock import FakeClock
 from tests.support.rig import Rig
 
 
-class BlockingOutlet:
+class BlockingOutlet(Outlet):
     """An outlet that waits until it is let go."""
 
     name = "blocking"
@@ -38,7 +39,7 @@ class BlockingOutlet:
 def blocked():
     outlet = BlockingOutlet()
     with Rig({"exit_timeout": "1s"}) as rig:
-        rig.engine.pipeline.outlets.append(outlet)
+        rig.engine.outlets.add(outlet)
         yield rig, outlet
         outlet.go.set()
 
@@ -121,7 +122,7 @@ def test_a_blocked_outlet_does_not_hold_up_the_agent(blocked):
 def test_a_queue_that_is_full_drops_and_counts():
     outlet = BlockingOutlet()
     with Rig({"queue": {"max_bytes": "8kB"}}) as rig:
-        rig.engine.pipeline.outlets.append(outlet)
+        rig.engine.outlets.add(outlet)
         for _ in range(50):
             rig.run()
         outlet.go.set()

@@ -16,7 +16,7 @@ provider = TracerProvider()
 config = {"exit_timeout": "1s", "outlets": {"prometheus": {"port": 0}, "jsonl": sys.argv[1], "log_events": False}}
 handle = oa.instrument(tracer_provider=provider, config=config)
 engine = handle.processor.engine
-prometheus = engine.pipeline.outlets[0]
+prometheus = next(iter(engine.outlets))
 tracer = provider.get_tracer("app")
 for i in range(5):
     turn(tracer, "before")

@@ -101,7 +101,7 @@ def test_a_bad_configuration_is_an_error_of_the_caller(provider):
 
 def test_prometheus_port_serves_the_metrics_there(provider):
     handle = oa.instrument(tracer_provider=provider, config=QUIET, prometheus_port=0)
-    (outlet,) = handle.processor.engine.pipeline.outlets
+    (outlet,) = handle.processor.engine.outlets
     assert outlet.port > 0
     handle.shutdown()
     assert outlet.port is None

@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 import otel_agenteval as oa
 from otel_agenteval.core.threads import is_meant_for_host, mark_as_ours
 from otel_agenteval.engine.worker import Worker
+from otel_agenteval.outlets.base import Outlet
 from tests.support.process import output_of
 from tests.support.rig import Rig
 
@@ -98,7 +99,7 @@ def test_the_warm_up_calls_metrics_of_ours_only() -> None:
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
 def test_an_outlet_may_raise_it_too(kind: type[BaseException]) -> None:
-    class Raising:
+    class Raising(Outlet):
         name = "raising"
 
         def emit(self, batch: Any) -> None:
@@ -107,16 +108,14 @@ def test_an_outlet_may_raise_it_too(kind: type[BaseException]) -> None:
         def flush(self, timeout: float) -> bool:
             raise kind
 
-        def close(self) -> None:
-            """Nothing is held."""
-
+    outlet = Raising()
     with Rig() as rig:
-        rig.engine.pipeline.outlets.insert(0, Raising())
+        rig.engine.outlets.add(outlet, first=True)
         rig.run()
         assert rig.processor.force_flush() is False
         assert rig.kept
         assert rig.count("agenteval.emit.errors")[("raising", kind.__name__)] >= 1
-        rig.engine.pipeline.outlets.pop(0)
+        rig.engine.outlets.remove(outlet)
 
 
 def end_from_outside(thread: threading.Thread) -> None:

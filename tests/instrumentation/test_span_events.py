@@ -299,7 +299,7 @@ def test_with_every_outlet_off_turns_are_still_evaluated():
     with Rig({"outlets": {"span_events": "off", "log_events": False}}) as rig:
         rig.run()
         assert rig.turn()
-        assert (rig.engine.pipeline.outlets, rig.score_events(ROOT)) == ([], {})
+        assert (list(rig.engine.outlets), rig.score_events(ROOT)) == ([], {})
 
 
 def test_the_json_lines_outlet_is_on_when_it_has_a_file(tmp_path):
@@ -403,4 +403,4 @@ def test_a_metric_that_breaks_the_evaluation_leaves_the_exporter_alone(monkeypat
         monkeypatch.setattr(rig.engine.pipeline, "_score", lambda *_: 1 / 0)
         rig.run()
         assert [event.name for event in rig.exported(ROOT).events] == []
-        assert rig.engine.pipeline.emit_errors == {("span_events", "ZeroDivisionError"): 1}
+        assert rig.engine.outlets.errors == {("span_events", "ZeroDivisionError"): 1}

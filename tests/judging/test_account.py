@@ -12,6 +12,7 @@ import otel_agenteval as oa
 from otel_agenteval.core import semconv
 from otel_agenteval.engine.pipeline import Pipeline
 from otel_agenteval.evaluation.load_shedding import Shedding
+from otel_agenteval.outlets.base import Outlet
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -86,20 +87,14 @@ def test_the_equation_holds_when_the_worker_cannot_follow(models: ScriptedModels
     with Rig(config(models, queue={"max_bytes": "40kB"})) as rig:
         stands, goes_on = threading.Event(), threading.Event()
 
-        class Slow:
+        class Slow(Outlet):
             name = "slow"
 
             def emit(self, batch: Any) -> None:
                 stands.set()
                 assert goes_on.wait(20)
 
-            def flush(self, timeout: float) -> bool:
-                return True
-
-            def close(self) -> None:
-                pass
-
-        rig.engine.pipeline.outlets.append(Slow())
+        rig.engine.outlets.add(Slow())
         rig.run()
         assert stands.wait(10)
         for _ in range(59):
@@ -177,20 +172,14 @@ def test_the_equation_holds_at_a_shutdown_in_which_an_outlet_hangs(models: Scrip
     with Rig(config(models, exit_timeout="300ms")) as rig:
         hangs, released = threading.Event(), threading.Event()
 
-        class Hanging:
+        class Hanging(Outlet):
             name = "hanging"
 
             def emit(self, batch: Any) -> None:
                 hangs.set()
                 released.wait(20)
 
-            def flush(self, timeout: float) -> bool:
-                return True
-
-            def close(self) -> None:
-                pass
-
-        rig.engine.pipeline.outlets.append(Hanging())
+        rig.engine.outlets.add(Hanging())
         rig.run("vip")
         assert hangs.wait(10)
         for _ in range(9):

@@ -311,7 +311,7 @@ def test_a_job_is_settled_when_its_score_was_kept(server: RedisServer, models: S
         rig.run("two")
         with closing(sqlite3.connect(store, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
-            until(lambda: rig.engine.pipeline.emit_errors["store", "OperationalError"] > 1)  # its turn, and its score
+            until(lambda: rig.engine.outlets.errors["store", "OperationalError"] > 1)  # its turn, and its score
             other.execute("ROLLBACK")
         assert rig.engine.drain(20, judges=True)
     assert kept_when_settled == [2]

@@ -265,7 +265,7 @@ def check_turn(turn, job, framework):
 def check_nothing_stays(live):
     assembler, pipeline = live.engine.assembler, live.engine.pipeline
     assert (assembler.open_turns, assembler.bytes, assembler.late_spans, assembler.orphan_parents) == (0, 0, 0, 0)
-    assert (pipeline.waiting, +pipeline.spans_left_out, +pipeline.emit_errors, +live.engine.failures) == (0, {}, {}, {})
+    assert (pipeline.waiting, +pipeline.spans_left_out, +live.engine.outlets.errors, +live.engine.failures) == (0, {}, {}, {})
 
 
 def told(turn):

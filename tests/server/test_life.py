@@ -184,7 +184,7 @@ def test_a_drain_that_runs_out_of_time_says_so() -> None:
     sidecar = Sidecar({"serve": {"drain_timeout": "400ms"}})
     sidecar.post("/v1/traces", turn_of(1))
     stuck = threading.Event()
-    sidecar.engine.pipeline.outlets[0].emit = lambda _: stuck.wait(30)
+    next(iter(sidecar.engine.outlets)).emit = lambda _: stuck.wait(30)
     started = time.monotonic()
     ledger = sidecar.stop()
     assert time.monotonic() - started < 5

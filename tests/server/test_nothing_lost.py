@@ -16,6 +16,7 @@ import pytest
 from otel_agenteval.core.telemetry import Family
 from otel_agenteval.evaluation.scored_turn import ScoredTurn
 from otel_agenteval.metrics.registry import metric
+from otel_agenteval.outlets.base import Outlet
 from otel_agenteval.server.responses import Refusal
 from otel_agenteval.server.wal import Journal
 from tests.support.clock import FakeClock
@@ -130,7 +131,7 @@ def test_while_an_outlet_has_no_room_turns_wait_and_senders_have_to(tmp_path: Pa
         "turn": {"decision_delay": "1ms", "total_bytes": "64kB"},
     }  # fmt: skip
     with Sidecar(config) as sidecar:
-        (outlet,) = (outlet for outlet in sidecar.engine.pipeline.outlets if outlet.name == "jsonl")
+        (outlet,) = (outlet for outlet in sidecar.engine.outlets if outlet.name == "jsonl")
         outlet._max_waiting = 20_000
         acknowledged = 0
         while sidecar.post("/v1/traces", turn_of(acknowledged + 1))[0] == 200:
@@ -161,19 +162,13 @@ def test_records_that_no_receiver_took_are_said_to_be_lost() -> None:
 # --- the ledger
 
 
-class Broken:
+class Broken(Outlet):
     """An outlet that takes nothing."""
 
     name = "broken"
 
     def emit(self, batch: list[ScoredTurn]) -> None:
         raise OSError(errno.EIO, "no")
-
-    def flush(self, timeout: float) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass
 
 
 def balance(ledger: dict[str, Any]) -> None:
@@ -232,7 +227,7 @@ def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: 
         raise ZeroDivisionError
 
     with Sidecar(config, clock=clock) as sidecar:
-        sidecar.engine.pipeline.outlets.append(Broken())
+        sidecar.engine.outlets.add(Broken())
         accepted = 0
         for number, body in enumerate(bodies):
             if evicts:  # admission would ask the sender to come again; a journal that is replayed cannot be asked

@@ -58,7 +58,7 @@ class InProcess:
             {"outlets": {"log_events": False, "span_events": "off", "prometheus": {"port": 0}}}
         )
         self.agent.provider.add_span_processor(self._processor)
-        (outlet,) = [each for each in self._processor.engine.pipeline.outlets if isinstance(each, PrometheusOutlet)]
+        (outlet,) = [each for each in self._processor.engine.outlets if isinstance(each, PrometheusOutlet)]
         self.metrics = f"127.0.0.1:{outlet.port}"
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ class _Service:
         self.handle = oa.instrument(tracer_provider=self.provider, config=config, prometheus_port=0)
         self.tracer = self.provider.get_tracer("acme.app")
         assert self.handle.processor is not None
-        outlets = self.handle.processor.engine.pipeline.outlets
+        outlets = self.handle.processor.engine.outlets
         self.address = f"127.0.0.1:{next(outlet.port for outlet in outlets if isinstance(outlet, PrometheusOutlet))}"
 
     def flush(self) -> None:

@@ -97,7 +97,7 @@ class Live:
 
     def metrics_text(self) -> str:
         """``/metrics`` as Prometheus asks for it."""
-        (outlet,) = [outlet for outlet in self.engine.pipeline.outlets if isinstance(outlet, PrometheusOutlet)]
+        (outlet,) = [outlet for outlet in self.engine.outlets if isinstance(outlet, PrometheusOutlet)]
         request = urllib.request.Request(
             f"http://127.0.0.1:{outlet.port}/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
         )

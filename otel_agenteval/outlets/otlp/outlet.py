@@ -32,7 +32,7 @@ from ...core.telemetry import Telemetry
 from ...core.wellformed import well_formed
 from ...evaluation.scored_turn import ScoredTurn
 from ...spans.otlp import Signal
-from ..base import RecordAccount
+from ..base import Outlet, RecordAccount
 from ..log_events import event_attributes, turn_attributes
 from ..otlp_metrics import OtlpMetricsOutlet
 from .client import courier_to
@@ -46,7 +46,7 @@ _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_NESTING = 16
 
 
-class OtlpOutlet:
+class OtlpOutlet(Outlet):
     """Log events, metrics and ``evaluate`` spans for one OTLP endpoint.
 
     Rendering is done where the pipeline calls, sending in a thread of the outlet's own: a receiver that is slow or gone fills a
@@ -66,6 +66,7 @@ class OtlpOutlet:
     """
 
     name = "otlp"
+    records: RecordAccount
 
     def __init__(
         self,

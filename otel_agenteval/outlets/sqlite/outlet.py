@@ -20,7 +20,7 @@ from ...core.telemetry import Telemetry
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import ScoredTurn
 from ..accounting import answering_call
-from ..base import RecordAccount
+from ..base import Outlet, RecordAccount
 from .store import Retention, ScoreStore
 
 _log = logging.getLogger("otel_agenteval")
@@ -43,7 +43,7 @@ class _Rows:
         self.scores: list[dict[str, Any]] = []
 
 
-class StoreOutlet:
+class StoreOutlet(Outlet):
     """Keeps every turn and score. What becomes of each score is counted in ``agenteval.emit.records{outlet="store"}``.
 
     Args:
@@ -55,6 +55,7 @@ class StoreOutlet:
     """
 
     name = "store"
+    records: RecordAccount
 
     def __init__(
         self,
@@ -90,9 +91,9 @@ class StoreOutlet:
         """Drop nothing for lack of room: whoever emits asks for :attr:`full` first."""
         self._keeps_all = True
 
-    def note(self, turn_id: str, metric: str, fate: str) -> None:
-        """What became of a judged metric, from any thread; written with what is emitted next, or flushed."""
-        self._fates.append((turn_id, metric, fate))
+    def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
+        """Keep why a judged metric gave no score; written with what is emitted next, or flushed."""
+        self._fates.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Write a batch, and what waits.
@@ -131,9 +132,6 @@ class StoreOutlet:
             _log.warning("%d scores could not be kept in the store", self._scores_waiting)
             self._reset()
         self._store.close()
-
-    def begin_exit(self) -> None:
-        """Nothing to do: there is no thread."""
 
     def after_fork_in_child(self) -> None:
         """What waits is the parent's."""
