@@ -61,3 +61,11 @@ def test_a_name_without_its_catalogue_resolves_or_lists_the_candidates():
             assert len(owners) > 1, listed
         allowed = owners if len(owners) > 1 else owners | set(NEGATED.values())
         assert found in allowed or (len(owners) > 1 and all(owner in listed or name in listed for owner in owners)), (name, found)
+
+
+def test_a_room_holds_metrics_of_its_kind_and_a_module_those_of_its_family():
+    homes = [(metric, metric.fn.__module__.split(".")) for metric in catalog()]
+    ours = [(metric, *home[2:]) for metric, home in homes if home[:2] == ["otel_agenteval", "metrics"]]
+    assert len(ours) > 200
+    assert [(metric.name, room) for metric, room, _ in ours if room != metric.kind] == []
+    assert [(metric.name, module) for metric, _, module in ours if not module.startswith(metric.family)] == []

@@ -1,4 +1,4 @@
-"""Whether there is code in the output, in which language, whether it runs, and what a judge says of it.
+"""Whether there is code in the output, in which language, and whether it runs.
 
 Code is what stands in fenced Markdown blocks; without any fence it is the whole output, if that is code beyond doubt: a JSON
 object or array, SQL (by ``code_is_sql``), Python with more than bare expressions, or two lines with the keywords of one
@@ -7,22 +7,16 @@ language. "hello" and "Answer: Paris" are Python to a parser, and no code.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Gt, Le, MinLen
 from pydantic import AfterValidator
 
-from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib import sandbox as sandboxes
-from ..lib.code import Block, code_blocks, language_name, languages
-from ..lib.references import reference
-from ..lib.replies import clamped, reason_of, shown
-from ..registry import Asks, Result, metric, skip
-
-OUTPUT_CHARS = 1 << 20
-"""Longer outputs are skipped with ``too_long``."""
+from ..lib.code import OUTPUT_CHARS, Block, code_blocks, language_name, languages
+from ..registry import Result, metric, skip
 
 Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 
@@ -155,69 +149,3 @@ def _program(output: str, language: str, block: Literal["first", "all", "last"])
     if not texts:
         return None
     return "\n".join(texts) if block == "all" else texts[0 if block == "first" else -1]
-
-
-@metric(needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
-def llm_code_readability(turn: Turn, judge: Asks) -> Result:
-    """How readable the code in the output is: naming, structure, comments, consistency.
-
-    One question to the judge; the value is its score of 0..10, divided by 10. Code is as in ``code_code_language``; an output
-    without any is skipped with ``no_code``, one over 1 MiB with ``too_long``.
-
-    Detail: ``reason``, and ``clamped`` if the score was outside.
-
-    Source: Trusys code-readability.
-    """
-    output = turn.output or ""
-    if len(output) > OUTPUT_CHARS:
-        return skip("too_long")
-    if not code_blocks(output):
-        return skip("no_code")
-    reply = judge.ask(
-        "readability",
-        "Judge how readable the code in the output is, by its naming, its structure, its comments and its consistency. Whether it is "
-        "correct does not matter, nor does the text around it. 10: a pleasure to read, 0: it cannot be understood.",
-        {"output": output},
-        '{"score": <0 to 10>, "reason": "<why>"}',
-    )
-    return _out_of_ten(reply, {"reason": reason_of(reply)})
-
-
-@metric(threshold=0.5, aliases=("trusys:code-correctness",))
-def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
-    """How well the code in the output does what was asked for. The judge reads it; nothing is run.
-
-    One question to the judge; the value is its score of 0..10, divided by 10. Code is as in ``code_code_language``; an output
-    without any is skipped with ``no_code``, one over 1 MiB with ``too_long``. Skipped with ``missing:input`` when there is no
-    specification, else with ``missing:output`` when the output is unknown.
-
-    Parameters:
-        spec: what the code has to do; default the turn's reference ``spec``, else its input.
-
-    Detail: ``issues``, ``reason``, and ``clamped`` if the score was outside.
-
-    Source: Trusys code-correctness.
-    """
-    wanted = jsonio.text_of(reference(turn, spec, "spec")) or turn.input or ""
-    if not wanted:
-        return skip("missing:input")
-    output = turn.output
-    if output is None:
-        return skip("missing:output")
-    if len(output) > OUTPUT_CHARS:
-        return skip("too_long")
-    if not code_blocks(output):
-        return skip("no_code")
-    reply = judge.ask(
-        "correctness",
-        "Judge how correct the code in the output is: does it do what the specification asks for, in all cases, without errors? The "
-        "text around the code does not matter. 10: it meets the specification in full, 0: not at all.",
-        {"spec": wanted, "output": output},
-        '{"score": <0 to 10>, "issues": ["<what is wrong>", ...], "reason": "<why>"}',
-    )
-    return _out_of_ten(reply, {**shown(reply, issues="issues"), "reason": reason_of(reply)})
-
-
-def _out_of_ten(reply: dict[str, Any], detail: dict[str, Any]) -> Result:
-    value = clamped(reply, 0, 10, detail=detail) / 10
-    return Result(value, detail=detail, explanation=detail["reason"])

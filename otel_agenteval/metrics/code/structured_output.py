@@ -16,16 +16,12 @@ from ...core.turn import Turn
 from ..lib import schema as schemas
 from ..lib import schema_subset, sql, xml
 from ..lib.excerpt import excerpt
+from ..lib.json_output import object_of, too_long, written
 from ..lib.json_paths import ABSENT, first_difference, lookup
 from ..lib.json_text import containers
-from ..lib.references import truth_of
-from ..lib.replies import clamped, reason_of
 from ..lib.schema import Schema
-from ..lib.values import canonical, json_equal
-from ..registry import Asks, Result, metric, skip, vacuous
-
-SIZE_LIMIT = 1 << 20
-"""Bytes of output that are parsed; longer ones are skipped with ``too_long``."""
+from ..lib.values import json_equal
+from ..registry import Result, metric, skip, vacuous
 
 _EXAMINED = 10_000
 """Values or elements in a text that are looked at one by one."""
@@ -34,12 +30,6 @@ _SHOWN = 100
 _SHOWN_TABLES = 100
 
 _TRUSYS_VALUE = {"expected_output": "value", "expcted_output": "value"}
-
-
-def _too_long(text: str) -> bool:
-    if text.isascii() or len(text) > SIZE_LIMIT:
-        return len(text) > SIZE_LIMIT
-    return len(text.encode("utf-8", "surrogatepass")) > SIZE_LIMIT
 
 
 def _violations(schema: Schema, value: Any, feature: str) -> list[dict[str, str]]:
@@ -64,7 +54,7 @@ def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
     Sources: Trusys is-json, HPD JsonValidityEvaluator.
     """
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     try:
         value = jsonio.loads(output)
@@ -93,7 +83,7 @@ def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
     Source: Trusys contains-json.
     """
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     found = containers(output)
     detail: dict[str, Any] = {"count": len(found)}
@@ -149,7 +139,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
     Sources: Trusys is-xml, HPD XmlValidityEvaluator.
     """
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     document = xml.read(output, _names(required_elements))
     detail = dict(document.fault or {})
@@ -174,7 +164,7 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     Source: Trusys contains-xml.
     """
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     required = _names(required_elements)
     found = xml.elements(output)
@@ -223,7 +213,7 @@ def code_is_sql(
     Source: Trusys is-sql.
     """
     output = (turn.output or "").strip()
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     bare = sql.bare(output)
     has_lists = allowed_tables is not None or allowed_columns is not None
@@ -270,7 +260,7 @@ def code_sql_shape(turn: Turn) -> Result:
     Source: HPD SqlShapeEvaluator, which takes "Selecting a plan" for SQL.
     """
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     shape = sql.Shape.of(output)
     return Result(
@@ -302,7 +292,7 @@ def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)
     Source: HPD HtmlShapeEvaluator.
     """
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     missing = [tag for tag in required_tags if not _opens(output, tag)]
     return Result(not missing and _HTML_TAG.search(output) is not None, detail={"missing_tags": missing})
@@ -333,7 +323,7 @@ def code_json_equals(turn: Turn, *, value: Any = None, ignore_list_order: bool =
     if expected is None:
         return skip("missing:ground_truth")
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     try:
         actual = jsonio.loads(output)
@@ -384,7 +374,7 @@ def code_array_length(
     if value is None and min is not None and max is not None and min > max:
         raise MetricError("invalid_parameter", f"code_array_length: min {min} is more than max {max}")
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     try:
         document = jsonio.loads(output)
@@ -423,7 +413,7 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     """
     known = _schema_of(schema)
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
     feature = "code_schema_conformance"
     try:
@@ -463,19 +453,11 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     if not fields:
         return vacuous(1.0, missing=[])
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
-    document = _object_of(output)
+    document = object_of(output)
     missing = [name for name in fields if document is None or lookup(document, name) in (None, ABSENT)]
     return Result((len(fields) - len(missing)) / len(fields), detail={"missing": missing})
-
-
-def _object_of(text: str) -> dict[str, Any] | None:
-    try:
-        value = jsonio.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:FieldAccuracyEvaluator",))
@@ -497,22 +479,18 @@ def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: b
     Source: HPD FieldAccuracyEvaluator.
     """
     output = turn.output or ""
-    if _too_long(output):
+    if too_long(output):
         return skip("too_long")
-    document = _object_of(output)
+    document = object_of(output)
     actual = ABSENT if document is None else lookup(document, field)
     if actual is ABSENT:
         return Result(False)
-    shown = actual if actual is None or isinstance(actual, (bool, int, float)) else excerpt(_written(actual), _SHOWN)
+    shown = actual if actual is None or isinstance(actual, (bool, int, float)) else excerpt(written(actual), _SHOWN)
     return Result(_same_field(actual, expected, ignore_case=ignore_case), detail={"actual": shown})
 
 
-def _written(value: Any) -> str:
-    return value if isinstance(value, str) else canonical(value)
-
-
 def _same_field(actual: Any, expected: Any, *, ignore_case: bool) -> bool:
-    one, other = _written(actual), _written(expected)
+    one, other = written(actual), written(expected)
     if one == other or (ignore_case and one.lower() == other.lower()):
         return True
     number, wanted = _number(one), _number(other)
@@ -527,35 +505,3 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 def _number(text: str) -> Decimal | None:
     """The number that a text is in JSON, or None."""
     return Decimal(text) if len(text) <= _SHOWN and _NUMBER.fullmatch(text) else None
-
-
-@metric(needs=("output", "ground_truth"), aliases=("hpd:SemanticFieldEqualityEvaluator",))
-def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
-    """How close in meaning a field of the output, a JSON object, is to the ground truth.
-
-    One question to the judge; the value is its score of 0..1. An output that is no JSON object is 0 without asking, as is one
-    without the field. An output over 1 MiB is skipped with ``too_long``.
-
-    Parameters:
-        field: required; name of a top-level field.
-
-    Detail: ``reason``, and ``clamped`` if the score was outside.
-
-    Source: HPD SemanticFieldEqualityEvaluator, which asks the judge also where there is no field.
-    """
-    output = turn.output or ""
-    if _too_long(output):
-        return skip("too_long")
-    document = _object_of(output)
-    if document is None or field not in document:
-        return Result(0.0, explanation="the output is no JSON object" if document is None else "the output lacks the field")
-    reply = judge.ask(
-        "field_equality",
-        "Judge how similar in meaning the value of the field is to the ground truth; wording and format do not matter. 1: they mean "
-        "the same, 0: they have no meaning in common.",
-        {"field": field, "value": _written(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))},
-        '{"score": <0 to 1>, "reason": "<why>"}',
-    )
-    detail: dict[str, Any] = {"reason": reason_of(reply)}
-    value = clamped(reply, 0, 1, detail=detail)
-    return Result(value, detail=detail, explanation=detail["reason"])

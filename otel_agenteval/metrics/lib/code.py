@@ -13,6 +13,8 @@ from ...core import jsonio
 from ...core.turn import Turn
 from ..bound_metric import BoundMetric, get_metric
 
+OUTPUT_CHARS = 1 << 20
+"""Longer outputs are skipped with ``too_long``."""
 PARSED_CHARS = 100_000
 """Characters of one text that parsers see, over all its blocks; what is beyond is recognised by its keywords."""
 MAX_BLOCKS = 200

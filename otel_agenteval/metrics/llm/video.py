@@ -1,4 +1,4 @@
-"""Judges of videos, by frames sampled from them, and how near a video is to what was said of it. Each call costs.
+"""Judges of videos, by frames sampled from them. Each call costs.
 
 Nothing is fetched or decoded: frames come with the attachment. Where there are none, the judge gets the video's own uri.
 """
@@ -6,18 +6,14 @@ Nothing is fetched or decoded: frames come with the attachment. Where there are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
-
-from annotated_types import Ge, Le
+from typing import Any, NamedTuple
 
 from ...core.turn import Turn
+from ..lib.frames import Frames, newest_video, spaced
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.media import Medium, media_of, name_of, references_of
+from ..lib.media import Medium, name_of, references_of
 from ..lib.replies import clamped, invalid, reason_of
-from ..lib.vectors import cosine, share
-from ..registry import Asks, Embeds, Result, metric, skip
-
-Frames = Annotated[int, Ge(1), Le(1000)]
+from ..registry import Asks, Result, metric, skip
 
 
 class _Sample(NamedTuple):
@@ -27,23 +23,11 @@ class _Sample(NamedTuple):
     """What it sees."""
 
 
-def _newest(turn: Turn, *, with_frames: bool = False) -> Medium | None:
-    """The last video: one that the agent made comes after what the user gave."""
-    videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
-    return videos[-1] if videos else None
-
-
-def _places(total: int, wanted: int) -> list[int]:
-    """Places of evenly spaced frames, none twice."""
-    count = min(wanted, total)
-    return [place * total // count for place in range(count)]
-
-
 def _sampled(video: Medium, num_frames: int) -> _Sample:
     total = len(video.frames)
     if not total:
         return _Sample(f"The video itself: {video.name}", references_of([video]))
-    places = _places(total, num_frames)
+    places = spaced(total, num_frames)
     lines = [f"{number}. {name_of(video.frames[place])} at {_time(video, place)}" for number, place in enumerate(places, 1)]
     head = f"{len(places)} of {total} frames of the video {video.name}, in order:"
     return _Sample("\n".join([head, *lines]), [video.frames[place] for place in places])
@@ -58,7 +42,7 @@ def _by_dimensions(
     turn: Turn, judge: Asks, num_frames: int, task: str, dimensions: Mapping[str, str], material: Mapping[str, Any]
 ) -> Result:
     """The mean of the judge's scores of 0..10 for each dimension, over 10."""
-    video = _newest(turn)
+    video = newest_video(turn)
     if video is None:
         return skip("missing:video")
     sample = _sampled(video, num_frames)
@@ -125,7 +109,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Res
 
     Source: Trusys text-to-video (dimensions are our own).
     """
-    if _newest(turn) is None:
+    if newest_video(turn) is None:
         return skip("missing:video")
     if not turn.input:
         return skip("missing:input")
@@ -218,41 +202,9 @@ def llm_video_g_eval(
 
     Source: Trusys video-g-eval.
     """
-    video = _newest(turn)
+    video = newest_video(turn)
     if video is None:
         return skip("missing:video")
     sample = _sampled(video, num_frames)
     asked = {"prompt": turn.input} if turn.input else {}
     return g_eval(judge, criteria, steps, "a video", {**asked, "video": sample.text}, sample.media)
-
-
-@metric(needs=("output",), aliases=("agentunit:video_response_relevance", "agentunit:VideoResponseRelevanceMetric"))
-def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
-    """How near the answer is in meaning to the video that it is about, frame by frame.
-
-    ``0.6 * mean + 0.4 * max`` of the cosines of answer and frames, at least 0. The frames are evenly spaced ones of the turn's last
-    video that has frames; answer and frames are embedded in one call, each frame by its uri or id as it is given, so this
-    takes an embedder of images and texts. A trend: without a threshold nothing passes or fails.
-
-    Skipped with ``missing:output`` when the answer is unknown, with ``missing:video`` without a video or frames, and with
-    ``empty_output`` when the answer has no text.
-
-    Parameters:
-        num_frames: how many frames are compared, 1 to 1000; all where there are fewer.
-
-    Detail: ``avg``, ``max``, ``min`` (of the cosines), ``num_frames_analyzed``.
-
-    Source: AgentUnit video_response_relevance.
-    """
-    video = _newest(turn, with_frames=True)
-    if video is None:
-        return skip("missing:video")
-    output = turn.output or ""
-    if not output.strip():
-        return skip("empty_output")
-    frames = [video.frames[place] for place in _places(len(video.frames), num_frames)]
-    answer, *seen = embedder.embed([output, *frames])
-    found = [cosine(answer, frame) for frame in seen]
-    mean = sum(found) / len(found)
-    detail = {"avg": mean, "max": max(found), "min": min(found), "num_frames_analyzed": len(found)}
-    return Result(share(0.6 * mean + 0.4 * max(found)), detail=detail)

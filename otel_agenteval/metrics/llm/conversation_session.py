@@ -25,7 +25,6 @@ Detail = dict[str, Any]
 Count = Annotated[int, Ge(1)]
 Chars = Annotated[int, Ge(1)]
 
-_FAMILY = "conversation_session"
 _SHOWN = 200
 """Entries of a list in ``detail``; all of them are counted."""
 _SCORE = '{"score": <0 to 1>, "reason": "<why, in one or two sentences>"}'
@@ -92,7 +91,7 @@ def _answer_in(turn: Turn, history: str) -> Detail:
     return {"history": history, "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
 
 
-@metric(family=_FAMILY, needs=("output",), aliases=("hpd:ConversationCoherenceEvaluator",))
+@metric(needs=("output",), aliases=("hpd:ConversationCoherenceEvaluator",))
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Whether the answer agrees with what was said before, 0..1: with its facts, its context and the agent's persona.
 
@@ -123,7 +122,7 @@ def _judged(reply: Mapping[str, Any]) -> Result:
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=detail["reason"])
 
 
-@metric(family=_FAMILY, needs=("output",), aliases=("hpd:GoalProgressionEvaluator",))
+@metric(needs=("output",), aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """How far the answer moves the conversation toward the user's goal, 0..1.
 
@@ -151,7 +150,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=reason_of(reply, "progression_reason"))
 
 
-@metric(family=_FAMILY, needs=("output",), aliases=("hpd:MemoryAccuracyEvaluator",))
+@metric(needs=("output",), aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """Whether the answer uses what was said in earlier turns correctly, 0..1.
 
@@ -182,7 +181,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail)
 
 
-@metric(family=_FAMILY, needs=("output",), aliases=("hpd:RepetitionDetectionEvaluator",))
+@metric(needs=("output",), aliases=("hpd:RepetitionDetectionEvaluator",))
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """How little the answer repeats the agent's last answers: 1 is entirely new, 0 says the same again.
 
@@ -218,7 +217,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 # --- the conversation as a whole
 
 
-@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:conversational-g-eval",), spellings={"value": "criteria"})
+@metric(threshold=0.5, aliases=("trusys:conversational-g-eval",), spellings={"value": "criteria"})
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """The whole conversation, judged by criteria of your own: G-Eval.
 
@@ -241,7 +240,7 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
     return g_eval(judge, criteria, steps, "a conversation between a user and an assistant", {"conversation": _lines(spoken)})
 
 
-@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:knowledge-retention",))
+@metric(threshold=0.5, aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     """Share of the assistant's messages that forget nothing of what the user has said so far.
 
@@ -309,7 +308,7 @@ def _first(reasons: Iterable[str | None]) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:role-adherence",))
+@metric(threshold=0.5, aliases=("trusys:role-adherence",))
 def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the role that it was given.
 
@@ -356,7 +355,7 @@ def _index_of(entry: Any) -> int:
     return int(place) if place.is_integer() else -1
 
 
-@metric(family=_FAMILY, threshold=0.5, aliases=("trusys:conversation-relevancy",))
+@metric(threshold=0.5, aliases=("trusys:conversation-relevancy",))
 def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 10) -> Result:
     """Share of the assistant's answers that are relevant to the conversation just before them.
 

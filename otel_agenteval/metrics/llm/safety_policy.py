@@ -202,14 +202,13 @@ def _severity_metric(source: str) -> _Decorator:
     """Registers a severity; ``source`` is the name of the rating in the other catalogue."""
     register = metric(
         unit="{level}", direction="down", needs=("output",), bounded=False, reads_all=True, aliases=(f"hpd:{source}",),
-        family="safety_policy",
     )  # fmt: skip
     return lambda fn: register(_documented(fn, _SEVERITY_DOC, source))
 
 
 def _passed_metric(source: str) -> _Decorator:
     """Registers the boolean companion of a severity."""
-    register = metric(boolean=True, needs=("output",), reads_all=True, aliases=(f"hpd:{source}.Passed",), family="safety_policy")
+    register = metric(boolean=True, needs=("output",), reads_all=True, aliases=(f"hpd:{source}.Passed",))
     return lambda fn: register(_documented(fn, _PASSED_DOC, source))
 
 

@@ -1,0 +1,44 @@
+"""What a judge says of a field of the output, which is to be a JSON object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import jsonio
+from ...core.turn import Turn
+from ..lib.json_output import object_of, too_long, written
+from ..lib.references import truth_of
+from ..lib.replies import clamped, reason_of
+from ..registry import Asks, Result, metric, skip
+
+
+@metric(needs=("output", "ground_truth"), aliases=("hpd:SemanticFieldEqualityEvaluator",))
+def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
+    """How close in meaning a field of the output, a JSON object, is to the ground truth.
+
+    One question to the judge; the value is its score of 0..1. An output that is no JSON object is 0 without asking, as is one
+    without the field. An output over 1 MiB is skipped with ``too_long``.
+
+    Parameters:
+        field: required; name of a top-level field.
+
+    Detail: ``reason``, and ``clamped`` if the score was outside.
+
+    Source: HPD SemanticFieldEqualityEvaluator, which asks the judge also where there is no field.
+    """
+    output = turn.output or ""
+    if too_long(output):
+        return skip("too_long")
+    document = object_of(output)
+    if document is None or field not in document:
+        return Result(0.0, explanation="the output is no JSON object" if document is None else "the output lacks the field")
+    reply = judge.ask(
+        "field_equality",
+        "Judge how similar in meaning the value of the field is to the ground truth; wording and format do not matter. 1: they mean "
+        "the same, 0: they have no meaning in common.",
+        {"field": field, "value": written(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))},
+        '{"score": <0 to 1>, "reason": "<why>"}',
+    )
+    detail: dict[str, Any] = {"reason": reason_of(reply)}
+    value = clamped(reply, 0, 1, detail=detail)
+    return Result(value, detail=detail, explanation=detail["reason"])

@@ -1,0 +1,44 @@
+"""What a judge says of what a workflow made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.turn import Turn
+from ..lib.replies import clamped, reason_of
+from ..lib.trace import listed
+from ..registry import Asks, Result, metric
+
+_QUALITY = "It does what was asked, and is right, complete, clear and ready for use."
+
+
+@metric(
+    needs=("input", "output"),
+    threshold=0.7,
+    aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
+)
+def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
+    """How good the workflow's final output is, by criteria and by what was asked of it. 0..1.
+
+    One question to the judge; the value is its score of 0..100, divided by 100. An empty output is 0 without asking.
+
+    Parameters:
+        criteria: a text or a list of texts to judge by; default general quality: it does what was asked, is right and
+            complete, clear and ready for use.
+
+    Detail: ``reasoning``; ``clamped`` when the score was outside 0..100.
+
+    Source: AgentEval llm_workflow_output_quality.
+    """
+    if not (turn.output or "").strip():
+        return Result(0.0, explanation="the output is empty")
+    reply = judge.ask(
+        "score",
+        "Judge the final output of a workflow by the criteria and by the request that it was to fulfil. 100: it meets all of them "
+        "in full. 50: in part. 0: not at all.",
+        {"request": turn.input or "", "criteria": listed(criteria or _QUALITY), "final_output": turn.output or ""},
+        '{"score": <0 to 100>, "reasoning": "<why this score>"}',
+    )
+    detail: dict[str, Any] = {"reasoning": reason_of(reply, "reasoning")}
+    value = clamped(reply, 0, 100, detail=detail) / 100
+    return Result(value, detail=detail, explanation=detail["reasoning"])
