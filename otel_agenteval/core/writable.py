@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+_log = logging.getLogger("otel_agenteval")
 
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
@@ -36,3 +41,19 @@ def _full(there: Path) -> str | None:
         return None  # a device, or a pipe
     free = os.statvfs(there)
     return f"the disk of {there} is full" if free.f_blocks and not free.f_bavail else None
+
+
+def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
+    """Log that a path cannot be written, if ``fault_in`` finds so.
+
+    Args:
+        where: the option that names the path.
+        path: of the file or folder.
+        fault_in: tells why it cannot be written; None if nothing speaks against it.
+        consequence: what that means while it lasts.
+    """
+    fault = None
+    with suppress(OSError):
+        fault = fault_in(path)
+    if fault is not None:
+        _log.warning("%s: %s; %s until that is mended", where, fault, consequence)

@@ -6,7 +6,6 @@ The doors (span processor, log processor, exporter) own no state of their own.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
 import os
 import platform
@@ -18,29 +17,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry._logs import get_logger_provider
-from opentelemetry.metrics import get_meter_provider
-
 from .. import __version__
-from ..config.keypath import KeyPath
 from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
-from ..core.sqlite import fault_of
 from ..core.telemetry import Telemetry
-from ..core.writable import fault_of_file, fault_of_folder
 from ..dialects.reader import role_in, role_of
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources, words_of
 from ..evaluation.selection import select_conversation_metrics, select_metrics
 from ..metrics.bound_metric import BoundMetric
-from ..outlets.base import LateOutlet, Outlet, Verdict
+from ..outlets.base import Setup, Verdict
+from ..outlets.factory import outlets_from
 from ..outlets.fan_out import FanOut
-from ..outlets.jsonl import JsonLinesOutlet
-from ..outlets.log_events import LogEventOutlet, usable
-from ..outlets.otlp_metrics import OtlpMetricsOutlet
-from ..outlets.prometheus import PrometheusOutlet
 from ..outlets.span_events import SpanEventOutlet
 from ..spans.record import LogPart, SpanRecord
 from ..spans.sdk import attributes_of, scope_of
@@ -57,13 +47,6 @@ if TYPE_CHECKING:
     from ..judging.dispatcher import Judging
 
 _log = logging.getLogger("otel_agenteval")
-
-_NO_LOGGER = (
-    "no SDK LoggerProvider is set up, so scores leave no log events (outlets.log_events: false says that this is meant); "
-    "span events and metrics work without"
-)
-_NO_METER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no metrics are pushed"
-
 
 BEHIND_OTLP = 10.0
 """Seconds that ``turn.decision_delay: auto`` means where spans come in batches: exporters make them, and Collectors do."""
@@ -146,9 +129,9 @@ class Engine:
         metrics, judged = _split(select_metrics(config))
         whole, judged_whole = _split(select_conversation_metrics(config))
         self.shedding = Shedding(clock.monotonic)
-        self.outlets = FanOut(
-            self._outlets(logger_provider, meter_provider), self.telemetry, config.privacy.redact, exporter_of(config)
-        )
+        setup = Setup(config, self.telemetry, lambda: self.instance_id, __version__, logger_provider, meter_provider)
+        outlets = outlets_from(setup) if self.enabled else ()
+        self.outlets = FanOut(outlets, self.telemetry, config.privacy.redact, exporter_of(config))
         """Where scores leave."""
         self.judging = self._judging(judged, judged_whole, clock) if judged or judged_whole else None
         self.pipeline = Pipeline(
@@ -254,59 +237,6 @@ class Engine:
             return None
         store = Conversations(wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, now)
         return ConversationMetrics(store, metrics, bool(judged), history)
-
-    def _outlets(self, logger_provider: Any, meter_provider: Any) -> list[Outlet]:
-        wanted = self.config.outlets
-        found: list[Outlet] = []
-        if not self.enabled:
-            return found
-        self._say_what_cannot_be_written()
-        if wanted.log_events:
-            found.append(LateOutlet("log_events", lambda: self._log_outlet(logger_provider), _NO_LOGGER))
-        if wanted.prometheus is not None:
-            found.append(PrometheusOutlet(self.telemetry, port=wanted.prometheus.port))
-        if wanted.otlp_metrics:
-            found.append(LateOutlet("otlp_metrics", lambda: self._metric_outlet(meter_provider), _NO_METER))
-        if wanted.jsonl is not None:
-            found.append(JsonLinesOutlet(wanted.jsonl, self.telemetry))
-        if wanted.store is not None:
-            from ..outlets.sqlite.outlet import StoreOutlet
-
-            found.append(StoreOutlet(wanted.store, self.telemetry, lambda: self.instance_id, self.config.privacy.redact))
-        if wanted.otlp is not None:
-            from ..outlets.otlp.outlet import OtlpOutlet  # only who sends pays for connections and encoders
-
-            found.append(OtlpOutlet(wanted.otlp, self.telemetry, lambda: self.instance_id, __version__))
-        return found
-
-    def _say_what_cannot_be_written(self) -> None:
-        """Warn once of each file of an outlet. Nothing else comes of it: the disk may be mended before the first score."""
-        wanted, journal = self.config.outlets, self.config.serve.journal
-        store, otlp = wanted.store, wanted.otlp
-        files: list[tuple[KeyPath, str | None, Callable[[str], str | None], str]] = [
-            (("outlets", "jsonl"), wanted.jsonl, fault_of_file, "scores do not get there"),
-            (("outlets", "store", "path"), None if store is None else store.path, fault_of, "nothing is kept there"),
-            (
-                ("outlets", "otlp", "spool", "directory"), None if otlp is None or otlp.spool is None else otlp.spool.directory,
-                fault_of_folder, "scores wait in memory",
-            ),
-            (("serve", "journal"), journal, fault_of_folder, "no request is taken"),
-        ]  # fmt: skip
-        for where, path, fault_in, until in files:
-            fault = None
-            if path is not None:
-                with contextlib.suppress(OSError):
-                    fault = fault_in(path)
-            if fault is not None:
-                _log.warning("%s: %s; %s until that is mended", self.config.where(where), fault, until)
-
-    def _log_outlet(self, provider: Any) -> Outlet | None:
-        provider = get_logger_provider() if provider is None else provider
-        return LogEventOutlet(provider, self.instance_id, __version__) if usable(provider) else None
-
-    def _metric_outlet(self, provider: Any) -> Outlet | None:
-        provider = get_meter_provider() if provider is None else provider
-        return OtlpMetricsOutlet(provider, self.telemetry, __version__) if usable(provider) else None
 
     def start(self) -> None:
         """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""

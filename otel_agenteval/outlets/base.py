@@ -7,20 +7,22 @@ be written while the root is ending (see ``span_events.py``).
 
 from __future__ import annotations
 
-import logging
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..config.keypath import KeyPath
 from ..core.semconv import EMIT_RECORDS
 from ..core.telemetry import Telemetry
+from ..core.writable import warn_of_fault
 from ..evaluation.scored_turn import ScoredTurn
 from ..judging.queues import Job
 
-_log = logging.getLogger("otel_agenteval")
+if TYPE_CHECKING:
+    from ..config.root import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,43 +134,23 @@ class Outlet(ABC):
         """Forget what is the parent's (threads, connections, undelivered records), and get what the child needs of its own."""
 
 
-class LateOutlet(Outlet):
-    """An outlet whose provider may be set up only after us: looked for with each batch until it is there.
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What outlets are made from. Each outlet's module has a function ``outlet_from(wanted, setup)``, see :mod:`.factory`."""
 
-    Args:
-        name: of the outlet.
-        make: the outlet, or None while its provider leads nowhere.
-        missing: said once when a batch had nowhere to go.
-    """
+    config: Config
+    telemetry: Telemetry
+    """The engine's accumulators."""
+    instance_id: Callable[[], str]
+    """Tells the engines of a fleet apart; asked again in a forked child."""
+    version: str
+    """Of this package, for the scope of what is sent."""
+    logger_provider: Any = None
+    """Where log events go; None = the global one, looked up when the first score leaves."""
+    meter_provider: Any = None
+    """Where OTLP metrics go; None = the global one."""
 
-    flushed_at_exit = False
-
-    def __init__(self, name: str, make: Callable[[], Outlet | None], missing: str) -> None:
-        self.name = name
-        self._make = make
-        self._missing = missing
-        self._said = False
-        self._outlet: Outlet | None = None
-
-    def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Pass the batch on, if there is somebody to take it."""
-        if self._outlet is None:
-            self._outlet = self._make()
-        if self._outlet is not None:
-            self._outlet.emit(batch)
-        elif not self._said:
-            self._said = True
-            _log.info("%s", self._missing)
-
-    def flush(self, timeout: float) -> bool:
-        """Flush the outlet, if it was made."""
-        return self._outlet.flush(timeout) if self._outlet is not None else True
-
-    def close(self) -> None:
-        """Close the outlet, if it was made."""
-        if self._outlet is not None:
-            self._outlet.close()
-
-    def after_fork_in_child(self) -> None:
-        """Make it anew in the child, which has an id of its own."""
-        self._outlet = None
+    def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
+        """Warn of a configured path that cannot be written. Nothing else comes of it: the disk may be mended before the first score."""
+        if path is not None:
+            warn_of_fault(self.config.where(where), path, fault_in, consequence)

@@ -17,8 +17,9 @@ from typing import Any
 from ..core import jsonio
 from ..core.files import private
 from ..core.telemetry import Telemetry
+from ..core.writable import fault_of_file
 from ..evaluation.scored_turn import ScoredTurn
-from .base import Outlet, RecordAccount
+from .base import Outlet, RecordAccount, Setup
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -184,3 +185,9 @@ def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
     for score in scored.scores:
         if score.status != "skipped":
             yield {**known, **score.to_dict()}
+
+
+def outlet_from(wanted: str, setup: Setup) -> Outlet:
+    """The file that is configured."""
+    setup.warn_of_fault(("outlets", "jsonl"), wanted, fault_of_file, "scores do not get there")
+    return JsonLinesOutlet(wanted, setup.telemetry)

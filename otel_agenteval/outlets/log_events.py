@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry._logs import SeverityNumber
+from opentelemetry._logs import SeverityNumber, get_logger_provider
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
@@ -18,10 +18,16 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.score import Score
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import answering_call
-from .base import Outlet
+from .base import Outlet, Setup
+from .late_outlet import LateOutlet
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger, LoggerProvider
+
+_NO_PROVIDER = (
+    "no SDK LoggerProvider is set up, so scores leave no log events (outlets.log_events: false says that this is meant); "
+    "span events and metrics work without"
+)
 
 
 def usable(provider: object) -> bool:
@@ -145,3 +151,13 @@ class LogEventOutlet(Outlet):
                 event_name=semconv.EVENT,
                 attributes=event_attributes(score, shared),
             )
+
+
+def outlet_from(wanted: bool, setup: Setup) -> Outlet:
+    """Log events through the provider of the setup, as soon as there is one."""
+
+    def make() -> Outlet | None:
+        provider = get_logger_provider() if setup.logger_provider is None else setup.logger_provider
+        return LogEventOutlet(provider, setup.instance_id(), setup.version) if usable(provider) else None
+
+    return LateOutlet(LogEventOutlet.name, make, _NO_PROVIDER)

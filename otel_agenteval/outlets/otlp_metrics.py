@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.metrics import CallbackOptions, Observation, get_meter_provider
 
 from ..core.semconv import INSTRUMENTS, OTHER, SCOPE, SPAN_LABELS, Instrument
 from ..core.telemetry import Labels, Telemetry, TelemetryGroup
 from ..evaluation.scored_turn import ScoredTurn
 from .accounting import observations
-from .base import Outlet
-from .log_events import context_of
+from .base import Outlet, Setup
+from .late_outlet import LateOutlet
+from .log_events import context_of, usable
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, Meter, MeterProvider
@@ -30,6 +31,7 @@ _groups_lock = threading.Lock()
 MAX_SETS = 10_000
 """Label sets of one instrument that a provider gets in all its life at most: the SDK never forgets one, although the
 accumulators do."""
+_NO_PROVIDER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no metrics are pushed"
 
 
 class OtlpMetricsOutlet(Outlet):
@@ -143,3 +145,13 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
         return [Observation(value, given.attributes(labels)) for labels, value in sums.items()]
 
     return read
+
+
+def outlet_from(wanted: bool, setup: Setup) -> Outlet:
+    """Metrics through the provider of the setup, as soon as there is one."""
+
+    def make() -> Outlet | None:
+        provider = get_meter_provider() if setup.meter_provider is None else setup.meter_provider
+        return OtlpMetricsOutlet(provider, setup.telemetry, setup.version) if usable(provider) else None
+
+    return LateOutlet(OtlpMetricsOutlet.name, make, _NO_PROVIDER)

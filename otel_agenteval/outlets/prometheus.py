@@ -25,10 +25,12 @@ from prometheus_client.utils import floatToGoString
 from ..core.semconv import EMIT_ERRORS, INSTRUMENTS, Instrument, prometheus_name, prometheus_unit
 from ..core.telemetry import Distribution, Telemetry, TelemetryGroup
 from ..evaluation.scored_turn import ScoredTurn
-from .base import Outlet
+from .base import Outlet, Setup
 
 if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer
+
+    from ..config.outlets import PrometheusOptions
 
 _log = logging.getLogger(__name__)
 
@@ -105,6 +107,11 @@ class PrometheusOutlet(Outlet):
             in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
             _log.warning("no Prometheus endpoint on %s:%s: %s", addr, port, error)
             self._telemetry.add(EMIT_ERRORS, outlet=self.name, reason="port_in_use" if in_use else "bind_failed")
+
+
+def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
+    """The application's registry, or a port of our own."""
+    return PrometheusOutlet(setup.telemetry, port=wanted.port)
 
 
 # --- one set of collectors per registry ------------------------------------------------------------------------------

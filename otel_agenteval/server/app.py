@@ -23,6 +23,7 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
 from ..core.telemetry import Telemetry
 from ..core.threads import mark_as_ours
+from ..core.writable import fault_of_folder, warn_of_fault
 from ..engine.engine import BEHIND_OTLP, Engine
 from ..outlets.prometheus import PrometheusOutlet
 from .admin import Metrics, Page, api
@@ -71,6 +72,8 @@ class Service:
         self.engine = Engine(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock, waited=waited)
         self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
         ProcessCollector(registry=self.registry)
+        if self.options.journal is not None:
+            warn_of_fault(config.where(("serve", "journal")), self.options.journal, fault_of_folder, "no request is taken")
         self.journal = Journal(self.options.journal, self.options.journal_bytes) if self.options.journal is not None else None
         self.engine.admits_by_room()
         if self.journal is not None:

@@ -30,9 +30,10 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
 from ...core.telemetry import Telemetry
 from ...core.wellformed import well_formed
+from ...core.writable import fault_of_folder
 from ...evaluation.scored_turn import ScoredTurn
 from ...spans.otlp import Signal
-from ..base import Outlet, RecordAccount
+from ..base import Outlet, RecordAccount, Setup
 from ..log_events import event_attributes, turn_attributes
 from ..otlp_metrics import OtlpMetricsOutlet
 from .client import courier_to
@@ -263,6 +264,13 @@ class OtlpOutlet(Outlet):
     def _collected(self) -> bytes:
         data = self._reader.get_metrics_data() if self._reader is not None else None
         return encode_metrics(data).SerializeToString() if data is not None else b""
+
+
+def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
+    """The endpoint that is configured."""
+    directory = None if wanted.spool is None else wanted.spool.directory
+    setup.warn_of_fault(("outlets", "otlp", "spool", "directory"), directory, fault_of_folder, "scores wait in memory")
+    return OtlpOutlet(wanted, setup.telemetry, setup.instance_id, setup.version)
 
 
 def _scope_of(known: dict[str, Any], resource: Mapping[str, Any], groups: Any, of_scopes: str, version: str) -> Any:

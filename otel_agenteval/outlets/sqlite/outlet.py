@@ -16,11 +16,12 @@ from ...config.store import StoreOptions
 from ...core import jsonio, semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.score import Score
+from ...core.sqlite import fault_of
 from ...core.telemetry import Telemetry
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import ScoredTurn
 from ..accounting import answering_call
-from ..base import Outlet, RecordAccount
+from ..base import Outlet, RecordAccount, Setup
 from .store import Retention, ScoreStore
 
 _log = logging.getLogger("otel_agenteval")
@@ -211,3 +212,9 @@ class StoreOutlet(Outlet):
 
 def _json(value: dict[str, Any]) -> str | None:
     return jsonio.dumps(value) if value else None
+
+
+def outlet_from(wanted: StoreOptions, setup: Setup) -> Outlet:
+    """The store that is configured."""
+    setup.warn_of_fault(("outlets", "store", "path"), wanted.path, fault_of, "nothing is kept there")
+    return StoreOutlet(wanted, setup.telemetry, setup.instance_id, setup.config.privacy.redact)

@@ -1,0 +1,53 @@
+"""An outlet for a provider that the application may set up only after us."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from ..evaluation.scored_turn import ScoredTurn
+from .base import Outlet
+
+_log = logging.getLogger("otel_agenteval")
+
+
+class LateOutlet(Outlet):
+    """An outlet whose provider may be set up only after us: looked for with each batch until it is there.
+
+    Args:
+        name: of the outlet.
+        make: the outlet, or None while its provider leads nowhere.
+        missing: said once when a batch had nowhere to go.
+    """
+
+    flushed_at_exit = False
+
+    def __init__(self, name: str, make: Callable[[], Outlet | None], missing: str) -> None:
+        self.name = name
+        self._make = make
+        self._missing = missing
+        self._said = False
+        self._outlet: Outlet | None = None
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        """Pass the batch on, if there is an outlet by now."""
+        if self._outlet is None:
+            self._outlet = self._make()
+        if self._outlet is not None:
+            self._outlet.emit(batch)
+        elif not self._said:
+            self._said = True
+            _log.info("%s", self._missing)
+
+    def flush(self, timeout: float) -> bool:
+        """Flush the outlet, if it was made."""
+        return self._outlet.flush(timeout) if self._outlet is not None else True
+
+    def close(self) -> None:
+        """Close the outlet, if it was made."""
+        if self._outlet is not None:
+            self._outlet.close()
+
+    def after_fork_in_child(self) -> None:
+        """Make it anew in the child, which has an id of its own."""
+        self._outlet = None
