@@ -248,13 +248,13 @@ def _add_store(commands: Any) -> None:
 
 
 def _why(args: argparse.Namespace) -> int:
-    from ..server.why import run_why
+    from .why import run_why
 
     return run_why(args)
 
 
 def _export(args: argparse.Namespace) -> int:
-    from ..outlets.sqlite.export import run_export
+    from .export import run_export
 
     return run_export(args)
 
