@@ -14,9 +14,22 @@ from ..core.errors import ConfigError
 from ..metrics.registry import resolve
 from ..outlets.sqlite.export import write_file, write_text
 from ..outlets.sqlite.store import StoreReader, Wanted, store_path
+from .options import add_store
 
 
-def run_export(args: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_store(parser)
+    parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output); its ending says the format")
+    parser.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="default: by the file's ending, or jsonl")
+    parser.add_argument("--since", metavar="TIME", help="only turns kept since: 24h, 7d, 2026-11-20, 2026-11-20T12:00")
+    parser.add_argument("--until", metavar="TIME", help="only turns kept before")
+    for name in ("agent", "service", "metric"):
+        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only this {name}; repeatable")
+    parser.add_argument("--revisions", action="store_true", help="also what was superseded by a revision")
+
+
+def run(args: argparse.Namespace) -> int:
     """Write the scores; the file appears when it is whole.
 
     Raises:

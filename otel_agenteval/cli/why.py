@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.tenancy import qualified
 from ..outlets.sqlite.store import StoreReader, store_path
+from .options import add_store
 
 if TYPE_CHECKING:
     from ..config.root import Config
@@ -23,7 +24,15 @@ UNKNOWN = 1
 """Exit status for a turn that nobody knows."""
 
 
-def run_why(args: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_store(parser)
+    parser.add_argument("turn_id", metavar="TURN_ID", help="TRACE_ID-SPAN_ID of the turn's root, as in agenteval.turn.id")
+    parser.add_argument("--url", metavar="URL", help="ask a running sidecar instead: its address of --web")
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
     """Print what became of a turn; 1 when nobody knows it.
 
     Raises:
