@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pydantic import BeforeValidator
 
 from otel_agenteval.cli import demo
-from otel_agenteval.cli.main import type_name, value_of
+from otel_agenteval.cli.descriptions import type_name, value_of
 from otel_agenteval.config import loader, otlp, selector, serve, service, types, writing
 from otel_agenteval.config.metrics import _names
 from otel_agenteval.config.root import Config, option_paths

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import importlib.metadata
 import io
 import json
 import os
@@ -18,7 +19,8 @@ import zstandard
 from annotated_types import Ge, Gt, Le, MinLen
 
 import otel_agenteval as oa
-from otel_agenteval.cli.main import main, type_name
+from otel_agenteval.cli.descriptions import type_name
+from otel_agenteval.cli.main import COMMANDS, main
 from otel_agenteval.core.turn import ToolCall
 from otel_agenteval.metrics.registry import catalog, default_pack
 from otel_agenteval.report.table import Summary, render_turn
@@ -28,6 +30,9 @@ GOOD = "pydantic_ai-native_v6/s2.jsonl"
 LOOP = "pydantic_ai-native_v6/s13.jsonl"
 RECORD, LOG_RECORD = "openai_sdk-otel_genai_event/s11.jsonl", "openai_sdk-otel_genai_event/s11.logs.jsonl"
 NAMES = [metric.name for metric in catalog()]
+EXTRAS = [
+    re.split(r"[^\w-]", line)[0] for line in importlib.metadata.requires("otel-agenteval") or [] if "extra == 'all'" in line
+]
 
 Capture = pytest.CaptureFixture[str]
 
@@ -523,6 +528,26 @@ def test_wrong_use_is_status_2_with_usage(arguments: list[str], capsys: Capture)
         main(arguments)
     assert left.value.code == 2
     assert "usage: otel-agenteval" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_on_a_command_needs_no_extra(command: str) -> None:
+    extras = {"re2"} | {name.replace("-", "_") for name in EXTRAS}
+    program = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(extras)}))
+from otel_agenteval.cli.main import main
+main([{command!r}, "--help"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: otel-agenteval {command}")
+
+
+def test_the_list_of_commands_costs_the_import_of_none() -> None:
+    program = "import sys; from otel_agenteval.cli.main import main\ntry: main(['--help'])\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert {"pydantic", "numpy", "opentelemetry", "yaml", "grpc", "httpx"} & set(done.stdout.splitlines()[-1].split()) == set()
 
 
 def test_the_version_is_the_package_s(capsys: Capture) -> None:

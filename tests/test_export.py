@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
+from otel_agenteval.cli.export import moment
 from otel_agenteval.cli.main import main
-from otel_agenteval.outlets.sqlite.export import moment
 from otel_agenteval.outlets.sqlite.store import EXPORTED
 from tests.support.rig import Rig
 

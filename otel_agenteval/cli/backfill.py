@@ -9,14 +9,39 @@ from pathlib import Path
 
 from ..backfill import cluster
 from ..backfill.batch import Account, Scorer
-from ..backfill.run import Bar, Output, buckets_for, run
+from ..backfill.run import Bar, Output, buckets_for
+from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, source_of
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..server.memory import tune
+from .options import add_config, add_logging
 
 
-def command_backfill(args: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_logging(parser)
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a Parquet or OTLP/JSON file, a folder of either, or clickhouse://user:password@host:8123/database?table=otel_traces",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", required=True, help="folder of the results; a run goes on where the last one stopped"
+    )
+    parser.add_argument("--metrics", metavar="A,B", help="only these; with the parameters that the configuration gives them")
+    add_config(parser)
+    parser.add_argument("--dry-run", action="store_true", help="say what would be asked and what it would cost, and ask nobody")
+    parser.add_argument("--buckets", type=int, metavar="N", help="parts that are scored one after the other (default: by size)")
+    parser.add_argument(
+        "--shard", metavar="K/N", help="only the K-th of N parts of the traces, from 0: one process of a Kubernetes Job"
+    )
+    parser.add_argument("--engine", choices=("local", "daft"), default="local", help="this process, or Daft on all cores")
+    parser.add_argument("--ray", metavar="ADDRESS", help="with --engine daft: a Ray cluster, or auto for this machine's")
+    parser.add_argument("--progress", action="store_true", help="show progress also where there is no terminal")
+
+
+def run(args: argparse.Namespace) -> int:
     """Run it; 0 when all was scored, 2 when nothing could be read."""
     tune()
     shard = _shard(args.shard)
@@ -38,7 +63,7 @@ def command_backfill(args: argparse.Namespace) -> int:
         if args.engine == "daft" and not args.dry_run:
             account = cluster.run(source, output, scorer, names, ray=args.ray)  # type: ignore[arg-type]  # checked above
         else:
-            account = run(source, output, scorer, shards=shard[1], progress=bar)
+            account = backfill(source, output, scorer, shards=shard[1], progress=bar)
     finally:
         bar.end()
         scorer.close()

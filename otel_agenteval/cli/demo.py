@@ -7,6 +7,7 @@ every run shows the same. Nothing leaves the machine.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import socket
@@ -277,7 +278,20 @@ SHOWN_METRICS = (
 )
 
 
-def run(once: bool, port: int) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument(
+        "--once", action="store_true", help="exit after printing instead of serving /metrics until Ctrl-C, as without a terminal"
+    )
+    parser.add_argument("--port", type=int, default=19464, help="loopback port of /metrics (default %(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play and serve it."""
+    return play_and_serve(once=args.once, port=args.port)
+
+
+def play_and_serve(once: bool, port: int) -> int:
     """Play the scenes, print each turn with its scores and an excerpt of ``/metrics``, then serve it until Ctrl-C.
 
     Without a terminal nobody can press that, so it returns after printing.

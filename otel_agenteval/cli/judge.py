@@ -12,9 +12,33 @@ from ..core.errors import ConfigError
 from ..judging.models import judge_from
 from ..judging.models.probe import Attempt, Probe, probe
 from ..statistics.tests import wilson
+from .options import add_config
 
 
-def run_probe(args: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    probe = commands.add_parser(
+        "probe", help="try to talk it into a verdict, in more than fifty ways, and report how many succeed"
+    )
+    add_config(probe)
+    probe.add_argument(
+        "--max-rate", type=_share, default=0.0, metavar="SHARE", help="exit with status 1 when more succeed (default %(default)g)"
+    )
+    probe.add_argument("--json", action="store_true", help="as one JSON object, with each attempt")
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not allowed; a share from 0 to 1 is")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
     """0: no more attempts succeeded than ``--max-rate`` allows; 1: more did; 2: the judge could not be probed.
 
     Raises:

@@ -16,8 +16,41 @@ from ..core.errors import ConfigError
 from ..server.app import Service
 from ..server.memory import allow_files, tune
 from ..server.notify import Notifier, Progress
+from .options import add_config, add_logging
 
 _log = logging.getLogger("otel_agenteval")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_logging(parser)
+    add_config(parser)
+    for name, what in (
+        ("grpc", "OTLP/gRPC (127.0.0.1:14317)"),
+        ("http", "OTLP/HTTP, /healthz and /readyz (127.0.0.1:14318)"),
+        ("metrics", "/metrics, /healthz and /readyz (127.0.0.1:19464)"),
+        ("web", "the API (127.0.0.1:19465)"),
+    ):
+        parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off is none")
+    parser.add_argument(
+        "--processes",
+        type=_processes,
+        default=1,
+        metavar="N",
+        help="one for each core, on ports 10 apart, for a Collector that routes by trace id; /metrics is for all",
+    )
+    parser.add_argument("--journal", metavar="DIR", help="keep requests here until their turns are handed over")
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="listen to other machines although neither token nor client certificates are asked for",
+    )
+
+
+def _processes(text: str) -> int:
+    if text.isdigit() and 1 <= int(text) <= 256:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not allowed; a number from 1 to 256 is")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,8 +18,23 @@ from ..kafka.pacing import Patience
 from ..server.app import Service
 from ..server.memory import tune
 from ..server.notify import Notifier, Progress
+from .options import add_config, add_logging
 
 _log = logging.getLogger("otel_agenteval")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_logging(parser)
+    parser.add_argument(
+        "--spans",
+        metavar="URL",
+        help="kafka://BROKER:9092,BROKER:9092/TOPIC?group=NAME&logs=TOPIC: spans (OTLP protobuf or JSON) of a consumer group",
+    )
+    parser.add_argument("--judge", metavar="URL", help="redis://HOST:6379: work on the judge jobs of this server")
+    add_config(parser)
+    parser.add_argument("--metrics", metavar="HOST:PORT", help="address of /metrics; off is none")
+    parser.add_argument("--insecure", action="store_true", help="serve /metrics to other machines")
 
 
 def run(args: argparse.Namespace) -> int:

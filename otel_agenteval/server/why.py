@@ -1,27 +1,17 @@
 """Why a turn has the scores that it has: for each metric scored, skipped, sampled out, gated, dropped, error, and by what.
 
-A running engine remembers its last turns; a store has all that it keeps. ``otel-agenteval why`` asks either.
+A running engine remembers its last turns; a store has all that it keeps.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import urllib.parse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..core.errors import AgentEvalError, ConfigError, StoreError
-from ..core.tenancy import qualified
-from ..outlets.sqlite.store import StoreReader, store_path
+from ..core.errors import StoreError
+from ..outlets.sqlite.store import StoreReader
 
 if TYPE_CHECKING:
-    from ..config.root import Config
-    from ..config.serve import ServeOptions
     from ..engine.engine import Engine
-
-_TIMEOUT = 10.0
-UNKNOWN = 1
-"""Exit status for a turn that nobody knows."""
 
 
 def what_became_of(engine: Engine, turn_id: str) -> dict[str, str] | None:
@@ -36,62 +26,3 @@ def what_became_of(engine: Engine, turn_id: str) -> dict[str, str] | None:
         except StoreError:  # nothing was written yet
             stored = None
     return None if live is None and stored is None else {**(stored or {}), **(live or {})}
-
-
-def run_why(args: argparse.Namespace) -> int:
-    """Print what became of a turn; 1 when nobody knows it.
-
-    Raises:
-        AgentEvalError: whoever is asked cannot be, or nobody is configured.
-    """
-    from ..config.loader import load_config
-
-    config = load_config(args.config)
-    found = _of_url(args.url, args.turn_id, config) if args.url is not None else _of_store(args.store, args.turn_id, config)
-    if args.json:
-        print(json.dumps({"turn_id": args.turn_id, "metrics": found}, ensure_ascii=False))
-    elif found is None:
-        print(f"no turn {args.turn_id} is known")
-    else:
-        width = max((len(metric) for metric in found), default=0)
-        for metric, fate in sorted(found.items(), key=lambda item: (item[1] == "scored", item[1].startswith("skipped"), item)):
-            print(f"{metric:<{width}}  {fate}")
-    return 0 if found is not None else UNKNOWN
-
-
-def _of_store(path: str | None, turn_id: str, config: Config) -> dict[str, str] | None:
-    with StoreReader(store_path(path, config)) as reader:
-        return reader.why(turn_id)
-
-
-def _token_for(turn_id: str, options: ServeOptions) -> str | None:
-    """The API's token, which knows of all turns, or that of the turn's tenant."""
-    if options.token is not None:
-        return options.token
-    return next((tenant.token for tenant in options.tenants if turn_id.startswith(qualified(tenant.name, ""))), None)
-
-
-def _of_url(url: str, turn_id: str, config: Config) -> dict[str, str] | None:
-    import httpx
-
-    from ..config.types import http_url
-
-    try:
-        base = http_url(url)
-    except ValueError as error:
-        raise ConfigError(f"--url: {url!r} is not allowed; {error}") from None
-    token = _token_for(turn_id, config.serve)
-    headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    try:
-        reply = httpx.get(f"{base}/api/why/{urllib.parse.quote(turn_id, safe='')}", headers=headers, timeout=_TIMEOUT)
-    except httpx.HTTPError as error:
-        raise AgentEvalError(f"{base}: cannot be asked: {type(error).__name__}") from None
-    if reply.status_code == 401:
-        raise AgentEvalError(f"{base}: wants a token: serve.token of the configuration (--config, OTEL_AGENTEVAL_SERVE__TOKEN)")
-    try:
-        metrics: Any = reply.json()["metrics"]
-        return None if metrics is None else {str(metric): str(fate) for metric, fate in metrics.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise AgentEvalError(
-            f"{base}: answers with no turn (status {reply.status_code}); --url wants the address that serve has for --web (serve.web)"
-        ) from None

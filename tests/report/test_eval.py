@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from otel_agenteval.cli.main import _parser, main
+from otel_agenteval.cli.main import build_parser, main
 from otel_agenteval.core.score import Score
 from otel_agenteval.report import FORMATS
 from tests.support.recordings import unpack
@@ -54,9 +54,9 @@ def changed(scores: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 def test_the_formats_on_the_command_line_are_those_there_are(capsys: Capture) -> None:
     for form in FORMATS:
-        assert _parser().parse_args(["eval", "x", "--format", form]).format == [form]
+        assert build_parser(["eval"]).parse_args(["eval", "x", "--format", form]).format == [form]
     with pytest.raises(SystemExit):
-        _parser().parse_args(["eval", "x", "--format", "pdf"])
+        build_parser(["eval"]).parse_args(["eval", "x", "--format", "pdf"])
 
 
 # --- formats and files

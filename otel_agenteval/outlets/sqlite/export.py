@@ -1,27 +1,21 @@
-"""``otel-agenteval export``: scores of a store as JSON lines, CSV or Parquet, one row per score with the facts of its turn."""
+"""Scores of a store as JSON lines, CSV or Parquet, one row per score with the facts of its turn."""
 
 from __future__ import annotations
 
-import argparse
 import csv
 import datetime
 import os
 import re
-import sys
-import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from ...config.loader import load_config
-from ...config.types import seconds
 from ...core import jsonio
-from ...core.errors import AgentEvalError, ConfigError
+from ...core.errors import AgentEvalError
 from ...core.extras import require
 from ...core.files import private
-from ...metrics.registry import resolve
-from .store import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS, StoreReader, Wanted, store_path
+from .store import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS
 
 FORMATS = ("jsonl", "csv", "parquet")
 _TIMES = ("start", "scored_at")
@@ -31,63 +25,12 @@ _FORMULA_SIGNS = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
-def run_export(args: argparse.Namespace) -> int:
-    """Write the scores; the file appears when it is whole.
+def write_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
+    """Write the rows to a file, which appears when it is whole, and return their number.
 
     Raises:
-        AgentEvalError: the store cannot be read, the file not written, or an option means nothing.
+        AgentEvalError: the file cannot be written.
     """
-    config = load_config(args.config)
-    ending = Path(args.out or "").suffix.removeprefix(".")
-    kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")
-    if kind == "parquet" and args.out is None:
-        raise ConfigError("--format parquet needs --out FILE: a Parquet file cannot be written to a stream")
-    wanted = Wanted(
-        since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
-        metrics=[resolve(name)[0].name if ":" in name else name for name in args.metric], revisions=args.revisions,
-    )  # fmt: skip
-    with StoreReader(store_path(args.store, config)) as reader:
-        for name in wanted.metrics:
-            _check_known(name, reader)
-        if args.out is None:
-            count = _write_text(reader.rows(wanted), kind, sys.stdout)
-        else:
-            count = _to_file(reader.rows(wanted), kind, Path(args.out))
-    print(f"{count:,} scores exported", file=sys.stderr)
-    return 0
-
-
-def _check_known(name: str, reader: StoreReader) -> None:
-    """A metric that is not one of ours may be an application's own: then the store has it."""
-    if not reader.has_metric(name):
-        try:
-            resolve(name)
-        except ConfigError as error:
-            raise ConfigError(f"--metric: {error}") from None
-
-
-def moment(text: str | None, option: str) -> float | None:
-    """Seconds since the Unix epoch, from an ISO date or time (UTC unless it says otherwise) or from how long ago: ``24h``.
-
-    Raises:
-        ConfigError: it is neither.
-    """
-    if text is None:
-        return None
-    try:
-        return time.time() - seconds(text)
-    except ValueError:
-        pass
-    try:
-        found = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError:
-        raise ConfigError(
-            f"{option}: {text!r} is not allowed; how long ago (24h, 7d) or a date (2026-11-20, 2026-11-20T12:00) is"
-        ) from None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.timezone.utc)).timestamp()
-
-
-def _to_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
     partial = out.with_name(f"{out.name}.partial")
     try:
         os.close(private(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
@@ -95,7 +38,7 @@ def _to_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
             count = _write_parquet(rows, partial)
         else:
             with partial.open("w", encoding="utf-8", newline="") as stream:
-                count = _write_text(rows, kind, stream)
+                count = write_text(rows, kind, stream)
         partial.replace(out)
     except OSError as error:
         raise AgentEvalError(f"{out}: cannot be written: {error.strerror or error}") from None
@@ -104,7 +47,8 @@ def _to_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
     return count
 
 
-def _write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int:
+def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int:
+    """Write the rows as ``jsonl`` or ``csv``, and return their number."""
     count = 0
     if kind == "csv":
         table = csv.writer(stream, lineterminator="\n")

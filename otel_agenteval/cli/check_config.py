@@ -1,0 +1,39 @@
+"""``otel-agenteval check-config``: validate a configuration, and print what is in effect."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from pathlib import Path
+
+from ..config.loader import load_config
+from ..config.writing import effective_yaml
+from ..core.errors import ConfigError
+from ..evaluation.selection import select_metrics
+from ..judging.models import embedder_from, judge_from
+from .messages import say_what_lacks_a_parameter
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("file", metavar="FILE")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Validate it.
+
+    Raises:
+        ConfigError: it has a fault, or is not there.
+    """
+    if not Path(args.file).exists():
+        raise ConfigError(f"{args.file}: no such file")
+    config = load_config(args.file)
+    metrics = select_metrics(config)
+    judge_from(config), embedder_from(config)  # they say what is missing
+    say_what_lacks_a_parameter(metrics)
+    print(effective_yaml(config), end="")
+    names = ", ".join(metric.name for metric in metrics)
+    print(
+        textwrap.fill(f"valid; {len(metrics)} metrics on every turn: {names}", 100, initial_indent="# ", subsequent_indent="#   ")
+    )
+    return 0

@@ -1,0 +1,51 @@
+"""Metrics in words, for the command line and the documentation."""
+
+from __future__ import annotations
+
+import json
+import re
+import types
+import typing
+from typing import Any
+
+from ..metrics.registry import Metric
+
+_SCALE = re.compile(r" \((?:1\.0|1|0) = [^)]*\)\.?$")
+_BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_length", "at least "))
+
+
+def headline(metric: Metric) -> str:
+    """The summary without what the numbers mean: in a list the sentence says it."""
+    return _SCALE.sub(".", metric.summary).replace("``", "")
+
+
+def type_name(annotation: Any) -> str:
+    """A parameter's type for a person: ``float 0..1 or null``, ``list of str``, ``"mean" or "max"``."""
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        bounds = {word: getattr(item, key) for item in args[1:] for key, word in _BOUNDS if getattr(item, key, None) is not None}
+        if bounds.keys() == {"≥ ", "≤ "}:
+            return f"{type_name(args[0])} {bounds['≥ ']}..{bounds['≤ ']}"
+        return " ".join([type_name(args[0]), ", ".join(f"{word}{bound}" for word, bound in bounds.items())]).strip()
+    if origin is typing.Literal:
+        return " or ".join(json.dumps(arg) for arg in args)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(type_name(arg) for arg in args))
+    if origin in (list, tuple, set, frozenset):
+        return f"list of {type_name(args[0])}"
+    if origin is dict:
+        return f"mapping of {type_name(args[1])}"
+    if annotation is type(None):
+        return "null"
+    return "anything" if annotation is Any else getattr(annotation, "__name__", str(annotation))
+
+
+def value_of(metric: Metric) -> str:
+    """What the numbers of a metric mean, in a line."""
+    if metric.type == "boolean":
+        return "1 passes, 0 fails" if metric.direction != "neutral" else "1 found, 0 not found; neither is a failure"
+    unit = "" if metric.unit == "1" else f"{metric.unit}, "
+    better = {"up": "more is better", "down": "less is better", "neutral": "neither more nor less is better"}[metric.direction]
+    if metric.threshold is None:
+        return f"{unit}{better}"
+    return f"{unit}{better}; passes {'up to' if metric.direction == 'down' else 'from'} {metric.threshold:g}"

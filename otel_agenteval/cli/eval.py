@@ -1,0 +1,159 @@
+"""``otel-agenteval eval``: score the turns of recorded traces."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..config.loader import load_config
+from ..config.root import Config
+from ..core.errors import ConfigError
+from ..evaluation.redaction import Redactor, leaving, redacted_score
+from ..evaluation.references import ReferenceSources, evaluate
+from ..evaluation.selection import select_group, select_metrics
+from ..judging.models import Bench, Embedder, Judge, LocalEmbedder, embedder_from, judge_from
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import resolve
+from ..report import About, Report, Run, compare, open_outputs, parameters_hash
+from ..turns.recordings import Reading, load_turns
+from .exit_codes import GATE_FAILED, NOTHING_READ
+from .messages import say_what_lacks_a_parameter
+from .options import add_config, add_files, names_of
+from .reading import end_of, progress
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_files(parser)
+    parser.add_argument(
+        "--metrics", metavar="A,B", help="only these; with the parameters and policy that the configuration gives them"
+    )
+    add_config(parser)
+    parser.add_argument(
+        "--format",
+        action="append",
+        choices=("jsonl", "table", "junit", "markdown", "html"),
+        help="one JSON object per score (the default), a table per turn, JUnit XML, a summary for a pull request, or a page; repeatable",
+    )
+    parser.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="file of the format in the same place (default: standard output)",
+    )
+    parser.add_argument("--gate", action="store_true", help="exit with status 1 when a metric whose policy is gate fails")
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="compare with a former run, as --format jsonl wrote it; with --gate its gates may not regress",
+    )
+    parser.add_argument(
+        "--fail-on-regression",
+        metavar="A,B|all",
+        help="with --gate and --baseline: also exit with status 1 when one of these regresses",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score the turns, and write the reports."""
+    config = load_config(args.config)
+    metrics = _chosen(args, config)
+    references = ReferenceSources(config)
+    judge, embedder = judge_from(config), embedder_from(config)
+    _say_what_nobody_judges(metrics, judge, embedder)
+    say_what_lacks_a_parameter(metrics)
+    watch = _watched(args, metrics)
+    former = None if args.baseline is None else Run.read(args.baseline)
+    hashes = {metric._facts: parameters_hash(metric) for metric in metrics}
+    reading, run = Reading(progress()), Run()
+    with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
+        for turn in load_turns(args.files, reading=reading):
+            scores = evaluate(turn, metrics, references, judge=judge, embedder=embedder, redact=config.privacy.redact)
+            about = About.of(turn)  # now that it has its case
+            scored, redactor = [], Redactor(config.privacy.redact)
+            for score in [redacted_score(score, redactor) for score in scores]:
+                if score.status != "skipped":
+                    score.about = (turn.turn_id, b"%d" % turn.revision)  # its id is the one that every other door gives it
+                parameters = hashes[score.facts]
+                run.add(about, score, parameters)
+                scored.append((score, parameters))
+            shown = leaving(turn, redactor) if "table" in (args.format or ()) else turn  # no other format looks at content
+            for output in outputs:
+                output.add(shown, about, scored)
+        status = end_of(reading)
+        if args.gate and not reading.turns:
+            status = NOTHING_READ  # nothing was checked
+        _end_asking(judge, embedder)
+        report = Report(run, None if former is None else compare(former, run, Path(args.baseline).name, watch))
+        if not status:
+            for output in outputs:
+                output.finish(report)
+    return status or _gated(args, report)
+
+
+def _say_what_nobody_judges(
+    metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None
+) -> None:
+    for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
+        names = dict.fromkeys(metric.name for metric in metrics if metric.metric.kind == kind)
+        if names and given is None:
+            where = f"set {section}.base_url and {section}.model in the configuration"
+            print(f"skipped, for there is no {section} ({where}): {', '.join(names)}", file=sys.stderr)
+
+
+def _end_asking(judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None) -> None:
+    """Say what judge and embedder took, and release their connections."""
+    for asked in (judge, embedder):
+        if asked is None:
+            continue
+        asked.close()
+        total = asked.total()
+        if total.requests:
+            cost = "cost unknown" if total.unpriced == total.requests - total.failed else f"{total.cost_usd:.4g} USD"
+            unpriced = f" (and {total.unpriced} requests of unknown cost)" if total.unpriced and "USD" in cost else ""
+            counts = f"{total.requests:,} requests, {total.failed:,} without an answer, {total.input_tokens + total.output_tokens:,} tokens"
+            print(f"{asked.model}: {counts}, {cost}{unpriced}", file=sys.stderr)
+
+
+def _watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
+    """The metrics whose regression is a failure, beside the gates."""
+    if args.fail_on_regression is None:
+        if args.gate and not any(metric.policy == "gate" for metric in metrics):
+            print("--gate: no metric has policy gate in the configuration, so none can fail", file=sys.stderr)
+        return set()
+    if not args.gate or args.baseline is None:
+        raise ConfigError("--fail-on-regression needs --baseline FILE and --gate")
+    names = names_of(args.fail_on_regression, "--fail-on-regression")
+    watch = {name if name == "all" else resolve(name)[0].name for name in names}
+    for name in sorted(watch - {"all"}):
+        if name not in {metric.name for metric in metrics}:
+            raise ConfigError(f"--fail-on-regression: {name} is not evaluated in this run; name it in --metrics or --config")
+        if resolve(name)[0].direction == "neutral":
+            raise ConfigError(f"--fail-on-regression: {name} is neutral: it can change, but not get worse")
+    return watch
+
+
+def _gated(args: argparse.Namespace, report: Report) -> int:
+    if not args.gate or not report.failures:
+        return 0
+    for failure in report.failures:
+        print(failure, file=sys.stderr)
+    return GATE_FAILED
+
+
+def _chosen(args: argparse.Namespace, config: Config) -> list[BoundMetric]:
+    selected = select_metrics(config)
+    if args.metrics is None:
+        return selected
+    chosen: list[BoundMetric] = []
+    for name in names_of(args.metrics, "--metrics"):
+        if name.startswith("@"):
+            chosen += [bound for bound in select_group(config, name[1:], selected) if bound not in chosen]
+            continue
+        metric, preset = resolve(name)
+        configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
+        chosen += configured or [BoundMetric(metric, preset)]
+    return chosen

@@ -1,0 +1,41 @@
+"""``otel-agenteval explain``: a metric's documentation."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+
+from ..metrics.registry import resolve
+from .descriptions import type_name, value_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("name", metavar="NAME", help="canonical name, or a name in another catalogue (trusys:icontains)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it."""
+    metric, preset = resolve(args.name)
+    print(f"{metric.name}  ({metric.family})\n")
+    print(metric.doc.replace("``", "`"))
+    print(f"\nValue:       {value_of(metric)}")
+    print(f"Needs:       {', '.join(metric.needs) or 'nothing'}")
+    print(f"Default:     {'in the inline pack' if metric.inline else 'off; configure it under metrics'}")
+    if metric.heavy:
+        print("Heavy:       runs on the worker alone, so it has no span event")
+    if metric.extra:
+        print(f"Extra:       pip install 'otel-agenteval[{metric.extra}]'")
+    for p in metric.parameters.values():
+        default = "required" if p.required else f"default {json.dumps(preset.get(p.name, p.default))}"
+        if p.name in preset and not p.required:
+            default += f", which {args.name} sets"
+        print(f"Parameter:   {p.name} ({type_name(p.annotation)}), {default}")
+    if metric.aliases:
+        print(
+            textwrap.fill(
+                ", ".join(metric.aliases), 100, initial_indent="Also called: ", subsequent_indent=" " * 13, break_on_hyphens=False
+            )
+        )
+    return 0

@@ -1,0 +1,85 @@
+"""``otel-agenteval export``: the scores of a store, for other programs."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import time
+from pathlib import Path
+
+from ..config.loader import load_config
+from ..config.types import seconds
+from ..core.errors import ConfigError
+from ..metrics.registry import resolve
+from ..outlets.sqlite.export import write_file, write_text
+from ..outlets.sqlite.store import StoreReader, Wanted, store_path
+from .options import add_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_store(parser)
+    parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output); its ending says the format")
+    parser.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="default: by the file's ending, or jsonl")
+    parser.add_argument("--since", metavar="TIME", help="only turns kept since: 24h, 7d, 2026-11-20, 2026-11-20T12:00")
+    parser.add_argument("--until", metavar="TIME", help="only turns kept before")
+    for name in ("agent", "service", "metric"):
+        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only this {name}; repeatable")
+    parser.add_argument("--revisions", action="store_true", help="also what was superseded by a revision")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the scores; the file appears when it is whole.
+
+    Raises:
+        AgentEvalError: the store cannot be read, the file not written, or an option means nothing.
+    """
+    config = load_config(args.config)
+    ending = Path(args.out or "").suffix.removeprefix(".")
+    kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")
+    if kind == "parquet" and args.out is None:
+        raise ConfigError("--format parquet needs --out FILE: a Parquet file cannot be written to a stream")
+    wanted = Wanted(
+        since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
+        metrics=[resolve(name)[0].name if ":" in name else name for name in args.metric], revisions=args.revisions,
+    )  # fmt: skip
+    with StoreReader(store_path(args.store, config)) as reader:
+        for name in wanted.metrics:
+            _check_known(name, reader)
+        if args.out is None:
+            count = write_text(reader.rows(wanted), kind, sys.stdout)
+        else:
+            count = write_file(reader.rows(wanted), kind, Path(args.out))
+    print(f"{count:,} scores exported", file=sys.stderr)
+    return 0
+
+
+def _check_known(name: str, reader: StoreReader) -> None:
+    """A metric that is not one of ours may be an application's own: then the store has it."""
+    if not reader.has_metric(name):
+        try:
+            resolve(name)
+        except ConfigError as error:
+            raise ConfigError(f"--metric: {error}") from None
+
+
+def moment(text: str | None, option: str) -> float | None:
+    """Seconds since the Unix epoch, from an ISO date or time (UTC unless it says otherwise) or from how long ago: ``24h``.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if text is None:
+        return None
+    try:
+        return time.time() - seconds(text)
+    except ValueError:
+        pass
+    try:
+        found = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise ConfigError(
+            f"{option}: {text!r} is not allowed; how long ago (24h, 7d) or a date (2026-11-20, 2026-11-20T12:00) is"
+        ) from None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.timezone.utc)).timestamp()

@@ -1,0 +1,75 @@
+"""``otel-agenteval metrics``: list the metrics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from ..core.errors import ConfigError, nearest
+from ..metrics.registry import Metric, catalog
+from ..report.table import columns
+from .descriptions import headline, type_name
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("--json", action="store_true", help="as one JSON list, with parameters and aliases")
+    parser.add_argument("--family", metavar="NAME", help="only those of a family")
+    parser.add_argument("--kind", choices=("code", "embed", "llm"), help="only those that compute, embed, or ask a judge")
+    parser.add_argument("--need", metavar="FIELD", help="only those that need a field of the turn, as in output or tool_calls")
+    parser.add_argument("--seed", metavar="NAME", help="only those of another catalogue, as in trusys or hpd")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List those that the filters leave."""
+    found = _filtered(list(catalog()), args)
+    if args.json:
+        print(json.dumps([_described(metric) for metric in found], indent=1, default=str))
+        return 0
+    if not found:
+        print("no metric is all of that", file=sys.stderr)
+        return 0
+    width = columns(sys.stdout)
+    family = None
+    for metric in sorted(found, key=lambda m: (m.family, m.name)):
+        if metric.family != family:
+            print(metric.family if family is None else f"\n{metric.family}")
+            family = metric.family
+        lead = f"  {'*' if metric.inline else ' '} {metric.name:<28} "
+        print(textwrap.fill(headline(metric), width, initial_indent=lead, subsequent_indent=" " * len(lead)))
+    print("\n* in the default inline pack.  More on one: otel-agenteval explain NAME")
+    return 0
+
+
+def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
+    """The metrics that the filters leave; a filter that nothing can match names what it could be."""
+    choices: dict[str, tuple[str | None, Callable[[Metric], set[str]]]] = {
+        "family": (args.family, lambda metric: {metric.family}),
+        "need": (args.need, lambda metric: set(metric.needs)),
+        "seed": (args.seed, lambda metric: {alias.split(":")[0] for alias in metric.aliases if ":" in alias}),
+    }
+    for name, (wanted, words_of) in choices.items():
+        if wanted is not None:
+            known = set().union(*(words_of(metric) for metric in catalog()))
+            if wanted not in known:
+                close = nearest(wanted, known, 1)[0]
+                raise ConfigError(f"--{name}: {wanted!r} is unknown; did you mean {close!r}? (known: {', '.join(sorted(known))})")
+            metrics = [metric for metric in metrics if wanted in words_of(metric)]
+    return [metric for metric in metrics if args.kind in (None, metric.kind)]
+
+
+def _described(metric: Metric) -> dict[str, Any]:
+    parameters = {
+        p.name: {"type": type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})}
+        for p in metric.parameters.values()
+    }
+    return {
+        "name": metric.name, "kind": metric.kind, "family": metric.family, "type": metric.type, "unit": metric.unit,
+        "direction": metric.direction, "threshold": metric.threshold, "version": metric.version, "needs": list(metric.needs),
+        "parameters": parameters, "aliases": list(metric.aliases), "inline": metric.inline, "heavy": metric.heavy, "extra": metric.extra, "summary": metric.summary,
+        "doc": metric.doc,
+    }  # fmt: skip

@@ -1,0 +1,59 @@
+"""Options that several commands have, each written once."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..core.errors import ConfigError
+from ..server import logformat
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """The recorded traces that are read."""
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="OTLP/JSON lines: traces and logs; - is standard input; .gz and .zst are unpacked",
+    )
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """The configuration."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
+    )
+
+
+def add_logging(parser: argparse.ArgumentParser) -> None:
+    """How a command that runs for long logs."""
+    parser.add_argument(
+        "--log-format",
+        choices=logformat.FORMATS,
+        default=logformat.DEFAULT_FORMAT,
+        help="of the lines on standard error: text (the default), or one JSON object each",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=logformat.LEVELS,
+        default=logformat.DEFAULT_LEVEL,
+        help="the least that is logged (default %(default)s)",
+    )
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """The store that is read, and the configuration that names it."""
+    parser.add_argument("--store", metavar="FILE", help="the store (default: outlets.store of the configuration)")
+    add_config(parser)
+
+
+def names_of(text: str, option: str) -> list[str]:
+    """The names of a list with commas.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ConfigError(f"{option}: at least one name is required")
+    return names

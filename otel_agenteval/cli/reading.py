@@ -1,0 +1,34 @@
+"""Reading recorded traces for a command: its progress on a terminal, and what it comes to."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..turns.recordings import Reading
+from .exit_codes import NOTHING_READ
+
+
+def progress() -> Any:
+    """What shows on a terminal how far the reading is; None elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(reading: Reading) -> None:
+        print(f"\rread {reading.lines:,} lines, {reading.spans:,} spans …", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def end_of(reading: Reading) -> int:
+    """Say what could not be read; the exit status."""
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    if reading.bad:
+        print(f"{reading.bad} of {reading.lines} lines or records could not be read", file=sys.stderr)
+    if not reading.spans and not reading.logs:
+        print("no spans found in the given files", file=sys.stderr)
+        return NOTHING_READ
+    if not reading.turns:
+        print(f"{reading.spans:,} spans were read, but no agent or model call is among them: no turns", file=sys.stderr)
+    return 0
