@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ..core.turn import ErrorInfo
 from ..spans.record import ERROR, SpanRecord, make_well_formed
+from ..spans.wire import Vocabulary
 from . import (
     adk,
     agent_framework,
@@ -92,6 +93,10 @@ def is_genai_scope(scope: str) -> bool:
             _known_scopes.clear()
         known = _known_scopes[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
     return known
+
+
+GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."))
+"""For :mod:`~otel_agenteval.spans.split`: what is worth reading in a request."""
 
 
 def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:

@@ -16,11 +16,11 @@ from ..core import jsonio, semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import NotASpan, NotOtlp
 from ..core.tenancy import base_of
-from ..dialects.reader import is_genai_scope
+from ..dialects.reader import GENAI
 from ..engine.engine import Engine
 from ..spans.otlp import OtlpLog, Signal, from_json
 from ..spans.record import SpanRecord, cut_long_values
-from ..spans.split import LOG_PREFIXES, count_records, split_logs, split_spans
+from ..spans.split import count_records, split_logs, split_spans
 from ..spans.wire import OVERHEAD, Part, WireSpan
 from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, Share
 from .auth import Tenant, Tenants, TokenBucket, bearer_in, is_token
@@ -303,13 +303,13 @@ class Intake:
                     sender.take_spans(invalid + sum(len(part.spans) for part in parts.values()))
                 with self._arriving.room(self._sampled(parts), base) if bounded else nullcontext():
                     return self._spans(parts, invalid, base)
-            return self._logs(*(_logs_in(body) if is_json else split_logs(body)), base)
+            return self._logs(*(_logs_in(body) if is_json else split_logs(body, GENAI)), base)
         except NotOtlp as error:
             raise Refusal("bad_data", str(error)) from None
 
     def _parts(self, body: bytes, is_json: bool, base: int) -> tuple[dict[bytes, Part], int]:
         """The spans of a request by trace id, and how many had no valid ids."""
-        return _spans_in(body, base) if is_json else split_spans(body, semconv.SCOPE, base)
+        return _spans_in(body, base) if is_json else split_spans(body, semconv.SCOPE, base, GENAI)
 
     def _admit_turns(self, body: bytes, is_json: bool, tenant: Tenant) -> None:
         """Refuse a request that opens more turns than its tenant may have. Those that go on may go on.
@@ -422,7 +422,7 @@ def _logs_in(body: bytes) -> tuple[list[tuple[OtlpLog, int]], int]:
     wanted = [
         (log, _LOG_SIZE + len(str(log.part.body)))
         for log in logs
-        if log.part.name.startswith(LOG_PREFIXES) or is_genai_scope(log.scope)
+        if log.part.name.startswith(GENAI.log_names) or GENAI.is_scope(log.scope)
     ]
     return wanted, len(items) - len(logs)
 

@@ -19,14 +19,11 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from ..core.errors import NotOtlp
-from ..dialects.reader import ROLE_KEYS, is_genai_scope
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, _finite, _log_from_proto, _proto_value
 from .record import MAX_VALUE_CHARS, SpanEvent, SpanRecord, cut_long_values
 from .utf8 import Kind, mended
-from .wire import OVERHEAD, LazyAttributes, Origin, Part, WireSpan
+from .wire import OVERHEAD, LazyAttributes, Origin, Part, Vocabulary, WireSpan
 
-LOG_PREFIXES = ("gen_ai.", "claude_code.")
-"""Beginnings of the names of log records that say something about a GenAI span, whatever scope they are of."""
 _REMOTE = HAS_IS_REMOTE | IS_REMOTE
 UNREADABLE = "unreadable"
 """Name of a span that could not be read; it has no other."""
@@ -123,10 +120,16 @@ _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
 
 
-def split_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
+def split_spans(
+    body: bytes, drop_scope: str = "", base: int = 0, vocabulary: Vocabulary | None = None
+) -> tuple[dict[bytes, Part], int]:
     """The spans of an ExportTraceServiceRequest by trace id, and how many had no valid ids.
 
-    Spans of ``drop_scope`` are left out. ``base`` makes the trace ids of their records trace keys (:mod:`otel_agenteval.core.tenancy`).
+    Args:
+        body: the message as it came.
+        drop_scope: spans of this instrumentation scope are left out.
+        base: makes the trace ids of their records trace keys (:mod:`otel_agenteval.core.tenancy`).
+        vocabulary: tells GenAI spans from an application's own, whose attributes are then read one by one when they are asked for.
 
     Raises:
         NotOtlp: the bytes are no such message.
@@ -138,7 +141,8 @@ def split_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[
             scope = scope_name(raw_scope)
             if scope == drop_scope and scope:
                 continue
-            origin = Origin(scope, resource_attributes(raw_resource), _record_of, base)
+            keys = None if vocabulary is None or vocabulary.is_scope(scope) else vocabulary.keys
+            origin = Origin(scope, resource_attributes(raw_resource), _record_of, base, keys)
             for raw in items:
                 size = len(raw)
                 if size > _HEAD.size:
@@ -307,7 +311,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
     record.logs = ()
     record.context = record.said = record.references = None
     record.attributes = (
-        cast("dict[str, Any]", LazyAttributes(pairs, value_of)) if _is_plain(pairs, origin.scope) else _attributes(pairs)
+        cast("dict[str, Any]", LazyAttributes(pairs, value_of)) if _is_plain(pairs, origin.genai_keys) else _attributes(pairs)
     )
     events = message.events
     record.events = (
@@ -320,9 +324,9 @@ def _record_of(span: WireSpan) -> SpanRecord:
     return record
 
 
-def _is_plain(pairs: Any, scope: str) -> bool:
+def _is_plain(pairs: Any, genai_keys: frozenset[str] | None) -> bool:
     """Whether a span is an application's own: hardly any of its attributes will be asked for."""
-    return "gen_ai.operation.name" not in pairs and ROLE_KEYS.isdisjoint(pairs) and not is_genai_scope(scope)
+    return genai_keys is not None and "gen_ai.operation.name" not in pairs and genai_keys.isdisjoint(pairs)
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
@@ -357,7 +361,7 @@ def value_of(value: Any) -> Any:
 # --- log records ---------------------------------------------------------------------------------------------------
 
 
-def split_logs(body: bytes) -> tuple[list[tuple[OtlpLog, int]], int]:
+def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
     """The log records of an ExportLogsServiceRequest that say something about a GenAI span, each with its size in bytes, and
     how many of these could not be read. All others are skipped unread.
 
@@ -368,12 +372,12 @@ def split_logs(body: bytes) -> tuple[list[tuple[OtlpLog, int]], int]:
     invalid = 0
     try:
         for _, raw_scope, items in _scopes(body):
-            genai = is_genai_scope(scope_name(raw_scope))
+            genai = vocabulary.is_scope(scope_name(raw_scope))
             for raw in items:
                 head = _parsed(_parse_log_head, raw, "logs.v1.LogRecord")
                 if len(head.trace_id) != 16 or len(head.span_id) != 8:
                     continue
-                if not genai and not _event_name(head).startswith(LOG_PREFIXES):
+                if not genai and not _event_name(head).startswith(vocabulary.log_names):
                     continue
                 try:
                     found.append((_log_from_proto(_parsed(LogRecord.FromString, raw, "logs.v1.LogRecord")), len(raw) + OVERHEAD))

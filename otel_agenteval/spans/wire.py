@@ -14,6 +14,17 @@ OVERHEAD = 512
 """Bytes that a span takes beside those that it came as."""
 
 
+class Vocabulary(NamedTuple):
+    """What tells GenAI spans and log records from all others. The dialects know it, and give it to whoever splits requests."""
+
+    keys: frozenset[str]
+    """Attributes of which a GenAI span has at least one, unless its scope says what it is."""
+    is_scope: Callable[[str], bool]
+    """Whether an instrumentation scope writes GenAI spans."""
+    log_names: tuple[str, ...]
+    """Beginnings of the names of log records that say something about a GenAI span, whatever scope they are of."""
+
+
 class Origin(NamedTuple):
     """What spans of one scope and resource have in common."""
 
@@ -23,6 +34,8 @@ class Origin(NamedTuple):
     """What makes a record of one."""
     base: int = 0
     """What makes their trace ids trace keys, see :mod:`otel_agenteval.core.tenancy`."""
+    genai_keys: frozenset[str] | None = None
+    """A span that has none of these attributes is an application's own. None: every span of this scope is read as a whole."""
 
 
 def _unread(span: WireSpan) -> SpanRecord:
