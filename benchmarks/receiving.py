@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psutil
+import words
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
@@ -41,12 +42,12 @@ NOISE = 1.25
 
 def text(dice: random.Random, size: int) -> str:
     """Some English."""
-    words = []
+    found = []
     while size > 0:
         word = dice.choice(words.WORDS)
-        words.append(word)
+        found.append(word)
         size -= len(word) + 1
-    return " ".join(words)
+    return " ".join(found)
 
 
 def request(first: int, dice: random.Random) -> bytes:
