@@ -26,7 +26,7 @@ from ..core.threads import mark_as_ours
 from ..engine.engine import BEHIND_OTLP, Engine
 from ..outlets.prometheus import PrometheusOutlet
 from .admin import Metrics, Page, api
-from .aside import Aside
+from .background_server import Aside
 from .certificates import Validity, validities, warn
 from .grpc import GrpcDoor
 from .guard import Guard, is_loopback
