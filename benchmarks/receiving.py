@@ -29,7 +29,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.server.memory import tune
-from otel_agenteval.server.receiver import Intake, Request
+from otel_agenteval.server.receiver import Receiver, Request
 from otel_agenteval.spans.otlp import _proto_attributes
 from otel_agenteval.spans.split import split_spans
 
@@ -111,7 +111,7 @@ def naive(body: bytes) -> None:
                 _proto_attributes(span.attributes)
 
 
-class Receiver:
+class Sidecar:
     """The sidecar without its sockets: requests in, turns evaluated on this thread."""
 
     def __init__(self, config: dict[str, Any], *, outlets: bool = False) -> None:
@@ -126,11 +126,11 @@ class Receiver:
             self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry))
         self.engine.worker.may_start = False
         self.engine.worker.courteous = False
-        self.intake = Intake(self.engine, loaded.serve)
+        self.receiver = Receiver(self.engine, loaded.serve)
 
     def take(self, body: bytes) -> None:
         """Take a request; its turns are over."""
-        self.intake.take(Request("traces", body, "", json=False))
+        self.receiver.take(Request("traces", body, "", json=False))
         with self.engine.lock:
             closed = self.engine.assembler.close_all("delay")
         self.engine.take(closed)
@@ -142,7 +142,7 @@ def measure() -> list[tuple[str, float]]:
     tune()
     dice = random.Random(5)
     bodies = [request(number * TURNS, dice) for number in range(ROUNDS + 1)]
-    everything, sampled, out = Receiver({}), Receiver({"serve": {"sample_rate": 0.1}}), Receiver({}, outlets=True)
+    everything, sampled, out = Sidecar({}), Sidecar({"serve": {"sample_rate": 0.1}}), Sidecar({}, outlets=True)
     rows: dict[str, Callable[[bytes], object]] = {
         "naive: parse, and every attribute into a dict": naive,
         "split: spans told apart by trace id": split_spans,
@@ -180,21 +180,21 @@ def hold_open_turns() -> str:
     """What 50,000 open turns hold, and what is added while twice as many come."""
     tune()
     total = 160 << 20
-    receiver = Receiver({"turn": {"total_bytes": total, "max_open": OPEN_TURNS}, "inline": {"metrics": []}})
+    sidecar = Sidecar({"turn": {"total_bytes": total, "max_open": OPEN_TURNS}, "inline": {"metrics": []}})
     dice = random.Random(6)
     process = psutil.Process()
     gc.collect()
     before = process.memory_info().rss
     peak = most = 0
     for number in range(2 * OPEN_TURNS // TURNS):
-        receiver.intake.feed("traces", small_request(number * TURNS, dice), False)
-        receiver.engine.worker.drain(60)
+        sidecar.receiver.feed("traces", small_request(number * TURNS, dice), False)
+        sidecar.engine.worker.drain(60)
         peak = max(peak, process.memory_info().rss - before)
-        most = max(most, receiver.engine.assembler.open_turns)
-    assert receiver.engine.assembler.bytes <= total
+        most = max(most, sidecar.engine.assembler.open_turns)
+    assert sidecar.engine.assembler.bytes <= total
     return (
         f"Memory: {2 * OPEN_TURNS:,} turns of one span that never close, `turn.total_bytes` {total >> 20} MiB, `turn.max_open` {OPEN_TURNS:,}: "
-        f"at most {most:,} open, which count as {receiver.engine.assembler.bytes >> 20} MiB, peak {peak >> 20} MiB resident above the start."
+        f"at most {most:,} open, which count as {sidecar.engine.assembler.bytes >> 20} MiB, peak {peak >> 20} MiB resident above the start."
     )
 
 

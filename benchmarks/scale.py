@@ -236,12 +236,12 @@ def _beside(count: int) -> tuple[float, float]:
     config = load_config({"turn": turn, "outlets": {"log_events": False, "prometheus": None}, "queue": {"max_bytes": "4GiB"}}, {})
     engine = Engine(config, decision_delay=10.0, clock=clock)
     engine.worker.courteous = False
-    intake = Following(engine, config.serve)
+    receiver = Following(engine, config.serve)
     partition = Partition(Place(0, 0), 0)
     offsets = itertools.count()
 
     def take(message: Message) -> None:
-        partition.note(next(offsets), intake.feed("traces", message.proto, False))
+        partition.note(next(offsets), receiver.feed("traces", message.proto, False))
 
     messages = messages_of(count + _ROUNDS * _SAMPLE, together=10**9)
     first, last = messages[0::2], messages[1::2]
@@ -259,7 +259,7 @@ def _beside(count: int) -> tuple[float, float]:
         engine.worker.drain(60)
         spent.append((time.process_time() - started) / _SAMPLE * 1e6)
         started = time.process_time()
-        partition.commit(partition.done(intake.held(set(partition.traces))))
+        partition.commit(partition.done(receiver.held(set(partition.traces))))
         looks.append((time.process_time() - started) * 1e3)
     engine.assembler.forget()
     engine.shutdown()

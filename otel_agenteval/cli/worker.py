@@ -70,9 +70,9 @@ async def _work(config: Config, address: Address | None, notifier: Notifier) -> 
     source = None
     if address is not None and patience is not None:
         engine.keep_all()  # what does not leave stays in the topic: offsets are committed behind it
-        intake = Following(engine, config.serve)
-        service.intake = intake
-        source = KafkaSource(intake, address, patience, lambda: judging is None or judging.queue.flush())
+        receiver = Following(engine, config.serve)
+        service.receiver = receiver
+        source = KafkaSource(receiver, address, patience, lambda: judging is None or judging.queue.flush())
     await service.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

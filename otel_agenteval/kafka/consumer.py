@@ -24,7 +24,7 @@ from ..core.errors import ConfigError
 from ..core.extras import require
 from ..core.threads import OwnThread
 from ..engine.engine import Engine
-from ..server.receiver import Intake
+from ..server.receiver import Receiver
 from ..server.responses import Accepted, Refusal
 from ..spans.otlp import OtlpLog, Signal
 from ..spans.wire import Part
@@ -130,8 +130,8 @@ class _Look:
     """How far each partition was read."""
 
 
-class Following(Intake):
-    """An intake that can look at spans without taking them, and pass traces over."""
+class Following(Receiver):
+    """A receiver that can look at spans without taking them, and pass traces over."""
 
     def __init__(self, engine: Engine, options: ServeOptions) -> None:
         super().__init__(engine, options)
@@ -168,7 +168,7 @@ class KafkaSource:
     """Reads until it is stopped.
 
     Args:
-        intake: takes the spans.
+        receiver: takes the spans.
         address: where they come from.
         patience: the clock by which turns wait.
         is_settled: whether what was handed over has left this process, besides what the engine itself knows.
@@ -179,11 +179,11 @@ class KafkaSource:
     """
 
     def __init__(
-        self, intake: Following, address: Address, patience: Patience, is_settled: Callable[[], bool] = lambda: True
+        self, receiver: Following, address: Address, patience: Patience, is_settled: Callable[[], bool] = lambda: True
     ) -> None:
         self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
-        self._intake = intake
-        self._engine = intake.engine
+        self._receiver = receiver
+        self._engine = receiver.engine
         self._address = address
         self._patience = patience
         self._is_settled = is_settled
@@ -320,7 +320,7 @@ class KafkaSource:
         waiting = self._engine.worker.waiting
         if waiting > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
-        return self._intake.overloaded() or sum(map(len, self._dead.values())) > _AT_ONCE
+        return self._receiver.overloaded() or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
         """Whether nothing came because there is nothing: else the rest of a turn may lie there."""
@@ -352,12 +352,12 @@ class KafkaSource:
         signal, is_json = self._address.topics[topic], body[:1] in _JSON
         try:
             if offset < partition.begin:
-                partition.look(offset, self._intake.look(signal, body, is_json))
-                self._intake.passed_over |= partition.passed_over
+                partition.look(offset, self._receiver.look(signal, body, is_json))
+                self._receiver.passed_over |= partition.passed_over
                 self.messages[topic, "replayed"] += 1
                 return
             before = len(partition.passed_over)
-            partition.note(offset, self._intake.feed(signal, body, is_json))
+            partition.note(offset, self._receiver.feed(signal, body, is_json))
             if before and not partition.passed_over:
                 self._pass_over()
             self.messages[topic, "taken"] += 1
@@ -417,7 +417,7 @@ class KafkaSource:
 
     def _look(self) -> _Look:
         known = self._known()
-        mark, held = self._engine.worker.mark(lambda: self._intake.held(known))
+        mark, held = self._engine.worker.mark(lambda: self._receiver.held(known))
         return _Look(mark, held, {key: partition.position for key, partition in self._partitions.items()})
 
     def _known(self) -> set[int]:
@@ -425,7 +425,7 @@ class KafkaSource:
 
     def _commit_of(self, look: _Look) -> bool:
         """Commit what was closed at a look, and is handled by now; False if it did not leave, or the broker does not take it."""
-        held = look.held | self._intake.held(self._known())  # what was handled may wait for more, as a part of a turn does
+        held = look.held | self._receiver.held(self._known())  # what was handled may wait for more, as a part of a turn does
         partitions = {
             key: self._partitions[key]
             for key, position in look.positions.items()
@@ -498,11 +498,11 @@ class KafkaSource:
                 gone.update(partition.traces)
             for kept in (self._dead, self._lags, self._uncommitted):
                 kept.pop(key, None)
-        self._intake.forget_traces(gone)
+        self._receiver.forget_traces(gone)
         self._pass_over()
 
     def _pass_over(self) -> None:
-        self._intake.passed_over = set().union(*(partition.passed_over for partition in self._partitions.values()))
+        self._receiver.passed_over = set().union(*(partition.passed_over for partition in self._partitions.values()))
 
     def _measure(self) -> None:
         for key, partition in self._partitions.items():

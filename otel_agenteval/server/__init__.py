@@ -2,7 +2,7 @@
 
     Service        app.py          builds the engine, opens the receivers, drains them
     receivers      grpc.py, http.py over http_server.py: transports, each exactly as OTLP says
-    Intake         receiver.py     what is admitted, how it is read, and where it goes
+    Receiver         receiver.py     what is admitted, how it is read, and where it goes
     Journal        wal.py          requests that outlive a crash
 
 May import :mod:`~otel_agenteval.engine` and below; of others grpc, h11 and what unpacks requests.

@@ -15,7 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from ..core.tenancy import qualified
 from .guard import Guard
 from .http_server import Exchange, Failure, Head, Response
-from .receiver import Intake
+from .receiver import Receiver
 from .responses import Refusal
 from .why import what_became_of
 
@@ -141,11 +141,11 @@ class Metrics:
         self._thread.shutdown(wait=False)
 
 
-def api(intake: Intake, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:
+def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:
     """``/api/status`` (the ledger) and ``/api/why/TURN_ID`` (for each metric: scored, sampled out, gated, dropped, error)."""
 
     def get(head: Head) -> Response | None:
-        tenant = intake.authorize_reader(head.headers.get("authorization"))
+        tenant = receiver.authorize_reader(head.headers.get("authorization"))
         if head.path == "/api/status":
             if tenant is not None:
                 raise Refusal("forbidden", "a tenant is told of its own turns only")
@@ -154,7 +154,7 @@ def api(intake: Intake, status: Callable[[], dict[str, Any]]) -> Callable[[Head]
         if not head.path.startswith("/api/why/"):
             return None
         may_know = tenant is None or turn_id.startswith(qualified(tenant.name, ""))
-        found = what_became_of(intake.engine, turn_id) if may_know else None
+        found = what_became_of(receiver.engine, turn_id) if may_know else None
         return _json({"turn_id": turn_id, "metrics": found}, 404 if found is None else 200)
 
     return get

@@ -26,13 +26,13 @@ from ..core.threads import mark_as_ours
 from ..engine.engine import BEHIND_OTLP, Engine
 from ..outlets.prometheus import PrometheusOutlet
 from .admin import Metrics, Page, api
-from .background_server import Aside
+from .background_server import BackgroundServer
 from .certificates import Validity, validities, warn
-from .grpc import GrpcDoor
+from .grpc import GrpcServer
 from .guard import Guard, is_loopback
-from .http import HttpDoor
+from .http import OtlpHandler
 from .http_server import HttpServer
-from .receiver import Intake
+from .receiver import Receiver
 from .wal import Journal
 
 _log = logging.getLogger("otel_agenteval")
@@ -75,11 +75,11 @@ class Service:
         self.engine.admits_by_room()
         if self.journal is not None:
             self.engine.keep_all()
-        self.intake = Intake(self.engine, self.options, self.journal, clock)
+        self.receiver = Receiver(self.engine, self.options, self.journal, clock)
         self._housekeeping: asyncio.Task[None] | None = None
-        self._threads = ThreadPoolExecutor(_THREADS, "agenteval-intake", mark_as_ours)
-        self._grpc: GrpcDoor | None = None
-        self._servers: dict[str, HttpServer | Aside] = {}
+        self._threads = ThreadPoolExecutor(_THREADS, "agenteval-receiver", mark_as_ours)
+        self._grpc: GrpcServer | None = None
+        self._servers: dict[str, HttpServer | BackgroundServer] = {}
         self._metrics = Metrics(self.registry)
         self._tls_context: ssl.SSLContext | None = None
         self._valid: dict[str, Validity] = {}
@@ -95,11 +95,11 @@ class Service:
         telemetry = self.engine.telemetry
         watch = telemetry.watch
         watch(semconv.SERVE_REQUESTS, self._requests)
-        watch(semconv.SERVE_BYTES, lambda: [({}, self.intake.bytes_received)])
-        in_flight = self.intake.in_flight
+        watch(semconv.SERVE_BYTES, lambda: [({}, self.receiver.bytes_received)])
+        in_flight = self.receiver.in_flight
         watch(semconv.QUEUE_SIZE, lambda: [({"queue": "requests"}, in_flight.used)])
         watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "requests"}, in_flight.limit)])
-        watch(semconv.SERVE_RUNNING, lambda: [({}, self.intake.running)])
+        watch(semconv.SERVE_RUNNING, lambda: [({}, self.receiver.running)])
         watch(semconv.SERVE_CONNECTIONS, lambda: [({"listener": n}, s.connections) for n, s in self._servers.copy().items()])
         watch(semconv.SERVE_CONNECTIONS_REFUSED, lambda: [({"listener": n}, s.refused) for n, s in self._servers.copy().items()])
         journal, most = self.journal, self.options.journal_bytes
@@ -107,15 +107,15 @@ class Service:
             watch_journal(telemetry, journal)
             watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
             watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, most)])
-        self.intake.tenants.watch(telemetry, self.engine.assembler.open_turns_of)
+        self.receiver.tenants.watch(telemetry, self.engine.assembler.open_turns_of)
         watch(semconv.CERTIFICATE_EXPIRY, lambda: [({"file": option}, valid.end) for option, valid in self._valid.items()])
         watch(semconv.RELOAD_OK, lambda: [({}, self._reloaded[0])])
         watch(semconv.RELOAD_TIME, lambda: [({}, self._reloaded[1] / 1e9)])
-        doors = {"grpc": self.options.grpc, "http": self.options.http}
-        telemetry.expect(semconv.SERVE_REQUESTS, transport=[name for name, address in doors.items() if address is not None])
+        listeners = {"grpc": self.options.grpc, "http": self.options.http}
+        telemetry.expect(semconv.SERVE_REQUESTS, transport=[name for name, address in listeners.items() if address is not None])
 
     def _requests(self) -> list[tuple[dict[str, str], float]]:
-        counted = self.intake.outcomes.copy()
+        counted = self.receiver.outcomes.copy()
         return [({"transport": t, "signal": s, "outcome": o}, n) for (t, s, o), n in counted.items()]
 
     @property
@@ -127,7 +127,7 @@ class Service:
     # --- life
 
     async def start(self) -> None:
-        """Open every door.
+        """Listen on every configured address.
 
         Raises:
             ConfigError: an address, certificate or file cannot be used. Nothing is left open then.
@@ -140,7 +140,7 @@ class Service:
 
     def stop_taking(self) -> None:
         """We are to end: senders are sent elsewhere, and what the journal holds is not read any further, and stays."""
-        self.intake.stopping = True
+        self.receiver.stopping = True
         if self.journal is not None:
             self.journal.stop_replaying()
 
@@ -152,36 +152,36 @@ class Service:
         loop.set_exception_handler(self._fault)
         self._tls_context = tls_context(options.tls)
         self._look_at_certificates()
-        self.intake.replaying = self.journal is not None
+        self.receiver.replaying = self.journal is not None
         if options.metrics is not None:
             page = Page(self._guard(options.metrics), lambda: self.engine, self._metrics.get, self.unready)
-            aside = Aside(HttpServer(page, options.max_connections, options.client_connections), self._fault)
-            await aside.start("serve.metrics", options.metrics)
-            self._servers["metrics"] = aside
+            background = BackgroundServer(HttpServer(page, options.max_connections, options.client_connections), self._fault)
+            await background.start("serve.metrics", options.metrics)
+            self._servers["metrics"] = background
         if options.web is not None:
-            page = Page(self._guard(options.web), lambda: self.engine, api(self.intake, self.ledger))
+            page = Page(self._guard(options.web), lambda: self.engine, api(self.receiver, self.ledger))
             await self._listen("web", options.web, page, self._tls_context)
         if options.grpc is not None:
-            door = GrpcDoor(self.intake, self._threads)
-            await door.start(options.grpc, options.tls)
-            self._grpc = door
+            grpc = GrpcServer(self.receiver, self._threads)
+            await grpc.start(options.grpc, options.tls)
+            self._grpc = grpc
         if options.http is not None:  # the last: who is answered there finds everything open
             self._is_open = True
-            handler = HttpDoor(self.intake, self._threads, self._guard(options.http), self.unready)
+            handler = OtlpHandler(self.receiver, self._threads, self._guard(options.http), self.unready)
             await self._listen("http", options.http, handler, self._tls_context)
         self._is_open = True
         if self.journal is not None:
-            await loop.run_in_executor(None, self.journal.replay, self.intake.replay)
-            if self.intake.stopping:
+            await loop.run_in_executor(None, self.journal.replay, self.receiver.replay)
+            if self.receiver.stopping:
                 return
-            self.intake.replaying = False
+            self.receiver.replaying = False
             self._housekeeping = loop.create_task(self._keep_house(self.journal))
 
     async def _keep_house(self, journal: Journal) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_HOUSEKEEPING)
-            for work in (journal.probe, lambda: journal.collect(self.intake.held, self._hand_over)):
+            for work in (journal.probe, lambda: journal.collect(self.receiver.held, self._hand_over)):
                 try:
                     await loop.run_in_executor(None, work)
                 except Exception as error:
@@ -205,7 +205,7 @@ class Service:
             self._tls_context.load_cert_chain(str(found.tls.cert_file), found.tls.key_file)
         fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
         self.options = kept
-        self.intake.set_options(kept)
+        self.receiver.set_options(kept)
         if self._grpc is not None:
             self._grpc.reload()
         self._reloaded = (True, self._clock.time_ns())
@@ -237,10 +237,10 @@ class Service:
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
-        doors = [server.stop(grace) for name, server in self._servers.items() if name == "http"]
+        stopping = [server.stop(grace) for name, server in self._servers.items() if name == "http"]
         if self._grpc is not None:
-            doors.append(self._grpc.stop(grace))
-        await asyncio.gather(*doors)
+            stopping.append(self._grpc.stop(grace))
+        await asyncio.gather(*stopping)
         if self._housekeeping is not None:
             self._housekeeping.cancel()
         loop = asyncio.get_running_loop()
@@ -276,17 +276,17 @@ class Service:
 
     def unready(self) -> str:
         """Why no more should be sent at the moment; empty when all is well."""
-        if self.intake.stopping:
+        if self.receiver.stopping:
             return "shutting down"
-        if self.intake.replaying:
+        if self.receiver.replaying:
             return "starting: the journal is being read"
         if not self._is_open:
             return "starting"
         if self.journal is not None and (trouble := self.journal.trouble):
             return trouble
-        if self.intake.overloaded():
+        if self.receiver.overloaded():
             return "overloaded: evaluation is behind"
-        if self.intake.turns_full:
+        if self.receiver.turns_full:
             return "overloaded: open turns hold nearly all that they may"
         return ""
 
@@ -301,7 +301,7 @@ class Service:
             open_turns, received = engine.assembler.open_turns, engine.spans_received
             unused, scored = engine.unused_spans(), engine.pipeline.spans_scored
         answers: dict[str, int] = {}
-        for (_, _, outcome), count in sorted(self.intake.outcomes.copy().items()):
+        for (_, _, outcome), count in sorted(self.receiver.outcomes.copy().items()):
             answers[outcome] = answers.get(outcome, 0) + count
         read = engine.telemetry.read
         errors = read(semconv.EMIT_ERRORS)

@@ -12,7 +12,7 @@ from .http_server import HttpServer
 Found = TypeVar("Found")
 
 
-class Aside:
+class BackgroundServer:
     """An HTTP server on a thread and an event loop of its own.
 
     Args:
@@ -24,7 +24,7 @@ class Aside:
         self._server = server
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(fault)
-        self._thread = threading.Thread(target=self._loop.run_forever, name="agenteval-aside", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="agenteval-background", daemon=True)
         self._thread.start()
 
     @property

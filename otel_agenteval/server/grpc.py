@@ -29,7 +29,7 @@ from ..spans.otlp import Signal
 from .admission import Budget, Share
 from .inflate import sniffed
 from .logformat import Caller, caller
-from .receiver import Intake, Request
+from .receiver import Receiver, Request
 from .responses import FAULT, Accepted, Refusal, Refused
 
 _log = logging.getLogger("otel_agenteval")
@@ -141,16 +141,16 @@ class _Reading:
         self._watch()
 
 
-class GrpcDoor:
+class GrpcServer:
     """A gRPC server for traces and logs.
 
     Args:
-        intake: takes what comes.
+        receiver: takes what comes.
         threads: where requests are unpacked and told apart.
     """
 
-    def __init__(self, intake: Intake, threads: Executor) -> None:
-        self._intake = intake
+    def __init__(self, receiver: Receiver, threads: Executor) -> None:
+        self._receiver = receiver
         self._threads = threads
         self._server: aio.Server | None = None
         self._reading: _Reading
@@ -164,8 +164,8 @@ class GrpcDoor:
         Raises:
             ConfigError: the address or the certificate cannot be used.
         """
-        options = self._intake.options
-        self._reading = _Reading(self._intake.in_flight, options.max_body)
+        options = self._receiver.options
+        self._reading = _Reading(self._receiver.in_flight, options.max_body)
         self._server = server = aio.server(
             options=[
                 ("grpc.max_receive_message_length", self._reading.largest),
@@ -233,16 +233,16 @@ class GrpcDoor:
         except Refusal as refusal:
             found = refusal.answer
         except asyncio.CancelledError:
-            self._intake.count("grpc", signal, "cancelled")
+            self._receiver.count("grpc", signal, "cancelled")
             raise
         except Exception as error:
             # What is not caught here is UNKNOWN to the sender, which then drops the data.
-            self._intake.engine.failed("grpc", error)
+            self._receiver.engine.failed("grpc", error)
             found = FAULT
         if isinstance(found, Accepted):
-            self._intake.count("grpc", signal, "partial" if found.rejected else "ok")
+            self._receiver.count("grpc", signal, "partial" if found.rejected else "ok")
             return _response(signal, found)
-        self._intake.refused("grpc", signal, found)
+        self._receiver.refused("grpc", signal, found)
         # Not abort(): what it raises is kept with the call, and holds every frame that it came through.
         context.set_trailing_metadata((*found.trailers(), *_id_of(request)))
         context.set_code(found.code)
@@ -250,29 +250,29 @@ class GrpcDoor:
         return b""
 
     async def _taken(self, signal: Signal, metadata: Any, context: Any) -> Accepted | Refused:
-        intake = self._intake
-        tenant = intake.authorize(next((str(value) for key, value in metadata or () if key == "authorization"), None))
+        receiver = self._receiver
+        tenant = receiver.authorize(next((str(value) for key, value in metadata or () if key == "authorization"), None))
         client = client_of(context.peer())
-        intake.admit(client, tenant)
+        receiver.admit(client, tenant)
         size = 0
         try:
             share = await self._reading.begin()
             try:
-                body = await self._reading.read(context, intake.options.body_timeout)
+                body = await self._reading.read(context, receiver.options.body_timeout)
                 size = len(body)
                 share.shrink(share.size - size)
                 return await answer(
-                    intake, self._threads, Request(signal, body, sniffed(body), json=False, share=share, tenant=tenant), "grpc"
+                    receiver, self._threads, Request(signal, body, sniffed(body), json=False, share=share, tenant=tenant), "grpc"
                 )
             finally:
                 share.close()
         finally:
-            intake.release(client, size)
+            receiver.release(client, size)
 
 
-async def answer(intake: Intake, threads: Executor, request: Request, transport: str) -> Accepted | Refused:
+async def answer(receiver: Receiver, threads: Executor, request: Request, transport: str) -> Accepted | Refused:
     """Have a request taken, and answer in time. Its share is given back when the work ends, however late that is."""
-    work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, _outcome, intake, request, transport)
+    work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, _outcome, receiver, request, transport)
     request.share.keep_until(work)
     done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
     return work.result() if done else _TOO_LATE
@@ -281,14 +281,14 @@ async def answer(intake: Intake, threads: Executor, request: Request, transport:
 _TOO_LATE = Refusal("overloaded", "it took too long; spans that come twice count once").answer
 
 
-def _outcome(intake: Intake, request: Request, transport: str) -> Accepted | Refused:
+def _outcome(receiver: Receiver, request: Request, transport: str) -> Accepted | Refused:
     """What becomes of a request. Nothing is raised: an exception that a future keeps would hold the request with it."""
     try:
-        return intake.take(request)
+        return receiver.take(request)
     except Refusal as refusal:
         return refusal.answer
     except BaseException as error:  # SystemExit too must not reach the event loop
-        intake.engine.failed(transport, error)
+        receiver.engine.failed(transport, error)
         return FAULT
 
 

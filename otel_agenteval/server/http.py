@@ -18,25 +18,25 @@ from .grpc import answer, response_of
 from .guard import Guard
 from .http_server import Exchange, Failure, Head, Response
 from .inflate import too_large
-from .receiver import Intake, Request
+from .receiver import Receiver, Request
 from .responses import FAULT, Accepted, Kind, Refusal, Refused
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
 
 
-class HttpDoor:
+class OtlpHandler:
     """The handler of the OTLP/HTTP port.
 
     Args:
-        intake: takes what comes.
+        receiver: takes what comes.
         threads: where requests are unpacked and told apart.
         guard: checks where a request comes from.
         unready: why no more should be sent at the moment; empty when all is well.
     """
 
-    def __init__(self, intake: Intake, threads: Executor, guard: Guard, unready: Callable[[], str]) -> None:
-        self.intake = intake
+    def __init__(self, receiver: Receiver, threads: Executor, guard: Guard, unready: Callable[[], str]) -> None:
+        self.receiver = receiver
         self.threads = threads
         self._guard = guard
         self._unready = unready
@@ -57,21 +57,21 @@ class HttpDoor:
                 raise Refusal("bad_method", "exports are sent with POST")
             if not is_json and content_type != _PROTOBUF:
                 raise Refusal("bad_type", f"Content-Type must be {_PROTOBUF} or {_JSON}")
-            tenant = self.intake.authorize(head.headers.get("authorization"))
-            self.intake.in_flight.check(head.length)
-            self.intake.admit(head.client, tenant)
+            tenant = self.receiver.authorize(head.headers.get("authorization"))
+            self.receiver.in_flight.check(head.length)
+            self.receiver.admit(head.client, tenant)
         except Refusal as refusal:
             return self.refused(refusal.answer, signal or "other", is_json)
         return _Export(self, head, signal, is_json, tenant)
 
     def failed(self, error: Exception) -> Response:
         """A fault of ours: the sender may try again."""
-        self.intake.engine.failed("http", error)
+        self.receiver.engine.failed("http", error)
         return self.refused(FAULT, "other", is_json=False)
 
     def refused(self, refusal: Refused, signal: str, is_json: bool) -> Response:
         """A refusal, counted, with the body and headers that OTLP asks for."""
-        self.intake.refused("http", signal, refusal)
+        self.receiver.refused("http", signal, refusal)
         status = refusal.status()
         response = _message(refusal.http_status, status, is_json)
         if refusal.retry_after is not None:
@@ -86,15 +86,15 @@ class HttpDoor:
 class _Export:
     """One export request."""
 
-    def __init__(self, door: HttpDoor, head: Head, signal: Signal, is_json: bool, tenant: Tenant | None) -> None:
-        self._door = door
+    def __init__(self, handler: OtlpHandler, head: Head, signal: Signal, is_json: bool, tenant: Tenant | None) -> None:
+        self._handler = handler
         self._head = head
         self._signal = signal
         self._json = is_json
         self._tenant = tenant
-        self.max_body = door.intake.options.max_body
-        self.body_timeout = door.intake.options.body_timeout
-        self._share = Share(door.intake.in_flight)
+        self.max_body = handler.receiver.options.max_body
+        self.body_timeout = handler.receiver.options.body_timeout
+        self._share = Share(handler.receiver.in_flight)
         self._refused: Refused | None = None
 
     def received(self, size: int) -> bool:
@@ -109,12 +109,12 @@ class _Export:
     async def answer(self, body: bytes) -> Response:
         """Have it taken."""
         encoding = self._head.headers.get("content-encoding", "").strip().lower()
-        door = self._door
+        handler = self._handler
         request = Request(self._signal, body, encoding, self._json, self._share, self._tenant)
-        found = await answer(door.intake, door.threads, request, "http")
+        found = await answer(handler.receiver, handler.threads, request, "http")
         if not isinstance(found, Accepted):
-            return door.refused(found, self._signal, self._json)
-        door.intake.count("http", self._signal, "partial" if found.rejected else "ok")
+            return handler.refused(found, self._signal, self._json)
+        handler.receiver.count("http", self._signal, "partial" if found.rejected else "ok")
         return _message(200, response_of(self._signal, found), self._json)
 
     def refuse(self, why: Failure) -> Response:
@@ -126,12 +126,12 @@ class _Export:
         else:
             kind: Kind = "timeout" if why == "too_slow" else "bad_data"
             found = Refusal(kind, "the body did not come in time, or not as HTTP says").answer
-        return self._door.refused(found, self._signal, self._json)
+        return self._handler.refused(found, self._signal, self._json)
 
     def end(self, size: int) -> None:
         """Let the next one in."""
         self._share.close()
-        self._door.intake.release(self._head.client, size)
+        self._handler.receiver.release(self._head.client, size)
 
 
 def _message(status: int, message: Any, is_json: bool) -> Response:

@@ -55,7 +55,7 @@ class Request(NamedTuple):
     """Whose it is, where there are tenants."""
 
 
-class Intake:
+class Receiver:
     """Admits, reads and hands over.
 
     Args:

@@ -60,9 +60,9 @@ def cut(sidecar: Sidecar) -> None:
     host, _, port = sidecar.addresses["http"].rpartition(":")
     client = socket.create_connection((host, int(port)), timeout=10)
     client.sendall(_head("content-length: 900000") + bytes(500_000))
-    _until(lambda: sidecar.service.intake.in_flight.used >= 500_000)
+    _until(lambda: sidecar.service.receiver.in_flight.used >= 500_000)
     client.close()
-    _until(lambda: sidecar.service.intake.running == 0)
+    _until(lambda: sidecar.service.receiver.running == 0)
 
 
 def cancelled(sidecar: Sidecar) -> None:
@@ -75,10 +75,10 @@ def cancelled(sidecar: Sidecar) -> None:
             yield b""
 
         one = channel.stream_unary(TRACES).future(silent(), timeout=20)
-        _until(lambda: sidecar.service.intake.running == 1)
+        _until(lambda: sidecar.service.receiver.running == 1)
         one.cancel()
         never.set()
-    _until(lambda: sidecar.service.intake.running == 0)
+    _until(lambda: sidecar.service.receiver.running == 0)
 
 
 ZEROS = bytes(1 << 19)
@@ -147,7 +147,7 @@ def test_no_garbage_holds_a_body_that_was_refused(sidecar: Sidecar, how: str) ->
         gc.enable()
     assert not found
     assert not [frame for frame in frames if "otel_agenteval" in str(frame)]
-    _until(lambda: sidecar.service.intake.in_flight.used == 0)
+    _until(lambda: sidecar.service.receiver.in_flight.used == 0)
 
 
 async def _nothing() -> None:
@@ -163,7 +163,7 @@ def test_who_finds_no_room_is_asked_to_come_again(monkeypatch: pytest.MonkeyPatc
         host, _, port = own.addresses["http"].rpartition(":")
         with socket.create_connection((host, int(port)), timeout=10) as slow:
             slow.sendall(_head("content-length: 1000000") + bytes(700_000))
-            _until(lambda: own.service.intake.in_flight.used == 700_000)
+            _until(lambda: own.service.receiver.in_flight.used == 700_000)
             body = request({"attributes": {"x": "y" * 400_000}})
             packed = gzip.compress(body)
             for data, headers in ((body, {}), (body, {"Transfer-Encoding": "chunked"}), (packed, GZIP)):
@@ -174,10 +174,10 @@ def test_who_finds_no_room_is_asked_to_come_again(monkeypatch: pytest.MonkeyPatc
             assert (code, told is not None, retry is not None) == (grpc.StatusCode.UNAVAILABLE, True, True)
             assert own.post("/v1/traces", turn_of(2))[0] == 200  # a small one fits
             assert own.get("/readyz")[0] == 200
-        _until(lambda: own.service.intake.in_flight.used == 0)
+        _until(lambda: own.service.receiver.in_flight.used == 0)
         assert own.post("/v1/traces", packed, GZIP)[0] == 413  # and never will: it is held three times while it is read
         assert call(own, turn_of(1)) == b""
-        assert own.service.intake.in_flight.peak <= 1 << 20
+        assert own.service.receiver.in_flight.peak <= 1 << 20
 
 
 def nested(tag: bytes, inner: bytes) -> bytes:
@@ -201,13 +201,13 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_what_takes_a_multiple_once_it_is_read_is_refused_before(bomb: str) -> None:
     with Sidecar({"serve": {"max_body": "2MiB", "max_inflight": "5MiB"}}) as own:
-        before = own.service.intake.in_flight.peak
+        before = own.service.receiver.in_flight.peak
         if bomb.startswith("json"):
             assert own.post("/v1/traces", gzip.compress(BOMBS[bomb]), {**JSON, **GZIP})[0] == 413
         else:
             assert own.post("/v1/traces", gzip.compress(BOMBS[bomb]), GZIP)[0] == 413
             assert details(call(own, BOMBS[bomb])) == (grpc.StatusCode.RESOURCE_EXHAUSTED, None, None)
-        assert before <= own.service.intake.in_flight.peak <= 5 << 20
+        assert before <= own.service.receiver.in_flight.peak <= 5 << 20
 
 
 def test_json_in_texts_weighs_what_texts_weigh() -> None:
@@ -252,7 +252,7 @@ def test_calls_whose_messages_do_not_come_make_room_for_those_whose_do(monkeypat
             yield b""
 
         slow = [channel.stream_unary(TRACES).future(silent(), timeout=20) for _ in range(10)]
-        _until(lambda: own.service.intake.running == 10 or any(one.done() for one in slow))
+        _until(lambda: own.service.receiver.running == 10 or any(one.done() for one in slow))
         assert call(own, turn_of(11)) == b""
         _until(lambda: any(one.done() for one in slow))
         told = next(one for one in slow if one.done()).exception()
@@ -261,22 +261,22 @@ def test_calls_whose_messages_do_not_come_make_room_for_those_whose_do(monkeypat
         never.set()
         for one in slow:
             one.exception(timeout=20)
-        _until(lambda: own.service.intake.in_flight.used == 0)
+        _until(lambda: own.service.receiver.in_flight.used == 0)
 
 
 def test_what_is_answered_before_it_is_done_is_held_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otel_agenteval.server.grpc.ANSWER_WITHIN", 0.05)
     go = threading.Event()
     with Sidecar() as own:
-        intake = own.service.intake
-        take = intake.take
-        monkeypatch.setattr(intake, "take", lambda request: (go.wait(20), take(request))[1])
+        receiver = own.service.receiver
+        take = receiver.take
+        monkeypatch.setattr(receiver, "take", lambda request: (go.wait(20), take(request))[1])
         body = turn_of(1)
         assert own.post("/v1/traces", body)[0] == 503
         assert details(call(own, body))[0] is grpc.StatusCode.UNAVAILABLE
-        assert intake.in_flight.used == 2 * len(body)
+        assert receiver.in_flight.used == 2 * len(body)
         go.set()
-        _until(lambda: intake.in_flight.used == 0)
+        _until(lambda: receiver.in_flight.used == 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -229,7 +229,7 @@ def test_a_fault_of_ours_is_never_unknown_and_may_pass(transport: Transport, mon
     with Sidecar() as own:
         for where in ("admit", "take"):
             with monkeypatch.context() as patch:
-                patch.setattr(own.service.intake, where, lambda *_: 1 // 0)
+                patch.setattr(own.service.receiver, where, lambda *_: 1 // 0)
                 if transport == "grpc":
                     code, status, retry = details(call(own, turn_of(1)))
                     assert (code, status is not None, retry is not None) == (grpc.StatusCode.UNAVAILABLE, True, True)
@@ -237,7 +237,7 @@ def test_a_fault_of_ours_is_never_unknown_and_may_pass(transport: Transport, mon
                     status_code, headers, _ = own.post("/v1/traces", turn_of(1))
                     assert (status_code, headers["retry-after"]) == (503, "1")
         assert own.engine.failures[transport] == 2
-        assert own.service.intake.running == 0
+        assert own.service.receiver.running == 0
 
 
 @pytest.mark.parametrize("transport", ["grpc", "http"])
@@ -245,15 +245,15 @@ def test_an_answer_comes_in_time_although_the_work_does_not(transport: Transport
     monkeypatch.setattr("otel_agenteval.server.grpc.ANSWER_WITHIN", 0.1)
     go = threading.Event()
     with Sidecar() as own:
-        take = own.service.intake.take
-        monkeypatch.setattr(own.service.intake, "take", lambda request: (go.wait(20), take(request))[1])
+        take = own.service.receiver.take
+        monkeypatch.setattr(own.service.receiver, "take", lambda request: (go.wait(20), take(request))[1])
         if transport == "grpc":
             assert details(call(own, turn_of(1)))[0] is grpc.StatusCode.UNAVAILABLE
         else:
             assert own.post("/v1/traces", turn_of(1))[0] == 503
         go.set()
         _until(lambda: own.engine.spans_received == 2)  # and it is done all the same
-        monkeypatch.setattr(own.service.intake, "take", take)
+        monkeypatch.setattr(own.service.receiver, "take", take)
         assert own.post("/v1/traces", turn_of(1))[0] == 200  # the sender came again
         assert len(own.turns()[0].spans) == 2
 
@@ -263,11 +263,11 @@ def test_too_many_requests_at_once_are_sent_away_before_their_bodies_are_read() 
         host, _, port = own.addresses["http"].rpartition(":")
         with socket.create_connection((host, int(port)), timeout=10) as slow:
             slow.sendall(_head("content-length: 10"))
-            _until(lambda: own.service.intake.running == 1)
+            _until(lambda: own.service.receiver.running == 1)
             status, headers, _ = own.post("/v1/traces", turn_of(1))
             assert (status, headers["retry-after"]) == (503, "1")
             assert details(call(own, turn_of(1)))[0] is grpc.StatusCode.UNAVAILABLE
-        _until(lambda: own.service.intake.running == 0)
+        _until(lambda: own.service.receiver.running == 0)
         assert own.post("/v1/traces", turn_of(1))[0] == 200
 
 
@@ -281,8 +281,8 @@ def test_a_client_that_sends_too_fast_waits_and_others_do_not() -> None:
         assert code is grpc.StatusCode.UNAVAILABLE
         assert retry is not None
         assert 0 < retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9 <= 10
-        own.service.intake.admit("192.0.2.7")  # somebody else
-        own.service.intake.release("192.0.2.7", 10)
+        own.service.receiver.admit("192.0.2.7")  # somebody else
+        own.service.receiver.release("192.0.2.7", 10)
 
 
 # --- who may send
@@ -378,7 +378,7 @@ def test_a_body_that_trickles_in_is_given_up(sidecar: Sidecar) -> None:
     with socket.create_connection((host, int(port)), timeout=10) as slow:
         slow.sendall(_head("content-length: 1000") + b"x")
         assert b"408" in slow.recv(200)
-    _until(lambda: sidecar.service.intake.running == 0)
+    _until(lambda: sidecar.service.receiver.running == 0)
 
 
 def test_a_call_that_never_sends_its_message_is_given_up_and_blocks_nobody(sidecar: Sidecar) -> None:
@@ -394,7 +394,7 @@ def test_a_call_that_never_sends_its_message_is_given_up_and_blocks_nobody(sidec
         codes = {one.exception().code() for one in slow}
         never.set()
     assert codes == {grpc.StatusCode.DEADLINE_EXCEEDED}
-    _until(lambda: sidecar.service.intake.running == 0)
+    _until(lambda: sidecar.service.receiver.running == 0)
 
 
 def test_connections_are_bounded_in_number_and_their_heads_in_size() -> None:
@@ -441,7 +441,7 @@ def test_logs_of_others_are_skipped_unread(sidecar: Sidecar) -> None:
     records.add(trace_id=bytes(range(16)), span_id=bytes(range(8)), event_name="app.log")
     records.add(event_name="gen_ai.user.message")
     assert sidecar.post("/v1/logs", message.SerializeToString())[0] == 200
-    assert not sidecar.service.intake._early
+    assert not sidecar.service.receiver._early
 
 
 def _head(*lines: str) -> bytes:

@@ -194,7 +194,7 @@ def test_a_drain_that_runs_out_of_time_says_so() -> None:
 
 def test_who_comes_during_a_drain_is_sent_elsewhere_and_who_is_inside_gets_an_answer() -> None:
     with Sidecar() as sidecar:
-        sidecar.service.intake.stopping = True
+        sidecar.service.receiver.stopping = True
         assert sidecar.get("/readyz") == (503, "shutting down\n")
         status, headers, _ = sidecar.post("/v1/traces", turn_of(1))
         assert (status, headers["retry-after"]) == (503, "1")
@@ -205,7 +205,7 @@ def test_who_comes_during_a_drain_is_sent_elsewhere_and_who_is_inside_gets_an_an
 
 def test_a_request_that_is_inside_when_the_drain_begins_is_answered_and_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     with Sidecar() as sidecar:
-        take = sidecar.service.intake.take
+        take = sidecar.service.receiver.take
         inside, go = threading.Event(), threading.Event()
 
         def slow(request: Any) -> Any:
@@ -213,14 +213,14 @@ def test_a_request_that_is_inside_when_the_drain_begins_is_answered_and_evaluate
             assert go.wait(20)
             return take(request)
 
-        monkeypatch.setattr(sidecar.service.intake, "take", slow)
+        monkeypatch.setattr(sidecar.service.receiver, "take", slow)
         answers: list[int] = []
         sender = threading.Thread(target=lambda: answers.append(sidecar.post("/v1/traces", turn_of(1))[0]))
         sender.start()
         assert inside.wait(10)
         drain = threading.Thread(target=sidecar.stop)
         drain.start()
-        until(lambda: sidecar.service.intake.stopping)
+        until(lambda: sidecar.service.receiver.stopping)
         go.set()
         sender.join(20)
         drain.join(20)

@@ -132,10 +132,10 @@ def test_grpc_answers_have_the_id_in_their_trailers() -> None:
 
 def test_a_fault_of_ours_is_logged_with_the_request_that_met_it(tmp_path: Path) -> None:
     script = """
-from otel_agenteval.server.receiver import Intake
+from otel_agenteval.server.receiver import Receiver
 def broken(self, request):
     raise ZeroDivisionError("a secret of " + request.body.decode("latin-1"))
-Intake.take = broken
+Receiver.take = broken
 """
     sidecar = Process(tmp_path, {}, script=script, options=["--log-format", "json"])
     with sidecar, grpc.insecure_channel(sidecar.grpc) as channel, pytest.raises(grpc.RpcError):
