@@ -79,6 +79,7 @@ def decode(raw: Any, role: str) -> Decoded:
 
 
 def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
+    """Add the messages in a value of any shape."""
     if raw.__class__ is str:
         if raw in REDACTED:
             out.hidden = True
@@ -97,77 +98,79 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
     if depth > _MAX_NESTING:
         return
     if isinstance(raw, Mapping):
-        if _looks_like_message(raw):
-            if raw.get("role") != "tool" or raw.get("content").__class__ is not dict or raw.get("tool_call_id"):
-                out.messages.append(_message(raw, role, out))
-            return  # a "tool" that answers no call is the definition of one
-        if raw.keys() <= _CALL:
-            _add_call(raw, role, out, depth)
-            return
-        if role == "assistant" and ("output" in raw or "generations" in raw):
-            _add(raw.get("output") or raw.get("generations"), role, out, depth + 1)
-            return
-        if "raw" in raw and "pydantic" in raw:  # a CrewAI output: the text, and what was parsed from it
-            if isinstance(raw["raw"], str):
-                out.messages.append(Message(role, raw["raw"]))
-            return
-        if len(raw) == 1 and isinstance(raw.get("result"), Mapping) and role == "assistant":
-            _add(raw["result"], role, out, depth + 1)
-            return
-        if "response" in raw and not _SOURCES.isdisjoint(raw):  # a LlamaIndex engine's response: the text, and where it is from
-            _add(raw["response"], role, out, depth + 1)
-            return
-        if role == "system" and "messages" in raw:  # a whole request: only its instructions are asked for
-            _add(raw.get("system"), role, out, depth + 1)
-            return
-        if isinstance(raw.get("contents"), list):
-            _add_google_request(raw, role, out, depth)
-            return
-        for key in (
-            "messages",
-            "new_message",
-            "input_messages",
-            "output_messages",
-            "choices",
-            *(("output",) if role == "assistant" else ()),
-            "content",
-            "input",
-            "prompt",
-            "query",
-            "question",
-            "text",
-            "combined_chunk_content",
-            "str_or_query_bundle",
-            "query_str",
-            "user_msg",
-        ):
-            if raw.get(key) not in (None, ""):
-                _add(raw[key], role, out, depth + 1)
-                return
+        _add_object(raw, role, out, depth)
     elif isinstance(raw, (list, tuple)):
-        if raw and raw[0].__class__ is dict and "parts" in raw[0] and "role" in raw[0]:  # the convention's own form
-            unfinished = False
-            for item in raw:
-                if item.__class__ is dict and "role" in item:
-                    message = _message(item, role, out)
-                    if unfinished and message.role == out.messages[-1].role:
-                        _continue(out.messages[-1], message)
-                    else:
-                        out.messages.append(message)
-                    unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a message of its own
-                else:
-                    _add(item, role, out, depth + 1)
-                    unfinished = False
-            return
-        if raw and raw[0].__class__ is dict and "event.name" in raw[0]:
-            raw = _side(raw, role)
-        if raw and all(isinstance(item, Mapping) and _is_part(item) for item in raw):
-            out.messages.append(_message({"content": raw}, role, out))
-            return
-        for item in raw:
-            _add(item, role, out, depth + 1)
+        _add_list(raw, role, out, depth)
     elif raw is not None:
         out.messages.append(Message(role, jsonio.text_of(raw)))
+
+
+def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
+    """Add one message, or those that an object holds in one of its fields."""
+    if _looks_like_message(raw):
+        if raw.get("role") != "tool" or raw.get("content").__class__ is not dict or raw.get("tool_call_id"):
+            out.messages.append(_message(raw, role, out))
+        return  # a "tool" that answers no call is the definition of one
+    if raw.keys() <= _CALL:
+        _add_call(raw, role, out, depth)
+        return
+    if role == "assistant" and ("output" in raw or "generations" in raw):
+        _add(raw.get("output") or raw.get("generations"), role, out, depth + 1)
+        return
+    if "raw" in raw and "pydantic" in raw:  # a CrewAI output: the text, and what was parsed from it
+        if isinstance(raw["raw"], str):
+            out.messages.append(Message(role, raw["raw"]))
+        return
+    if len(raw) == 1 and isinstance(raw.get("result"), Mapping) and role == "assistant":
+        _add(raw["result"], role, out, depth + 1)
+        return
+    if "response" in raw and not _SOURCES.isdisjoint(raw):  # a LlamaIndex engine's response: the text, and where it is from
+        _add(raw["response"], role, out, depth + 1)
+        return
+    if role == "system" and "messages" in raw:  # a whole request: only its instructions are wanted
+        _add(raw.get("system"), role, out, depth + 1)
+        return
+    if isinstance(raw.get("contents"), list):
+        _add_google_request(raw, role, out, depth)
+        return
+    for key in _HOLDERS_OF_ANSWERS if role == "assistant" else _HOLDERS:
+        if raw.get(key) not in (None, ""):
+            _add(raw[key], role, out, depth + 1)
+            return
+
+
+_HOLDERS = (
+    "messages", "new_message", "input_messages", "output_messages", "choices", "content", "input", "prompt", "query", "question",
+    "text", "combined_chunk_content", "str_or_query_bundle", "query_str", "user_msg",
+)  # fmt: skip
+"""Fields that hold messages, the most telling first."""
+_HOLDERS_OF_ANSWERS = (*_HOLDERS[:5], "output", *_HOLDERS[5:])
+"""The same where the messages are the model's."""
+
+
+def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
+    """Add the messages of a list, or the one message whose parts it holds."""
+    if raw and raw[0].__class__ is dict and "parts" in raw[0] and "role" in raw[0]:  # the convention's own form
+        unfinished = False
+        for item in raw:
+            if item.__class__ is dict and "role" in item:
+                message = _message(item, role, out)
+                if unfinished and message.role == out.messages[-1].role:
+                    _continue(out.messages[-1], message)
+                else:
+                    out.messages.append(message)
+                unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a message of its own
+            else:
+                _add(item, role, out, depth + 1)
+                unfinished = False
+        return
+    if raw and raw[0].__class__ is dict and "event.name" in raw[0]:
+        raw = _side(raw, role)
+    if raw and all(isinstance(item, Mapping) and _is_part(item) for item in raw):
+        out.messages.append(_message({"content": raw}, role, out))
+        return
+    for item in raw:
+        _add(item, role, out, depth + 1)
 
 
 def _side(events: Sequence[Any], role: str) -> list[Any]:
