@@ -1,8 +1,8 @@
 """``serve --processes N``: one process per core, each on ports of its own, and one ``/metrics`` for all.
 
 A Collector that routes by trace id (``load_balancing``) gives each process whole traces; one port for all would not. So the parent
-opens no door for spans: it starts the others, starts them again when they die, and merges what they measure. It does that on
-the text that they serve, with a label that tells them apart, and so keeps the exemplars.
+receives no spans: it starts the others, restarts those that die, and merges their metrics. It merges the text that they serve, with a
+label for each process, and so keeps the exemplars.
 """
 
 from __future__ import annotations
@@ -79,16 +79,16 @@ class Child:
         self.ledger: dict[str, Any] | None = None
         self.restarts = 0
         self.unready = "starting"
-        """Why it took nothing when it was asked last."""
+        """Why it took no requests when it was last asked; empty when it did."""
         self.ready = asyncio.Event()
         self.refused = False
-        """Whether it never listened, and said that what it was told cannot be: an address that is taken, as an example."""
+        """Whether it never listened, and ended because its configuration cannot be used: an address that is taken, for example."""
         self.process: asyncio.subprocess.Process | None = None
         self._command = command
         self._env = env
         self._stop = asyncio.Event()
         self._alive_at: float | None = None
-        """When it was last heard of, since it was ready; in seconds of ``time.monotonic``."""
+        """When it last reported, since it was ready; in seconds of ``time.monotonic``."""
 
     async def run(self) -> None:
         """Until it is stopped."""
@@ -123,11 +123,11 @@ class Child:
             self.ledger = json.loads(line)["ledger"]
 
     def alive(self, now: float) -> None:
-        """It was heard of."""
+        """It has reported."""
         self._alive_at = now
 
     def end_if_silent(self, now: float, longest: float) -> None:
-        """Kill a process that was ready and has not been heard of for too long; :meth:`run` then starts it again."""
+        """Kill a process that was ready and has not reported for too long; :meth:`run` then starts it again."""
         if self._alive_at is not None and now - self._alive_at > longest and not self._stop.is_set():
             self._alive_at = None
             _log.error("process %d makes no progress; it is killed", self.number)
@@ -143,18 +143,18 @@ class Child:
 
 
 class Merged:
-    """A collector of what the processes measure: each sample as it is, with the number of its process."""
+    """A Prometheus collector of the metrics of all processes: each sample as it is, with the number of its process."""
 
     def __init__(self, children: Sequence[Child]) -> None:
         self._children = children
         self._pool = ThreadPoolExecutor(max(1, len(children)), "agenteval-scrape")
 
     def describe(self) -> list[Metric]:
-        """Nothing that is known beforehand."""
+        """Nothing: the families are known when they are scraped."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Every family once, with the samples of all."""
+        """Every family once, with the samples of all processes."""
         families: dict[str, Metric] = {}
         pages = list(self._pool.map(_scraped, self._children))
         for child, page in zip(self._children, pages, strict=True):
@@ -185,14 +185,14 @@ def unready(children: Sequence[Child], stopping: bool) -> str:
     return "; ".join(f"process {child.number}: {child.unready}" for child in children if child.unready)
 
 
-async def _look_after(children: Sequence[Child]) -> None:
-    """Keep asking each process whether it is ready: probes of all of them are answered at once with what was heard last."""
+async def _poll_readiness(children: Sequence[Child]) -> None:
+    """Ask each process again and again whether it is ready, so that a probe of all of them is answered at once."""
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(len(children), "agenteval-ready") as pool:
         while True:
-            heard = await asyncio.gather(*(loop.run_in_executor(pool, _readiness, child) for child in children))
-            for child, said in zip(children, heard, strict=True):
-                child.unready = said
+            reasons = await asyncio.gather(*(loop.run_in_executor(pool, _readiness, child) for child in children))
+            for child, reason in zip(children, reasons, strict=True):
+                child.unready = reason
             await asyncio.sleep(_LOOK_EVERY)
 
 
@@ -216,8 +216,8 @@ def _scraped(child: Child) -> list[Metric]:
         return []
     request = urllib.request.Request(f"http://{address}/metrics", headers={"Accept": _OPENMETRICS})
     try:
-        with urllib.request.urlopen(request, timeout=_SCRAPE) as answer:  # noqa: S310 - as above
-            return list(text_string_to_metric_families(answer.read().decode()))  # type: ignore[no-untyped-call]
+        with urllib.request.urlopen(request, timeout=_SCRAPE) as response:  # noqa: S310 - as above
+            return list(text_string_to_metric_families(response.read().decode()))  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         _log.warning("process %d cannot be measured: %s", child.number, type(error).__name__)
         return []
@@ -242,7 +242,7 @@ async def _all_ready(children: Sequence[Child]) -> bool:
 
 
 class _Faults:
-    """Stands for an engine where only faults are counted."""
+    """Takes the place of an engine in the parent, where faults are only logged."""
 
     @staticmethod
     def failed(where: str, error: BaseException) -> None:
@@ -251,10 +251,10 @@ class _Faults:
 
 
 class _Supervision:
-    """Hears how the processes are, and tells the service manager for all of them.
+    """Listens to what the processes report, and reports to the service manager for all of them.
 
     Args:
-        notifier: the way to the service manager.
+        notifier: reports to the service manager.
         count: how many processes there are.
     """
 
@@ -265,13 +265,13 @@ class _Supervision:
         self._reloading: set[int] = set()
 
     def environment(self, number: int) -> dict[str, str] | None:
-        """What a process is to be started with, so that it tells us."""
+        """The environment of a process, so that it reports to us; None for our own."""
         if not self._listeners:
             return None
-        told = {"NOTIFY_SOCKET": self._listeners[number].address}
+        variables = {"NOTIFY_SOCKET": self._listeners[number].address}
         if self._notifier.watchdog is not None:
-            told["WATCHDOG_USEC"] = str(int(self._notifier.watchdog * 1e6))
-        return {**os.environ, **told}
+            variables["WATCHDOG_USEC"] = str(int(self._notifier.watchdog * 1e6))
+        return {**os.environ, **variables}
 
     def _hear(self, number: int, message: Mapping[str, str]) -> None:
         child = self.children[number]
@@ -289,8 +289,12 @@ class _Supervision:
         if not self._reloading:
             self._notifier.ready("reloaded")
 
+    def stopping(self, within: float) -> None:
+        """All of them are to end, within so many seconds."""
+        self._notifier.stopping(within)
+
     async def watch(self, status: str) -> None:
-        """Say that we are alive; a process that hangs is ended, which :meth:`Child.run` makes good."""
+        """Report that we are alive. A process that hangs is killed, and :meth:`Child.run` starts it again."""
 
         def stalled() -> str:
             if self._notifier.watchdog is not None:
@@ -301,9 +305,55 @@ class _Supervision:
         await self._notifier.keep_telling(stalled, lambda: status)
 
     def close(self) -> None:
-        """Hear nothing more."""
+        """Stop listening."""
         for listener in self._listeners:
             listener.close()
+
+
+class _MetricsPage:
+    """``/metrics`` of all processes together, and whether they are ready, at the address that is configured.
+
+    Args:
+        config: says where.
+        children: the processes.
+        stop: set once they are to end.
+    """
+
+    def __init__(self, config: Config, children: Sequence[Child], stop: asyncio.Event) -> None:
+        self._options = config.serve
+        self._children = children
+        self._stop = stop
+        self._merged = Merged(children)
+        registry = CollectorRegistry()
+        registry.register(self._merged)
+        self._metrics = Metrics(registry)
+        self._server: HttpServer | None = None
+        self._polling: asyncio.Task[None] | None = None
+
+    async def start(self) -> str | None:
+        """Listen; the address, None where none is configured.
+
+        Raises:
+            ConfigError: the address cannot be used.
+        """
+        options = self._options
+        if options.metrics is None:
+            return None
+        guard = Guard(options.metrics, options.allowed_hosts, options.allowed_origins)
+        page = Page(guard, _Faults, self._metrics.get, lambda: unready(self._children, self._stop.is_set()))
+        self._server = HttpServer(page, options.max_connections, options.client_connections)
+        self._polling = asyncio.create_task(_poll_readiness(self._children))
+        await self._server.start("serve.metrics", options.metrics, None)
+        return self._server.address
+
+    async def close(self) -> None:
+        """Serve no more."""
+        if self._server is not None:
+            await self._server.stop(0.5)
+        if self._polling is not None:
+            self._polling.cancel()
+        self._metrics.close()
+        self._merged.close()
 
 
 async def serve(config: Config, count: int, arguments: Sequence[str], notifier: Notifier | None = None) -> dict[str, Any]:
@@ -313,69 +363,69 @@ async def serve(config: Config, count: int, arguments: Sequence[str], notifier: 
         config: as for one process; ``serve`` has the first one's addresses.
         count: how many.
         arguments: of the command line, for each of them: configuration and the like.
-        notifier: tells the service manager, for all.
+        notifier: reports to the service manager, for all.
 
     Raises:
-        ConfigError: one of them cannot start as it is told. The others are stopped then.
+        ConfigError: one of them cannot start with what it was given. The others are stopped then.
     """
     notifier = notifier or Notifier()
     supervision = _Supervision(notifier, count)
     children = [Child(number, command_of(config, number, arguments), supervision.environment(number)) for number in range(count)]
     supervision.children = children
-    tasks = [asyncio.create_task(child.run()) for child in children]
+    running = [asyncio.create_task(child.run()) for child in children]
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    _pass_signals_on(children, supervision, stop, config.serve.drain_timeout)
+    page = _MetricsPage(config, children, stop)
+    reporting = asyncio.create_task(notifier.while_starting())
+    try:
+        await _start_all(children, running, stop)
+        if not stop.is_set():
+            address = await page.start()
+            if address is not None:
+                print(f"listening: metrics={address}", flush=True)
+        if not stop.is_set():
+            print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
+            reporting.cancel()
+            notifier.ready(f"{count} processes")
+            reporting = asyncio.create_task(supervision.watch(f"{count} processes"))
+        await stop.wait()
+        reporting.cancel()
+        await asyncio.gather(*running)
+    finally:
+        reporting.cancel()
+        for child in children:
+            child.signal(signal.SIGTERM)
+        await asyncio.gather(*running, return_exceptions=True)
+        await page.close()
+        supervision.close()
+    ledgers = [child.ledger or {"handed_over": False} for child in children]
+    return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}
+
+
+def _pass_signals_on(children: Sequence[Child], supervision: _Supervision, stop: asyncio.Event, drain_timeout: float) -> None:
+    """Every process gets the signals that we get; ``stop`` is set by those that end us."""
 
     def pass_on(number: signal.Signals) -> None:
         if number == signal.SIGHUP:
             supervision.reload()
         else:
-            notifier.stopping(config.serve.drain_timeout)
+            supervision.stopping(drain_timeout)
             stop.set()
         for child in children:
             child.signal(number)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, pass_on, number)
-    merged = Merged(children)
-    registry = CollectorRegistry()
-    registry.register(merged)
-    metrics = Metrics(registry)
-    server, looking = None, None
-    telling = loop.create_task(notifier.while_starting())
-    try:
-        started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
-        await asyncio.wait([*started, *tasks], return_when=asyncio.FIRST_COMPLETED)
-        refused = [child.number for child in children if child.refused]
-        if refused:
-            raise ConfigError(f"process {refused[0]} of {count} cannot start: what it said stands above")
-        if config.serve.metrics is not None and not stop.is_set():
-            options = config.serve
-            guard = Guard(options.metrics or "", options.allowed_hosts, options.allowed_origins)
-            page = Page(guard, _Faults, metrics.get, lambda: unready(children, stop.is_set()))
-            server = HttpServer(page, options.max_connections, options.client_connections)
-            looking = asyncio.create_task(_look_after(children))
-            await server.start("serve.metrics", options.metrics or "", None)
-            print(f"listening: metrics={server.address}", flush=True)
-        if not stop.is_set():
-            print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
-            telling.cancel()
-            notifier.ready(f"{count} processes")
-            telling = loop.create_task(supervision.watch(f"{count} processes"))
-        await stop.wait()
-        telling.cancel()
-        await asyncio.gather(*tasks)
-    finally:
-        telling.cancel()
-        for child in children:
-            child.signal(signal.SIGTERM)
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if server is not None:
-            await server.stop(0.5)
-        if looking is not None:
-            looking.cancel()
-        metrics.close()
-        merged.close()
-        supervision.close()
-    ledgers = [child.ledger or {"handed_over": False} for child in children]
-    return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}
+        asyncio.get_running_loop().add_signal_handler(number, pass_on, number)
+
+
+async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
+    """Until every process listens, or we are to stop.
+
+    Raises:
+        ConfigError: a process cannot start with what it was given.
+    """
+    started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
+    await asyncio.wait([*started, *running], return_when=asyncio.FIRST_COMPLETED)
+    refused = [child.number for child in children if child.refused]
+    if refused:
+        raise ConfigError(f"process {refused[0]} of {len(children)} cannot start; its own message above says why")

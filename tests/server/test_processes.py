@@ -131,5 +131,5 @@ def test_a_port_that_is_taken_is_a_fault_at_the_start(tmp_path: Path) -> None:
         ended = subprocess.run(command, check=False, env=environment(), capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
     assert f"serve.http: 127.0.0.1:{second} cannot be opened" in ended.stderr
-    assert ended.stderr.splitlines()[-1].endswith("process 1 of 2 cannot start: what it said stands above")
+    assert ended.stderr.splitlines()[-1].endswith("process 1 of 2 cannot start; its own message above says why")
     assert "listening" not in ended.stdout
