@@ -441,7 +441,7 @@ def test_logs_of_others_are_skipped_unread(sidecar: Sidecar) -> None:
     records.add(trace_id=bytes(range(16)), span_id=bytes(range(8)), event_name="app.log")
     records.add(event_name="gen_ai.user.message")
     assert sidecar.post("/v1/logs", message.SerializeToString())[0] == 200
-    assert not sidecar.service.receiver._early
+    assert not sidecar.engine.early_logs
 
 
 def _head(*lines: str) -> bytes:
