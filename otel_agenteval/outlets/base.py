@@ -69,7 +69,7 @@ class RecordAccount:
         with self._lock:
             self.made += records
 
-    def settle(self, outcome: str, records: int) -> None:
+    def finish(self, outcome: str, records: int) -> None:
         """So many were ``sent``, or never will be, for a reason."""
         if not records:
             return

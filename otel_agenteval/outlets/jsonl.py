@@ -63,7 +63,7 @@ class JsonLinesOutlet(Outlet):
         return self._bytes >= self._max_waiting
 
     def keep_all(self) -> None:
-        """Drop nothing for lack of room: whoever emits asks for :attr:`full` first."""
+        """Drop nothing for lack of room: the worker asks for :attr:`full` first."""
         self._keeps_all = True
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
@@ -79,7 +79,7 @@ class JsonLinesOutlet(Outlet):
                 self._write()
         for index, line in enumerate(lines):
             if self.full and not self._keeps_all:
-                self.records.settle("queue_full", len(lines) - index)
+                self.records.finish("queue_full", len(lines) - index)
                 break
             self._waiting.append(line)
             self._bytes += len(line)
@@ -97,7 +97,7 @@ class JsonLinesOutlet(Outlet):
         """Write what waits, count what cannot be written, and close the file. A later batch would open it again."""
         if not self.flush(0):
             lost = len(self._waiting)
-            self.records.settle("shutdown", lost)
+            self.records.finish("shutdown", lost)
             _log.warning("%d scores could not be written to %s", lost, self._path)
         self._let_go()
         self._reset()
@@ -123,7 +123,7 @@ class JsonLinesOutlet(Outlet):
                 self._let_go()
                 error.filename = error.filename or self._path  # a write does not say where
                 raise
-            self.records.settle("sent", self._take_out(done))
+            self.records.finish("sent", self._take_out(done))
 
     def _some(self) -> list[bytes]:
         """What goes in one write."""

@@ -1,6 +1,6 @@
-"""One request to an OTLP receiver, over gRPC or HTTP, and what its answer means by the OTLP specification.
+"""One request to an OTLP receiver, over gRPC or HTTP, and what its response means by the OTLP specification.
 
-Requests are bytes: who makes them knows the signal, and nothing here looks inside. Nothing is retried here.
+Requests are bytes: nothing here looks inside. Nothing is retried here either; that is the sender's.
 """
 
 from __future__ import annotations
@@ -32,49 +32,49 @@ _SERVICES: Mapping[str, tuple[str, Any, str]] = {
 _RETRYABLE_CODES = frozenset(("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"))
 _RETRYABLE_STATUSES = frozenset((429, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset(("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "400", "413", "422", "500"))
-"""Refusals that another body might not have got; the rest would meet every body."""
+"""Refusals that may be due to what the request holds; the others would meet any request."""
 _LONGEST_WAIT = 3600.0
 _RECONNECT_MS = 5_000
 
 
-class Answer(NamedTuple):
+class Result(NamedTuple):
     """What came of one request."""
 
-    kind: Literal["sent", "again", "refused"]
-    """``again``: it may go well later. ``refused``: it never will."""
+    kind: Literal["sent", "retry", "refused"]
+    """``retry``: it may succeed later. ``refused``: it never will."""
     reason: str = ""
     """Code, status or fault, for counters."""
     wait: float = 0.0
     """Seconds that the receiver asks to wait."""
     rejected: int = 0
-    """Records or spans that it did not take out of a request that it took."""
+    """Records or spans that the receiver rejected out of a request that it accepted."""
 
     @property
     def about_the_body(self) -> bool:
-        """Whether a part of the request might be taken where all of it was refused."""
+        """Whether a part of the request might be accepted although all of it was refused."""
         return self.reason in _ABOUT_THE_BODY
 
 
-class Courier(Protocol):
+class Client(Protocol):
     """A connection to a receiver."""
 
-    def send(self, signal: str, body: bytes, timeout: float) -> Answer:
+    def send(self, signal: str, body: bytes, timeout: float) -> Result:
         """Send one export request, within ``timeout`` seconds. Does not raise for anything that a network or a receiver does."""
 
     def close(self) -> None:
         """Release the connection; a request that is under way ends as cancelled."""
 
 
-def courier_to(wanted: OtlpOptions) -> Courier:
-    """The connection that a configuration asks for; it is made with the first request.
+def client_for(wanted: OtlpOptions) -> Client:
+    """The client that a configuration asks for. It connects with the first request.
 
     Raises:
         OSError: a certificate's file cannot be read.
     """
-    return GrpcCourier(wanted) if wanted.protocol == "grpc" else HttpCourier(wanted)
+    return GrpcClient(wanted) if wanted.protocol == "grpc" else HttpClient(wanted)
 
 
-class GrpcCourier:
+class GrpcClient:
     """OTLP/gRPC."""
 
     def __init__(self, wanted: OtlpOptions) -> None:
@@ -98,20 +98,20 @@ class GrpcCourier:
             self._channel = grpc.insecure_channel(target, options, compression)
         self._metadata = tuple(wanted.headers.items())
         self._calls: dict[str, Callable[..., Any]] = {
-            signal: self._channel.unary_unary(f"/opentelemetry.proto.collector.{service}/Export", None, response.FromString)
-            for signal, (service, response, _) in _SERVICES.items()
+            signal: self._channel.unary_unary(f"/opentelemetry.proto.collector.{service}/Export", None, message.FromString)
+            for signal, (service, message, _) in _SERVICES.items()
         }
         self._error: type[grpc.RpcError] = grpc.RpcError
 
-    def send(self, signal: str, body: bytes, timeout: float) -> Answer:
-        """See :class:`Courier`."""
+    def send(self, signal: str, body: bytes, timeout: float) -> Result:
+        """See :class:`Client`."""
         try:
-            reply = self._calls[signal](body, timeout=timeout, metadata=self._metadata)
+            response = self._calls[signal](body, timeout=timeout, metadata=self._metadata)
         except self._error as error:
-            return _answer_of(error)
+            return _result_of(error)
         except ValueError:  # the channel was closed meanwhile
-            return Answer("again", "CANCELLED")
-        return _accepted(signal, reply)
+            return Result("retry", "CANCELLED")
+        return _accepted(signal, response)
 
     def close(self) -> None:
         """Cancel what is under way and release the connection."""
@@ -122,12 +122,12 @@ def _content(file: str | None) -> bytes | None:
     return None if file is None else Path(file).read_bytes()
 
 
-def _answer_of(error: grpc.RpcError) -> Answer:
+def _result_of(error: grpc.RpcError) -> Result:
     code = error.code().name
     wait = _retry_info(error.trailing_metadata() or ())
     if code in _RETRYABLE_CODES or (code == "RESOURCE_EXHAUSTED" and wait is not None):
-        return Answer("again", code, wait or 0.0)
-    return Answer("refused", code)
+        return Result("retry", code, wait or 0.0)
+    return Result("refused", code)
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
@@ -157,7 +157,7 @@ def _seconds_of(info: Any) -> float:
     return min(max(0.0, seconds), _LONGEST_WAIT)
 
 
-class HttpCourier:
+class HttpClient:
     """OTLP/HTTP with protobuf bodies."""
 
     def __init__(self, wanted: OtlpOptions) -> None:
@@ -178,34 +178,34 @@ class HttpCourier:
         self._transient = (httpx.TransportError,)
         self._never = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
-    def send(self, signal: str, body: bytes, timeout: float) -> Answer:
-        """See :class:`Courier`."""
+    def send(self, signal: str, body: bytes, timeout: float) -> Result:
+        """See :class:`Client`."""
         headers = {"content-encoding": "gzip"} if self._zip else {}
         content = gzip.compress(body, 5) if self._zip else body
         try:
-            reply = self._client.post(f"{self._url}/v1/{signal}", content=content, headers=headers, timeout=timeout)
+            response = self._client.post(f"{self._url}/v1/{signal}", content=content, headers=headers, timeout=timeout)
         except self._never as error:
-            return Answer("refused", type(error).__name__)
+            return Result("refused", type(error).__name__)
         except self._transient as error:
-            return Answer("again", type(error).__name__)
+            return Result("retry", type(error).__name__)
         except RuntimeError:  # the client was closed meanwhile
-            return Answer("again", "CANCELLED")
-        if reply.is_success:
-            return _accepted(signal, self._read(signal, reply))
-        if reply.status_code in _RETRYABLE_STATUSES:
-            return Answer("again", str(reply.status_code), _retry_after(reply.headers.get("retry-after")))
-        return Answer("refused", str(reply.status_code))
+            return Result("retry", "CANCELLED")
+        if response.is_success:
+            return _accepted(signal, self._read(signal, response))
+        if response.status_code in _RETRYABLE_STATUSES:
+            return Result("retry", str(response.status_code), _retry_after(response.headers.get("retry-after")))
+        return Result("refused", str(response.status_code))
 
-    def _read(self, signal: str, reply: httpx.Response) -> Any:
+    def _read(self, signal: str, response: httpx.Response) -> Any:
         from google.protobuf.message import DecodeError
 
-        response = _SERVICES[signal][1]()
+        message = _SERVICES[signal][1]()
         try:
-            if reply.headers.get("content-type", "").startswith("application/x-protobuf"):
-                response.ParseFromString(reply.content)
-        except DecodeError:  # it took the request, whatever else it says
-            response.Clear()
-        return response
+            if response.headers.get("content-type", "").startswith("application/x-protobuf"):
+                message.ParseFromString(response.content)
+        except DecodeError:  # it accepted the request, whatever else it says
+            message.Clear()
+        return message
 
     def close(self) -> None:
         """Release the connections."""
@@ -226,6 +226,6 @@ def _retry_after(text: str | None) -> float:
     return min(max(0.0, wait), _LONGEST_WAIT) if math.isfinite(wait) else 0.0
 
 
-def _accepted(signal: str, reply: Any) -> Answer:
-    rejected = int(getattr(reply.partial_success, _SERVICES[signal][2]))
-    return Answer("sent", "partial_success" if rejected else "", rejected=max(0, rejected))
+def _accepted(signal: str, message: Any) -> Result:
+    rejected = int(getattr(message.partial_success, _SERVICES[signal][2]))
+    return Result("sent", "partial_success" if rejected else "", rejected=max(0, rejected))

@@ -1,8 +1,8 @@
 """Scores sent to an OTLP endpoint by connections of our own: what a sidecar does, typically back to the Collector that feeds it.
 
 Each turn's records go under the Resource of the service that made its root, so that they lie where that service's telemetry does.
-What comes back to us in a circle is known by its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and never
-evaluated.
+What comes back to us in a circle is recognised by its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and is
+never evaluated.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ...spans.otlp import Signal
 from ..base import Outlet, RecordAccount, Setup
 from ..log_events import event_attributes, turn_attributes
 from ..otlp_metrics import OtlpMetricsOutlet
-from .client import courier_to
-from .sender import Delivery
-from .spool import DiskBox, Outbox
+from .client import client_for
+from .sender import Sender
+from .spool import Spool, SpoolFile
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -50,8 +50,8 @@ _MAX_NESTING = 16
 class OtlpOutlet(Outlet):
     """Log events, metrics and ``evaluate`` spans for one OTLP endpoint.
 
-    Rendering is done where the pipeline calls, sending in a thread of the outlet's own: a receiver that is slow or gone fills a
-    bounded queue and changes nothing else. What becomes of each record is counted in ``agenteval.emit.records{outlet="otlp"}``,
+    Records are rendered in the worker's thread and sent in a thread of the outlet's own: a receiver that is slow or gone fills a
+    bounded queue, and delays nothing else. What becomes of each record is counted in ``agenteval.emit.records{outlet="otlp"}``,
     requests that fail in ``agenteval.emit.errors``.
 
     Args:
@@ -89,28 +89,26 @@ class OtlpOutlet(Outlet):
         self._clock = clock
         self.records = RecordAccount(self.name, telemetry)
         self._keeps_all = False
-        self._said: set[str] = set()
+        self._warned_of: set[str] = set()
         self._metrics: OtlpMetricsOutlet | None = None
         self._reader: InMemoryMetricReader | None = None
         spool = wanted.spool
-        self._delivery = Delivery(
-            lambda: courier_to(wanted),
-            lambda: Outbox(
+        self._sender = Sender(
+            wanted,
+            lambda: client_for(wanted),
+            lambda: Spool(
                 wanted.queue_bytes,
-                None if spool is None else lambda: DiskBox(spool.directory, spool.max_bytes),
+                None if spool is None else lambda: SpoolFile(spool.directory, spool.max_bytes),
                 self.failed,
                 self.records.add,
             ),
             self,
-            timeout=wanted.timeout,
-            retry_for=wanted.retry_for,
-            collect=self._collected,
-            interval=wanted.metrics_interval,
-            clock=clock,
-            pauses=pauses,
+            self._collected,
+            clock,
+            pauses,
         )
-        telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "otlp"}, self._delivery.outbox.bytes)])
-        telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "otlp"}, self._delivery.outbox.max_bytes)])
+        telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "otlp"}, self._sender.spool.bytes)])
+        telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "otlp"}, self._sender.spool.max_bytes)])
 
     # --- what the pipeline calls
 
@@ -126,61 +124,61 @@ class OtlpOutlet(Outlet):
                 self._put("traces", spans, count)
         if self._wanted.metrics_interval:
             self._metrics_outlet().emit(batch)
-            self._delivery.start()
+            self._sender.start()
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
         self.records.add(items)
-        self._delivery.put(signal, body, items, must=self._keeps_all)
+        self._sender.put(signal, body, items, must=self._keeps_all)
 
     @property
     def full(self) -> bool:
         """Whether as much waits as may."""
-        return self._delivery.outbox.full
+        return self._sender.spool.full
 
     def keep_all(self) -> None:
-        """Drop nothing for lack of room: whoever emits asks for :attr:`full` first."""
+        """Drop nothing for lack of room: the worker asks for :attr:`full` first."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
-        """Send everything that waits; False when that was not done within ``timeout`` seconds. See :meth:`Delivery.flush`."""
-        return self._delivery.flush(timeout)
+        """Send everything that waits; False when that was not done within ``timeout`` seconds. See :meth:`Sender.flush`."""
+        return self._sender.flush(timeout)
 
     def close(self) -> None:
         """Send nothing more; what waits stays in the spool, or is counted as lost."""
-        self._delivery.close()
+        self._sender.close()
         if self._metrics is not None:
             self._metrics.close()
 
     def start(self) -> None:
         """Start sending, also what an earlier process left in the spool."""
-        self._delivery.start()
+        self._sender.start()
 
     def begin_exit(self) -> None:
         """Start no thread any more, and wait for the receiver when flushed: it is the last time."""
-        self._delivery.may_start = False
+        self._sender.may_start = False
 
     def after_fork_in_child(self) -> None:
         """What waits is the parent's; the child is an instance of its own."""
         self._metrics = self._reader = None
         self.records.reset()
-        self._delivery.after_fork_in_child()
+        self._sender.after_fork_in_child()
 
     # --- the account
 
-    def settled(self, outcome: str, items: int) -> None:
+    def finished(self, outcome: str, items: int) -> None:
         """Count records or spans that were sent, or are not going to be."""
-        self.records.settle(outcome, items)
+        self.records.finish(outcome, items)
         if outcome != "sent":
-            self._say(outcome, f"{items} records were not sent")
+            self._warn_once(outcome, f"{items} records were not sent")
 
     def failed(self, reason: str) -> None:
-        """Count a request that did not go well."""
+        """Count a request that failed."""
         self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=reason)
-        self._say(reason, "a request failed")
+        self._warn_once(reason, "a request failed")
 
-    def _say(self, reason: str, what: str) -> None:
-        if reason not in self._said:
-            self._said.add(reason)
+    def _warn_once(self, reason: str, what: str) -> None:
+        if reason not in self._warned_of:
+            self._warned_of.add(reason)
             _log.warning("outlet otlp: %s: %s (counted from now on)", what, reason)
 
     # --- rendering
@@ -221,9 +219,9 @@ class OtlpOutlet(Outlet):
             written = [score for score in scored.scores if score.status != "skipped"]
             root = scored.root
             if not written or not root.sampled:
-                continue  # nobody keeps the trace that it would lead to
+                continue  # the trace that it would lead to is not kept
             scope = _scope_of(scopes, root.resource, request.resource_spans, "scope_spans", self._version)
-            # Made from what it says, so that one that is sent twice is one.
+            # Its ids follow from its content, so that a span that is sent twice is one span.
             seed = hashlib.sha256("".join([score.result_id for score in written]).encode()).digest()
             trace_id, root_id = root.trace_id.to_bytes(16, "big"), root.span_id.to_bytes(8, "big")
             child = self._wanted.evaluate_spans == "child"
@@ -274,7 +272,7 @@ def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
 
 
 def _scope_of(known: dict[str, Any], resource: Mapping[str, Any], groups: Any, of_scopes: str, version: str) -> Any:
-    """Where records about a service belong in a request: one group for each Resource."""
+    """The scope in a request for records under a Resource: one for each Resource."""
     message = ResourceMessage()
     _set_all(message.attributes, resource)
     key = repr(message)

@@ -1,7 +1,7 @@
 """What waits to be sent: in memory, or in a file that outlives the process.
 
-A parcel is looked at, sent, and only then removed; one that was sent when the process died is sent again. Receivers tell
-scores by their result id.
+A batch is read, sent, and only then removed. One that was sent just before the process died is sent again; receivers can recognise a
+score by its result id.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ...spans.otlp import Signal
 
@@ -32,8 +32,8 @@ _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
 """Connections that a forked child inherited: it must neither use nor close them."""
 
 
-class Parcel(NamedTuple):
-    """An encoded export request; several of one signal, one after the other, are one request too."""
+class Batch(NamedTuple):
+    """An encoded export request. Several of one signal, one after the other, are one request too."""
 
     signal: Signal
     items: int
@@ -42,90 +42,67 @@ class Parcel(NamedTuple):
     """When it was made, seconds since the Unix epoch."""
     body: bytes
     number: int = 0
-    """What it is removed by."""
+    """Identifies it where it waits."""
 
 
-class Box(Protocol):
-    """A bounded store of parcels. Safe to use from several threads."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that wait."""
-
-    def put(self, parcel: Parcel, *, must: bool = False) -> bool:
-        """Add one; False when there is no room for it, unless it ``must`` be kept."""
-
-    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
-        """The oldest of a signal, up to so many and so many bytes, at least one; they stay."""
-
-    def remove(self, parcels: Sequence[Parcel]) -> None:
-        """They are done with."""
-
-    def items(self) -> int:
-        """Records and spans that wait."""
-
-    def close(self) -> None:
-        """Release what is held."""
-
-
-class MemoryBox:
-    """Parcels that are lost with the process."""
+class SpoolMemory:
+    """Batches that are lost with the process."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.bytes = 0
         self._lock = threading.Lock()
         self._number = 0
-        self._waiting: dict[Signal, deque[Parcel]] = {signal: deque() for signal in SIGNALS}
+        self._waiting: dict[Signal, deque[Batch]] = {signal: deque() for signal in SIGNALS}
 
-    def put(self, parcel: Parcel, *, must: bool = False) -> bool:
-        """Add one; False when there is no room for it, unless it ``must`` be kept."""
+    def put(self, batch: Batch, *, must: bool = False) -> bool:
+        """Add a batch; False when it has no room and need not be kept (``must``)."""
         with self._lock:
-            if self.bytes + len(parcel.body) > self.max_bytes and not must:
+            if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False
             self._number += 1
-            self.bytes += len(parcel.body)
-            self._waiting[parcel.signal].append(parcel._replace(number=self._number))
+            self.bytes += len(batch.body)
+            self._waiting[batch.signal].append(batch._replace(number=self._number))
             return True
 
-    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
-        """The oldest of a signal; they stay."""
-        found: list[Parcel] = []
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
+        """The oldest of a signal. They stay."""
+        found: list[Batch] = []
         with self._lock:
-            for parcel in self._waiting[signal]:
-                max_bytes -= len(parcel.body)
+            for batch in self._waiting[signal]:
+                max_bytes -= len(batch.body)
                 if len(found) == most or (found and max_bytes < 0):
                     break
-                found.append(parcel)
+                found.append(batch)
         return found
 
-    def remove(self, parcels: Sequence[Parcel]) -> None:
-        """They are done with: the oldest, as :meth:`first` gave them."""
+    def remove(self, batches: Sequence[Batch]) -> None:
+        """Remove the oldest, as :meth:`first` gave them."""
         with self._lock:
-            for parcel in parcels:
-                waiting = self._waiting[parcel.signal]
-                if waiting and waiting[0].number == parcel.number:
+            for batch in batches:
+                waiting = self._waiting[batch.signal]
+                if waiting and waiting[0].number == batch.number:
                     waiting.popleft()
-                    self.bytes -= len(parcel.body)
+                    self.bytes -= len(batch.body)
 
     def items(self) -> int:
         """Records and spans that wait."""
         with self._lock:
-            return sum(parcel.items for waiting in self._waiting.values() for parcel in waiting)
+            return sum(batch.items for waiting in self._waiting.values() for batch in waiting)
 
     def close(self) -> None:
         """Nothing is held."""
 
 
-class DiskBox:
-    """Parcels in an SQLite file of a folder that processes may share: each takes the first file that nobody holds.
+class SpoolFile:
+    """Batches in an SQLite file of a folder that processes may share: each takes the first file that no other process holds.
 
-    So whoever starts after a process that died goes on with what that one left; those that run :meth:`adopt` it. The file holds explanations, so it is made
-    readable for its owner only.
+    So a process that starts after another one died goes on with what that one left, and one that runs already can :meth:`adopt` it. The
+    file holds explanations, so it is made readable for its owner only.
 
     Args:
         directory: made when it is missing.
-        max_bytes: bound of the parcels in the file.
+        max_bytes: how many the batches in the file may have.
 
     Raises:
         OSError: the folder or file cannot be used.
@@ -144,19 +121,19 @@ class DiskBox:
         self.bytes: int = row[0]
         self._items: int = row[1]
 
-    def put(self, parcel: Parcel, *, must: bool = False) -> bool:
-        """Add one; False when there is no room for it, unless it ``must`` be kept."""
+    def put(self, batch: Batch, *, must: bool = False) -> bool:
+        """Add a batch; False when it has no room and need not be kept (``must``)."""
         with self._lock:
-            if self.bytes + len(parcel.body) > self.max_bytes and not must:
+            if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False
-            self._db.execute("INSERT INTO parcels (signal, items, at, body) VALUES (?, ?, ?, ?)", parcel[:4])
-            self.bytes += len(parcel.body)
-            self._items += parcel.items
+            self._db.execute("INSERT INTO parcels (signal, items, at, body) VALUES (?, ?, ?, ?)", batch[:4])
+            self.bytes += len(batch.body)
+            self._items += batch.items
             return True
 
-    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
-        """The oldest of a signal; they stay."""
-        found: list[Parcel] = []
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
+        """The oldest of a signal. They stay."""
+        found: list[Batch] = []
         with self._lock:
             rows = self._db.execute(
                 "SELECT signal, items, at, body, number FROM parcels WHERE signal = ? ORDER BY number LIMIT ?", (signal, most)
@@ -165,35 +142,35 @@ class DiskBox:
                 max_bytes -= len(row[3])
                 if found and max_bytes < 0:
                     break
-                found.append(Parcel(*row))
+                found.append(Batch(*row))
         return found
 
-    def remove(self, parcels: Sequence[Parcel]) -> None:
-        """They are done with."""
+    def remove(self, batches: Sequence[Batch]) -> None:
+        """Remove batches that :meth:`first` gave."""
         with self._lock:
             self._db.execute("BEGIN")
             try:
-                self._db.executemany("DELETE FROM parcels WHERE number = ?", [(parcel.number,) for parcel in parcels])
+                self._db.executemany("DELETE FROM parcels WHERE number = ?", [(batch.number,) for batch in batches])
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
-            self.bytes -= sum(len(parcel.body) for parcel in parcels)
-            self._items -= sum(parcel.items for parcel in parcels)
+            self.bytes -= sum(len(batch.body) for batch in batches)
+            self._items -= sum(batch.items for batch in batches)
 
     def adopt(self) -> int:
-        """Take over what lies in files that nobody holds, as many processes as there were may never run again; how many items."""
+        """Take over what lies in files that no process holds, for fewer processes may run from now on; how many records and spans."""
         before = self._adopted
         for slot in range(_SLOTS):
             path = Path(self._directory, f"outbox-{slot}.db")
             if slot == self._slot or not path.exists():
                 continue
-            with suppress(sqlite3.DatabaseError):  # somebody holds it, or it is damaged
+            with suppress(sqlite3.DatabaseError):  # a process holds it, or it is damaged
                 db = _held(path)
                 try:
                     db.executescript(_SCHEMA)
                     rows = db.execute("SELECT signal, items, at, body, number FROM parcels ORDER BY number").fetchall()
-                    taken = [row for row in rows if self.put(Parcel(*row))]  # before it is gone there: twice, not never
+                    taken = [row for row in rows if self.put(Batch(*row))]  # before it is removed there: rather twice than never
                     self._adopted += sum(row[1] for row in taken)
                     db.executemany("DELETE FROM parcels WHERE number = ?", [(row[4],) for row in taken])
                 finally:
@@ -218,7 +195,7 @@ def _held(path: Path) -> sqlite3.Connection:
     """A connection that holds its file for itself, to its end.
 
     Raises:
-        sqlite3.OperationalError: somebody else holds it.
+        sqlite3.OperationalError: another process holds it.
         sqlite3.DatabaseError: it is damaged.
     """
     db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
@@ -235,7 +212,7 @@ def _held(path: Path) -> sqlite3.Connection:
 
 
 def _first_free(directory: str) -> tuple[int, sqlite3.Connection]:
-    """The first file that nobody holds, by its number."""
+    """The first file that no process holds, by its number."""
     for slot in range(_SLOTS):
         path = Path(directory, f"outbox-{slot}.db")
         with suppress(
@@ -252,132 +229,132 @@ def _first_free(directory: str) -> tuple[int, sqlite3.Connection]:
     raise OSError(f"{directory}: all {_SLOTS} files are taken")
 
 
-class Outbox:
-    """Parcels in a file where there is one, in memory where there is none or it fails.
+class Spool:
+    """Batches in a file where there is one, and in memory where there is none or it fails.
 
     Args:
         memory: bytes that may wait in memory.
-        open_disk: opens the file, at the first parcel; None when there is none.
-        failed: told, by a word, of what the disk could not do.
-        found: told how many records and spans an earlier process left in a file that is ours now.
+        open_spool_file: opens the file, with the first batch; None when there is none.
+        failed: called with a word for what the file could not do.
+        found: called with the number of records and spans that another process left in a file that is ours now.
     """
 
     def __init__(
         self,
         memory: int,
-        open_disk: Callable[[], DiskBox] | None,
+        open_spool_file: Callable[[], SpoolFile] | None,
         failed: Callable[[str], None],
         found: Callable[[int], None] = lambda items: None,
     ) -> None:
-        self._memory = MemoryBox(memory)
-        self._open_disk = open_disk
+        self._memory = SpoolMemory(memory)
+        self._open_spool_file = open_spool_file
         self._failed = failed
         self._found = found
-        self._disk: DiskBox | None = None
+        self._file: SpoolFile | None = None
         self._opening = threading.Lock()
 
     @property
     def bytes(self) -> int:
         """Bytes that wait."""
-        return self._memory.bytes + (self._disk.bytes if self._disk is not None else 0)
+        return self._memory.bytes + (self._file.bytes if self._file is not None else 0)
 
     @property
     def max_bytes(self) -> int:
         """The bound."""
-        return self._disk.max_bytes if self._disk is not None else self._memory.max_bytes
+        return self._file.max_bytes if self._file is not None else self._memory.max_bytes
 
     def open(self) -> None:
-        """Open the file, if there is to be one: what an earlier process left in it waits from now on."""
+        """Open the file, if one is configured: what an earlier process left in it waits from now on."""
         with self._opening:
-            if self._open_disk is not None:
-                open_disk, self._open_disk = self._open_disk, None
+            if self._open_spool_file is not None:
+                open_spool_file, self._open_spool_file = self._open_spool_file, None
                 try:
-                    disk = open_disk()
-                    self._found(disk.items())
-                    self._disk = disk
+                    file = open_spool_file()
+                    self._found(file.items())
+                    self._file = file
                 except (OSError, sqlite3.Error) as error:
                     _log.warning("no spool, scores wait in memory: %s", error)
                     self._failed("spool_not_opened")
 
-    def put(self, parcel: Parcel, *, must: bool = False) -> bool:
-        """Add one; False when there is no room for it, unless it ``must`` be kept."""
+    def put(self, batch: Batch, *, must: bool = False) -> bool:
+        """Add a batch; False when it has no room and need not be kept (``must``)."""
         self.open()
-        if self._disk is not None:
+        if self._file is not None:
             try:
-                return self._disk.put(parcel, must=must)
-            except sqlite3.Error:  # a full disk, as a rule: memory is better than nothing
+                return self._file.put(batch, must=must)
+            except sqlite3.Error:  # as a rule the disk is full: memory is better than nothing
                 self._failed("spool_failed")
-        return self._memory.put(parcel, must=must)
+        return self._memory.put(batch, must=must)
 
     @property
     def full(self) -> bool:
-        """Whether the bound of what waits in memory, or of the file, is reached."""
+        """Whether as much waits in memory, or in the file, as may."""
         return self._memory.bytes >= self._memory.max_bytes or (
-            self._disk is not None and self._disk.bytes >= self._disk.max_bytes
+            self._file is not None and self._file.bytes >= self._file.max_bytes
         )
 
     def adopt(self) -> bool:
-        """Take over what processes left in other files; whether there is such a thing as files here."""
-        if self._disk is None:
+        """Take over what processes left in other files; False where there are no files."""
+        if self._file is None:
             return False
         try:
-            self._found(self._disk.adopt())
+            self._found(self._file.adopt())
         except (OSError, sqlite3.Error):
             self._failed("spool_failed")
         return True
 
-    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Parcel]:
-        """The oldest of a signal; they stay. What is in memory goes first: it is lost first."""
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
+        """The oldest of a signal. They stay. What is in memory comes first, for it would be lost with the process."""
         found = self._memory.first(signal, most, max_bytes)
-        if not found and self._disk is not None:
+        if not found and self._file is not None:
             try:
-                return self._disk.first(signal, most, max_bytes)
+                return self._file.first(signal, most, max_bytes)
             except sqlite3.Error:
-                self._do_without_disk()
-        # numbers of the two do not mix: those in memory are told by being negative
-        return [parcel._replace(number=-parcel.number) for parcel in found]
+                self._give_up_file()
+        # a number in memory is made negative, so that it is no number in the file
+        return [batch._replace(number=-batch.number) for batch in found]
 
-    def remove(self, parcels: Sequence[Parcel]) -> None:
-        """They are done with."""
-        of_memory = [parcel._replace(number=-parcel.number) for parcel in parcels if parcel.number < 0]
-        self._memory.remove(of_memory)
-        if self._disk is not None and len(of_memory) < len(parcels):
+    def remove(self, batches: Sequence[Batch]) -> None:
+        """Remove batches that :meth:`first` gave."""
+        in_memory = [batch._replace(number=-batch.number) for batch in batches if batch.number < 0]
+        self._memory.remove(in_memory)
+        if self._file is not None and len(in_memory) < len(batches):
             try:
-                self._disk.remove(parcels)
+                self._file.remove(batches)
             except sqlite3.Error:  # else they would be sent again and again
-                self._do_without_disk()
+                self._give_up_file()
 
     def items(self) -> int:
         """Records and spans that wait."""
-        return self._memory.items() + (self._disk.items() if self._disk is not None else 0)
+        return self._memory.items() + (self._file.items() if self._file is not None else 0)
 
     @property
     def outlives_us(self) -> bool:
         """Whether all that waits is in a file: the next process goes on with it."""
-        return self._disk is not None and self._memory.bytes == 0
+        return self._file is not None and self._memory.bytes == 0
 
     def close(self) -> int:
-        """Put into the file what is in memory, and close it; how many records and spans are lost with the process."""
-        if self._disk is not None:
+        """Move into the file what is in memory, and close it; how many records and spans are lost with the process."""
+        if self._file is not None:
             for signal in SIGNALS:
-                while parcels := self._memory.first(signal, 1, 0):
+                while batches := self._memory.first(signal, 1, 0):
                     try:
-                        if not self._disk.put(parcels[0]):
+                        if not self._file.put(batches[0]):
                             break
                     except sqlite3.Error:
                         break
-                    self._memory.remove(parcels)
-            self._disk.close()
+                    self._memory.remove(batches)
+            self._file.close()
         return self._memory.items()
 
-    def _do_without_disk(self) -> None:
-        """It cannot be read, or nothing be taken out: what it holds waits for the next process."""
+    def _give_up_file(self) -> None:
+        """Leave a file that cannot be read or changed: what it holds waits for the next process."""
         self._failed("spool_failed")
-        disk, self._disk = self._disk, None
-        if disk is not None:
-            disk.close()
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
     def after_fork_in_child(self) -> None:
         """What waits is the parent's."""
-        if self._disk is not None:
-            self._disk.leave_to_the_parent()
+        if self._file is not None:
+            self._file.leave_to_the_parent()

@@ -114,7 +114,7 @@ class StoreOutlet(Outlet):
         while self._scores_waiting > _MAX_WAITING and len(self._waiting) > 1 and not self._keeps_all:
             lost = self._waiting.popleft()
             self._scores_waiting -= len(lost.scores)
-            self.records.settle("queue_full", len(lost.scores))
+            self.records.finish("queue_full", len(lost.scores))
         self._write()
         self._keep_house()
 
@@ -129,7 +129,7 @@ class StoreOutlet(Outlet):
     def close(self) -> None:
         """Write what waits, count what cannot be written, and close the file."""
         if not self.flush(0) and self._scores_waiting:
-            self.records.settle("shutdown", self._scores_waiting)
+            self.records.finish("shutdown", self._scores_waiting)
             _log.warning("%d scores could not be kept in the store", self._scores_waiting)
             self._reset()
         self._store.close()
@@ -154,7 +154,7 @@ class StoreOutlet(Outlet):
             self._fates.extendleft(reversed(fates))
             raise
         self._waiting.clear()
-        self.records.settle("sent", self._scores_waiting)
+        self.records.finish("sent", self._scores_waiting)
         self._scores_waiting = 0
 
     def _keep_house(self) -> None:
