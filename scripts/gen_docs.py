@@ -23,14 +23,12 @@ from typing import Any
 
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from pydantic import BeforeValidator
 
 from otel_agenteval.cli import demo
 from otel_agenteval.cli.descriptions import type_name, value_of
-from otel_agenteval.config import loader, otlp, selector, serve, service, types, writing
-from otel_agenteval.config.metrics import _names
-from otel_agenteval.config.root import Config, option_paths
-from otel_agenteval.config.section import _section_of
+from otel_agenteval.config.loader import variable_of
+from otel_agenteval.config.root import Config
+from otel_agenteval.config.section import Section, kind_of, option_paths, section_of, written
 from otel_agenteval.core import semconv
 from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics.registry import Metric, catalog
@@ -110,74 +108,41 @@ def _short(metric: Metric) -> str:
     return re.sub(r" \((?:1\.0|1|0) = [^)]*\)\.?$", "", metric.summary).replace("``", "`").rstrip(".")
 
 
-def options() -> str:
+def options(root: type[Section] = Config) -> str:
     """Every option of the configuration."""
-    written = Config().to_dict()
-    paths = [path for path in option_paths() if not any(other[: len(path)] == path and other != path for other in option_paths())]
+    written, every = root().to_dict(), option_paths(root)
+    paths = [path for path in every if not any(other[: len(path)] == path and other != path for other in every)]
     rows = [
-        f"| `{'.'.join(path)}` | `{_default(written, path)}` | {_allowed(path)} | `{loader._variable(path)}` | {_described(path)} |"
+        f"| `{'.'.join(path)}` | `{_default(written, path, root)}` | {_allowed(path, root)} | `{variable_of(path)}` | {_described(path, root)} |"
         for path in paths
     ]
     return "| option | default | value | variable | meaning |\n|---|---|---|---|---|\n" + "\n".join(rows)
 
 
-def _default(written: Any, path: tuple[str, ...]) -> str:
+def _default(values: Any, path: tuple[str, ...], root: type[Section]) -> str:
     for key in path:
-        if written is None:  # a section that is off: what its options would be
-            return _default_of(path)
-        written = written.get(key) if isinstance(written, dict) else None
-    return written if isinstance(written, str) else json.dumps(written)
+        if values is None:  # a section that is off: what its options would be
+            return _default_of(path, root)
+        values = values.get(key) if isinstance(values, dict) else None
+    return values if isinstance(values, str) else json.dumps(values)
 
 
-def _default_of(path: tuple[str, ...]) -> str:
-    section, name = _field(path)
+def _default_of(path: tuple[str, ...], root: type[Section]) -> str:
+    section, name = _field(path, root)
     field = section.model_fields[name]
     if field.is_required():
         return "required"
-    default = field.get_default(call_default_factory=True)
-    validators = writing._validators(field.metadata)
-    if types.size in validators:
-        return types.size_text(default)
-    if isinstance(default, float):
-        return types.duration_text(default)
+    default = written(field.get_default(call_default_factory=True), field.metadata, field.annotation)
     return default if isinstance(default, str) else json.dumps(default)
 
 
-_KINDS = {
-    types._positive: "duration above 0", types.seconds: "duration", types._delay: "`auto` or duration", types.size: "size",
-    types._count: "whole number from 1", types._switch: "`true` or `false`", types._port: "port",
-    types._file: "path", _names: "`default` or list of names",
-    types.http_url: "http(s) address", types._text: "text", service._prices: "mapping of prices",
-    otlp._headers: "mapping of headers", types._usd: "US dollars", types._rate: "share from 0 to 1",
-    types._address: "HOST:PORT", serve._hosts: "list of names", selector._some_patterns: "text or list of texts",
-}  # fmt: skip
-
-
-def _allowed(path: tuple[str, ...]) -> str:
-    section, name = _field(path)
+def _allowed(path: tuple[str, ...], root: type[Section]) -> str:
+    section, name = _field(path, root)
     field = section.model_fields[name]
-    annotated = typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
-    found = next((_KINDS[kind] for kind in _validators(annotated) if kind in _KINDS), None)
-    if found is None and (name != "metrics" or section is serve.ServeOptions):
-        found = " or ".join(f"`{word}`" for word in _literals(annotated))
-    return found or _SHAPES.get(".".join(path), "list of metrics, see [below](#metrics)")
-
-
-_SHAPES = {
-    "serve.tenants": "list of tenants, see [the sidecar](sidecar.md#tenants)",
-    "judge.budget.metrics": "bounds by metric, see [judging](judging.md#budget-and-failures)",
-    "judge.queue.url": "address",
-    "groups": "groups by their names, see [below](#groups)",
-    "references.accept_from": "list, or mapping",
-    "references.given": "list, see [references](references.md)",
-}
-
-
-def _validators(annotation: Any) -> Iterator[Any]:
-    for part in typing.get_args(annotation):
-        if isinstance(part, BeforeValidator):
-            yield part.func
-        yield from _validators(part)
+    kind = kind_of(field.metadata, field.annotation)
+    found = kind.described if kind is not None else " or ".join(f"`{word}`" for word in _literals(field.annotation))
+    assert found, f"{'.'.join(path)}: the type of an option needs a Kind, which says in the documentation what it may be"
+    return found
 
 
 def _literals(annotation: Any) -> Iterator[Any]:
@@ -188,8 +153,8 @@ def _literals(annotation: Any) -> Iterator[Any]:
             yield from _literals(part)
 
 
-def _described(path: tuple[str, ...]) -> str:
-    section, field = _field(path)
+def _described(path: tuple[str, ...], root: type[Section]) -> str:
+    section, field = _field(path, root)
     owner = next(cls for cls in section.__mro__ if field in inspect.get_annotations(cls))
     body = _class(owner).body
     at = next(i for i, node in enumerate(body) if _declares(node, field))
@@ -198,10 +163,10 @@ def _described(path: tuple[str, ...]) -> str:
     return plain.replace("Seconds", "Time", 1)  # they are read as seconds, and written as 5m
 
 
-def _field(path: tuple[str, ...]) -> tuple[Any, str]:
-    section: Any = Config
+def _field(path: tuple[str, ...], root: type[Section]) -> tuple[Any, str]:
+    section: Any = root
     for key in path[:-1]:
-        section = _section_of(section.model_fields[key].annotation)
+        section = section_of(section.model_fields[key].annotation)
     return section, path[-1]
 
 

@@ -501,7 +501,7 @@ def test_what_check_config_prints_is_a_configuration(tmp_path: Path, capsys: Cap
     ("text", "said"),
     [
         ("turn:\n  idle_timout: 5m\n", ":2: turn.idle_timout: unknown key; did you mean 'idle_timeout'?"),
-        ("exit_timeout: soon\n", ":1: exit_timeout: 'soon' is not allowed; a duration"),
+        ("exit_timeout: soon\n", ":1: exit_timeout: 'soon' is not allowed; it must be a duration"),
         ("metrics:\n  - code_tool_sucess\n", "unknown metric 'code_tool_sucess'; did you mean code_tool_success, "),
         ("metrics: [{code_contains: {valu: x}}]\n", "code_contains.valu: unknown parameter; did you mean 'value'?"),
         ("a: [\n", "agenteval.yaml"),
@@ -596,7 +596,7 @@ def test_a_share_is_between_0_and_1(share: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["judge", "probe", "--max-rate", share])
     assert ended.value.code == 2
-    assert f"{share} is not allowed; a share from 0 to 1 is" in capsys.readouterr().err
+    assert f"{share} is not allowed; it must be a share from 0 to 1" in capsys.readouterr().err
 
 
 def test_a_metric_without_its_required_parameter_is_told(tmp_path: Path, capsys: Capture) -> None:

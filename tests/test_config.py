@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import json
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,12 @@ from hypothesis import strategies as st
 from otel_agenteval.config import yaml
 from otel_agenteval.config.budget import SpendingOptions
 from otel_agenteval.config.job_queue import JobQueueOptions
-from otel_agenteval.config.loader import load_config
-from otel_agenteval.config.root import Config, option_paths
+from otel_agenteval.config.loader import load_config, variables
+from otel_agenteval.config.root import Config
+from otel_agenteval.config.section import option_paths
 from otel_agenteval.config.tls import TlsOptions
+from otel_agenteval.config.turn import TurnOptions
+from otel_agenteval.config.types import Duration
 from otel_agenteval.config.writing import effective_yaml
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.evaluation.selection import select_metrics
@@ -52,7 +58,7 @@ def nested(path: str, value: Any) -> dict[str, Any]:
 
 def leaf_paths() -> set[str]:
     """Every option that is no section."""
-    paths = [".".join(path) for path in option_paths()]
+    paths = [".".join(path) for path in option_paths(Config)]
     return {path for path in paths if not any(other.startswith(f"{path}.") for other in paths)}
 
 
@@ -294,13 +300,11 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("outlets.prometheus.registry", "mine", "default"),
         ("outlets.prometheus.port", 65536, "65535"),
         ("outlets.prometheus.port", "http", "65535"),
-        ("outlets.store", {}, "a mapping with a path"),
         ("outlets.store", 3, "a mapping of path, max_age"),
         ("outlets.store.path", "", "the path of a file"),
         ("outlets.store.max_age", "0s", "above 0"),
         ("outlets.store.max_bytes", 0, SIZE),
         ("outlets.store.content", "yes", SWITCH),
-        ("outlets.otlp", {}, "a mapping with an endpoint"),
         ("outlets.otlp", "http://127.0.0.1:4317", "a mapping of endpoint, protocol"),
         ("outlets.otlp.endpoint", "127.0.0.1:4317", ADDRESS),
         ("outlets.otlp.protocol", "http/json", "grpc or http"),
@@ -316,7 +320,6 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("outlets.otlp.retry_for", "0s", "above 0"),
         ("outlets.otlp.queue_bytes", 0, SIZE),
         ("outlets.otlp.spool", "spool", "a mapping of directory, max_bytes"),
-        ("outlets.otlp.spool", {}, "a mapping with a directory"),
         ("outlets.otlp.spool.directory", "", "the path of a file"),
         ("outlets.otlp.spool.max_bytes", "much", SIZE),
         ("outlets.jsonl", 3, "the path of a file"),
@@ -330,7 +333,7 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("references.accept_from", "everything", "a list of span attributes"),
         ("references.accept_from", {"app.answer": 5}, "a mapping of them to reference names"),
         ("references.dataset", 5, "the path of a file"),
-        ("references.retrievers", [5], "a list of texts is"),
+        ("references.retrievers", [5], "a list of texts"),
         ("privacy.redact", "email", "a list of email"),
         ("privacy.export_content", "some", "true or false"),
         *[
@@ -403,8 +406,8 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("serve.insecure", 1, SWITCH),
         ("serve.token", 5, "a text"),
         ("serve.tls", "cert.pem", "a mapping of cert_file, key_file, client_ca_file"),
-        ("serve.tls", {"cert_file": "c"}, "cert_file with key_file"),
-        ("serve.tls", {"client_ca_file": "c"}, "cert_file with key_file"),
+        ("serve.tls", {"cert_file": "c"}, "cert_file and key_file must be set together"),
+        ("serve.tls", {"client_ca_file": "c"}, "client_ca_file needs both"),
         ("serve.tls.cert_file", 5, "the path of a file"),
         ("serve.tls.key_file", 5, "the path of a file"),
         ("serve.tls.client_ca_file", 5, "the path of a file"),
@@ -425,7 +428,8 @@ PRICES = "a mapping of models to {input, output, cached_input}"
 )
 def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: str, value: Any, allowed: str) -> None:
     message = message_of(nested(path, value), NOTHING)
-    assert message.startswith(f"{path}: {repr(value)[:40]}")
+    quoted = {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))
+    assert message.startswith(f"{path}: {quoted[:40]}")
     assert "is not allowed; " in message
     assert allowed in message.partition("is not allowed; ")[2]
     assert "\n" not in message
@@ -462,14 +466,107 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(given: dict[Any, A
     assert message in message_of(given, NOTHING)
 
 
+@pytest.mark.parametrize(
+    ("given", "required"),
+    [
+        ({"outlets": {"store": {}}}, "outlets.store.path"),
+        ({"outlets": {"otlp": {}}}, "outlets.otlp.endpoint"),
+        ({"outlets": {"otlp": {"endpoint": "http://h", "spool": {}}}}, "outlets.otlp.spool.directory"),
+        ({"groups": {"a": {}}}, "groups.a.metrics"),
+        ({"serve": {"tenants": [{"name": "a"}]}}, "serve.tenants[0].token"),
+        (
+            {"metrics": [{"llm_x": {}, "sample": {"rate": 1, "cascade": {"after": "llm_y"}}}]},
+            "metrics[0].sample.cascade.judge_if",
+        ),
+    ],
+)
+def test_an_option_that_is_missing_is_named(given: dict[str, Any], required: str) -> None:
+    assert message_of(given, NOTHING) == f"{required} is required"
+
+
 def test_all_faults_are_reported_in_one_error_with_a_line_each() -> None:
     message = message_of({"turn": {"max_open": 0, "idle": 1}, "exit_timeout": "x"}, NOTHING)
     assert [line.split(":")[0] for line in message.splitlines()] == ["turn.max_open", "turn.idle", "exit_timeout"]
 
 
 def test_a_config_cannot_be_changed_after_it_was_read() -> None:
-    with pytest.raises(Exception, match="frozen"):
-        load_config(env=NOTHING).turn.max_open = 3  # type: ignore[misc]
+    config = load_config(env=NOTHING)
+    with pytest.raises(ConfigError, match="max_open: a configuration is frozen"):
+        config.turn.max_open = 3  # type: ignore[misc]
+    with pytest.raises(ConfigError, match="turn: a configuration is frozen"):
+        config.turn = TurnOptions()  # type: ignore[misc]
+    with pytest.raises(ConfigError, match="turn: a configuration is frozen"):
+        del config.turn  # type: ignore[misc]
+    assert config == Config()
+
+
+# --- made in code
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda given: Config(**given),
+        Config.model_validate,
+        lambda given: Config.model_validate_json(json.dumps(given)),
+        lambda given: load_config(given, NOTHING),
+    ],
+    ids=["Config", "model_validate", "model_validate_json", "load_config"],
+)
+def test_whoever_makes_a_config_gets_all_faults_as_one_config_error(make: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make({"turn": {"max_open": 0, "idle": 1}, "trun": {}, "serve": {"tenants": [{"name": "a"}]}})
+    assert sorted(line.split(":")[0] for line in str(caught.value).splitlines()) == [
+        "serve.tenants[0].token is required",
+        "trun",
+        "turn.idle",
+        "turn.max_open",
+    ]
+    assert caught.value.__suppress_context__
+    assert make({"turn": {"max_open": 7}}) == load_config({"turn": {"max_open": 7}}, NOTHING)
+
+
+def test_sections_are_given_as_such_or_as_a_file_has_them() -> None:
+    assert Config(turn=TurnOptions(max_open=7)) == Config(turn={"max_open": "7"})
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda config: pickle.loads(pickle.dumps(config))])
+def test_a_copy_is_equal_and_still_says_where_its_values_came_from(file: Any, copied: Any) -> None:
+    path = file("turn: {max_open: 7}\nmetrics: [code_latency]\n")
+    config = load_config(path, NOTHING)
+    again = copied(config)
+    assert again == config
+    assert again.where(("turn", "max_open")) == f"{path}:1: turn.max_open"
+    with pytest.raises(ConfigError, match="frozen"):
+        again.turn = TurnOptions()
+
+
+# --- a new option
+
+
+class PatientTurn(TurnOptions):
+    """Everything that a new option takes."""
+
+    patience: Duration = 90.0
+    """Seconds that it waits."""
+
+
+class PatientConfig(Config):
+    """With it."""
+
+    turn: PatientTurn = PatientTurn()
+    """As before."""
+
+
+def test_an_option_is_added_in_one_place() -> None:
+    assert ("turn", "patience") in option_paths(PatientConfig)
+    assert variables(PatientConfig)["OTEL_AGENTEVAL_TURN__PATIENCE"] == ("turn", "patience")
+    assert PatientConfig(turn={"patience": "2m"}).turn.patience == 120.0
+    assert PatientConfig().to_dict()["turn"]["patience"] == "90s"
+    with pytest.raises(ConfigError, match=r"turn\.patience: 0 is not allowed; it must be a duration above 0"):
+        PatientConfig(turn={"patience": 0})
+    with pytest.raises(ConfigError, match=r"turn\.patiense: unknown key; did you mean 'patience'"):
+        PatientConfig(turn={"patiense": 1})
 
 
 # --- precedence
@@ -589,8 +686,16 @@ def test_a_variable_inside_another_wins() -> None:
 @pytest.mark.parametrize(
     ("variable", "text", "expected"),
     [
-        ("TURN__IDLE_TIMEOUT", "10x", "OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT: turn.idle_timeout: '10x' is not allowed; a duration"),
-        ("OUTLETS__LOG_EVENTS", "1", "OTEL_AGENTEVAL_OUTLETS__LOG_EVENTS: outlets.log_events: '1' is not allowed; true or false"),
+        (
+            "TURN__IDLE_TIMEOUT",
+            "10x",
+            "OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT: turn.idle_timeout: '10x' is not allowed; it must be a duration",
+        ),
+        (
+            "OUTLETS__LOG_EVENTS",
+            "1",
+            "OTEL_AGENTEVAL_OUTLETS__LOG_EVENTS: outlets.log_events: '1' is not allowed; it must be true or false",
+        ),
         (
             "TURN__IDLE_TIMEOT",
             "1s",
@@ -598,7 +703,11 @@ def test_a_variable_inside_another_wins() -> None:
         ),
         ("ENABELD", "true", "OTEL_AGENTEVAL_ENABELD: unknown variable; did you mean OTEL_AGENTEVAL_ENABLED?"),
         ("METRICS", "[{a: 5}", "OTEL_AGENTEVAL_METRICS: not YAML"),
-        ("METRICS", "[{a: 5}]", "OTEL_AGENTEVAL_METRICS: metrics[0]: {'a': 5} is not allowed; a mapping of parameters of a"),
+        (
+            "METRICS",
+            "[{a: 5}]",
+            "OTEL_AGENTEVAL_METRICS: metrics[0]: {'a': 5} is not allowed; the parameters of a must be a mapping",
+        ),
         ("INLINE__METRICS", "code_latency", "OTEL_AGENTEVAL_INLINE__METRICS: inline.metrics: 'code_latency' is not allowed"),
         ("CONFIG_FILE", "/nowhere/agenteval.yaml", "/nowhere/agenteval.yaml: cannot be read: No such file"),
     ],
@@ -615,19 +724,19 @@ def test_a_variable_that_is_wrong_is_named(variable: str, text: str, expected: s
     [
         ("turn:\n  max_open: 0\n", ":2: turn.max_open: 0 is not allowed"),
         ("# a comment\nturn:\n  max_open: 1\n  max_opn: 2\n", ":4: turn.max_opn: unknown key; did you mean 'max_open'?"),
-        ("turn:\n  max_open: 1\n  max_open: 2\n", ":3: turn.max_open: the key stands twice"),
+        ("turn:\n  max_open: 1\n  max_open: 2\n", ":3: turn.max_open: duplicate key"),
         ("metrics:\n  - code_latency\n  - {a: {}, b: {}}\n", ":3: metrics[1]:"),
         ("turn: [\n", ": not YAML: "),
         ("a: b: c\n", ":1: not YAML: "),
-        ("- 1\n", ":1: [1] is not allowed; a mapping of turn, exit_timeout"),
+        ("- 1\n", ":1: [1] is not allowed; it must be a mapping of turn, exit_timeout"),
         ("turn: !!python/object/apply:os.getcwd []\n", ":1: not YAML: "),
-        ("turn: &a {max_open: *a}\n", ":1: turn.max_open: an alias of what it stands in"),
+        ("turn: &a {max_open: *a}\n", ":1: turn.max_open: an alias may not stand for a value that contains it"),
         ("a: " + "[" * 3000 + "]" * 3000, "nested too deep"),
         ("turn: {max_open: " + "9" * 5000 + "}\n", ": not YAML: "),
-        ("outlets: {log_events: yes}\n", ":1: outlets.log_events: 'yes' is not allowed; true or false"),
+        ("outlets: {log_events: yes}\n", ":1: outlets.log_events: 'yes' is not allowed; it must be true or false"),
         ("turn: {max_open: '${env:NOT_SET}'}\n", ":1: turn.max_open: the variable NOT_SET is not set"),
-        ("turn: {max_open: '${env:}'}\n", ":1: turn.max_open: '${env:}' is not allowed; ${env:NAME} or"),
-        ("turn: {max_open: '${env:9}'}\n", ":1: turn.max_open: '${env:9}' is not allowed; ${env:NAME} or"),
+        ("turn: {max_open: '${env:}'}\n", ":1: turn.max_open: '${env:}' is not allowed; a variable is written ${env:NAME} or"),
+        ("turn: {max_open: '${env:9}'}\n", ":1: turn.max_open: '${env:9}' is not allowed; a variable is written ${env:NAME} or"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_reported_with_its_line(file: Any, text: str, expected: str) -> None:
@@ -703,17 +812,20 @@ def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: An
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        (3, "metrics[0]: 3 is not allowed; a metric's name, or"),
-        ({}, "exactly one metric beside policy, when and sample is (here: none)"),
-        ({"policy": "gate"}, "exactly one metric beside policy, when and sample is (here: none)"),
+        (3, "metrics[0]: 3 is not allowed; it must be a metric's name, or"),
+        ({}, "it must name exactly one metric beside policy, when and sample (here: none)"),
+        ({"policy": "gate"}, "it must name exactly one metric beside policy, when and sample (here: none)"),
         (
             {"code_latency": {}, "polcy": "gate"},
-            "exactly one metric beside policy, when and sample is (here: code_latency, polcy)",
+            "it must name exactly one metric beside policy, when and sample (here: code_latency, polcy)",
         ),
-        ({"code_latency": 5}, "a mapping of parameters of code_latency is"),
-        ({"code_latency": {}, "policy": "must"}, "metrics[0].policy: 'must' is not allowed; gate or trend is"),
-        ({"llm_relevance": {}, "sample": {"rate": 2}}, "metrics[0].sample.rate: 2 is not allowed; a share from 0 to 1 is"),
-        ({"llm_relevance": {}, "sample": {"always_if": "error"}}, "a mapping with a rate (1 is every turn) is"),
+        ({"code_latency": 5}, "the parameters of code_latency must be a mapping"),
+        ({"code_latency": {}, "policy": "must"}, "metrics[0].policy: 'must' is not allowed; it must be gate or trend"),
+        (
+            {"llm_relevance": {}, "sample": {"rate": 2}},
+            "metrics[0].sample.rate: 2 is not allowed; it must be a share from 0 to 1",
+        ),
+        ({"llm_relevance": {}, "sample": {"always_if": "error"}}, "metrics[0].sample.rate is required"),
         (
             {"llm_relevance": {}, "sample": {"rate": 1, "alway": ""}},
             "metrics[0].sample.alway: unknown key; did you mean 'always_if'?",
@@ -923,10 +1035,10 @@ def test_the_metrics_of_a_group_share_what_they_do_not_say_themselves(file: Any)
             "metrics: [code_latency]\ngroups:\n  a: {metrics: [code_latency]}\n",
             ":3: groups.a.metrics[0]: code_latency has the same parameters as metrics[0]",
         ),
-        ("groups:\n  a: {metrics: []}\n", ":2: groups.a: {'metrics': []} is not allowed; a mapping with metrics (a list of at least one) is"),
+        ("groups:\n  a: {metrics: []}\n", ":2: groups.a.metrics: [] is not allowed; it must be a list of at least one metric"),
         ("groups:\n  a: {metrics: [code_cost], polcy: gate}\n", ":2: groups.a.polcy: unknown key; did you mean 'policy'?"),
         ("groups:\n  a: {metrics: [code_cost], when: {agnt: x}}\n", ":2: groups.a.when.agnt: unknown key; did you mean 'agent'?"),
-        ("groups:\n  a: {metrics: [code_cost], policy: must}\n", ":2: groups.a.policy: 'must' is not allowed; gate or trend is"),
+        ("groups:\n  a: {metrics: [code_cost], policy: must}\n", ":2: groups.a.policy: 'must' is not allowed; it must be gate or trend"),
         ("groups: [code_cost]\n", ":1: groups: ["),
     ],
 )  # fmt: skip
@@ -965,10 +1077,10 @@ def test_servers_and_choices_of_judges_are_read_and_written() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"servers": {"a": {}}}, "judge.servers.a"),
-        ({"servers": {"a": {"base_url": "h"}}}, "judge.servers.a.base_url: 'h' is not allowed; an address"),
+        ({"servers": {"a": {}}}, "judge.servers.a.base_url is required"),
+        ({"servers": {"a": {"base_url": "h"}}}, "judge.servers.a.base_url: 'h' is not allowed; it must be an address"),
         ({"servers": {"a": {"base_urls": "h"}}}, "did you mean 'base_url'?"),
-        ({"choose": [{"metric": "llm_x"}]}, "judge.choose[0]"),
+        ({"choose": [{"metric": "llm_x"}]}, "judge.choose[0].model is required"),
         ({"choose": [{"model": "m", "metrics": "x"}]}, "did you mean 'metric'?"),
     ],
 )
@@ -1016,7 +1128,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: &a {k: 1}\n" + "".join(f"b{n}: &b{n} {{<<: [{', '.join(['*a' if n == 0 else f'*b{n - 1}'] * 10)}]}}\n" for n in range(9)), "more than 200,000 values"),
         ("a: " + "[" * 5_000 + "]" * 5_000, "nested too deep"),
         ("a: x" + "y" * 2_000_000, "larger than 2,000,000 characters"),
-        ("a: &a [*a]", "an alias of what it stands in"),
+        ("a: &a [*a]", "an alias may not stand for a value that contains it"),
     ],
     ids=["lists", "maps", "merges", "deep", "large", "itself"],
 )  # fmt: skip

@@ -123,7 +123,7 @@ def test_a_port_in_use_is_a_warning_and_another_port() -> None:
 def test_a_port_that_is_none_is_refused_with_what_is_allowed() -> None:
     done = run("--once", "--port", "99999")
     assert done.returncode == 2
-    assert "99999 is not allowed; a port from 0" in done.stderr
+    assert "99999 is not allowed; it must be a port from 0" in done.stderr
 
 
 @pytest.mark.parametrize("switch", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_AGENTEVAL_ENABLED": "false"}], ids=str)

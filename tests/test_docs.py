@@ -23,7 +23,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.config.root import option_paths
+from otel_agenteval.config.root import Config
+from otel_agenteval.config.section import option_paths
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.evaluation.selection import select_metrics
 
@@ -66,7 +67,7 @@ def program_of(blocks: list[Block]) -> str:
 def check_yaml(text: str, folder: Path) -> None:
     """A mapping with one of our top-level keys is a configuration; other programs' YAML is only parsed."""
     found = yaml.safe_load(text)
-    if isinstance(found, dict) and found.keys() & {path[0] for path in option_paths()}:
+    if isinstance(found, dict) and found.keys() & {path[0] for path in option_paths(Config)}:
         file = folder / "agenteval.yaml"
         file.write_text(text, encoding="utf-8")
         select_metrics(load_config(file, {}))

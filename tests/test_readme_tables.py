@@ -12,7 +12,9 @@ from typing import Any, get_args
 import pytest
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.config.root import option_paths
+from otel_agenteval.config.root import Config
+from otel_agenteval.config.section import Section, option_paths
+from otel_agenteval.config.types import Duration
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import CloseReason, LlmCall, Turn
@@ -46,6 +48,19 @@ def generator() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+class Patient(Section):
+    """A section with a new option."""
+
+    patience: Duration = 90.0
+    """Seconds that it waits."""
+
+
+def test_an_option_is_documented_from_its_declaration_alone(generator: ModuleType) -> None:
+    assert generator.options(Patient).splitlines()[2:] == [
+        "| `patience` | `90s` | duration above 0 | `OTEL_AGENTEVAL_PATIENCE` | Time that it waits |"
+    ]
 
 
 def read(name: str) -> str:
@@ -101,7 +116,7 @@ def test_a_metric_has_a_section_with_its_parameters_and_names(metric: Any) -> No
 
 def test_every_option_has_its_variable_and_each_variable_works() -> None:
     text = read("docs/configuration.md")
-    leaves = [p for p in option_paths() if not any(o != p and o[: len(p)] == p for o in option_paths())]
+    leaves = [p for p in option_paths(Config) if not any(o != p and o[: len(p)] == p for o in option_paths(Config))]
     variables = re.findall(r"^\| `([a-z_.]+)` \| `([^`]*)` \| [^|]+ \| `(OTEL_AGENTEVAL_\w+)` \|", text, re.MULTILINE)
     assert [name for name, _, _ in variables] == [".".join(path) for path in leaves]
     required = {name: variable for name, default, variable in variables if default == "required"}

@@ -221,8 +221,8 @@ def test_a_case_that_was_propagated_finds_its_row_in_the_data_set(tmp_path):
     ("entry", "message"),
     [
         ({"code_latency": {}, "when": {"agnt": "x"}}, r"metrics\[0\]\.when\.agnt: unknown key; did you mean 'agent'"),
-        ({"code_latency": {}, "when": {"agent": 5}}, r"metrics\[0\]\.when\.agent: 5 is not allowed; a text or a list"),
-        ({"code_latency": {}, "when": "travel"}, r"metrics\[0\]\.when: 'travel' is not allowed; a mapping of agent"),
+        ({"code_latency": {}, "when": {"agent": 5}}, r"metrics\[0\]\.when\.agent: 5 is not allowed; it must be a text or a list"),
+        ({"code_latency": {}, "when": "travel"}, r"metrics\[0\]\.when: 'travel' is not allowed; it must be a mapping of agent"),
         ({"code_latency": {}, "when": {"step": "tol"}}, r"metrics\[0\]\.when\.step"),
     ],
 )

@@ -34,7 +34,7 @@ def _share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed; a share from 0 to 1 is")
+        raise argparse.ArgumentTypeError(f"{text} is not allowed; it must be a share from 0 to 1")
     return value
 
 

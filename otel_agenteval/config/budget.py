@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from .section import _Section
-from .types import Count, _rate, _usd
+from .section import Section
+from .types import Count, Kind, Share, finite_number
 
 
-class SpendingOptions(_Section):
+def _dollars(value: Any) -> float:
+    number = finite_number(value)
+    if number is None:
+        raise ValueError("it must be an amount of US dollars from 0, or null")
+    return number
+
+
+Dollars = Annotated[float, BeforeValidator(_dollars), Kind("US dollars")]
+
+
+class SpendingOptions(Section):
     """The most that may be taken within any minute, hour or day; null is without limit."""
 
-    usd_per_minute: Annotated[float | None, BeforeValidator(_usd)] = None
+    usd_per_minute: Dollars | None = None
     """US dollars."""
-    usd_per_hour: Annotated[float | None, BeforeValidator(_usd)] = None
+    usd_per_hour: Dollars | None = None
     """US dollars. A model whose price is not known is not asked where dollars are bounded."""
-    usd_per_day: Annotated[float | None, BeforeValidator(_usd)] = None
+    usd_per_day: Dollars | None = None
     """US dollars."""
     tokens_per_minute: Count | None = None
     """Input and output tokens."""
@@ -36,7 +46,9 @@ class SpendingOptions(_Section):
 class BudgetOptions(SpendingOptions):
     """What judges and embedders may take together. Past it their jobs wait. It is kept with the queue."""
 
-    soft: Annotated[float, BeforeValidator(_rate)] = 0.8
+    soft: Share = 0.8
     """Share of each bound from which only gates, turns of ``always_if`` and jobs that were begun go on."""
-    metrics: dict[str, SpendingOptions] = Field(default_factory=dict)
+    metrics: Annotated[dict[str, SpendingOptions], Kind("bounds by metric, see [judging](judging.md#budget-and-failures)")] = (
+        Field(default_factory=dict)
+    )
     """Bounds of single metrics, by name, beside those of all: ``{llm_faithfulness: {usd_per_day: 1}}``."""

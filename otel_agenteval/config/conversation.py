@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from .metrics import MetricEntry
-from .section import _Section
-from .types import Count, Duration, Size
+from .section import Section
+from .types import Count, Duration, Kind, Size
 
 
-class ConversationOptions(_Section):
+class ConversationOptions(Section):
     """Turns with one conversation id, evaluated as a whole when the conversation ends. Nothing is held while ``metrics`` is empty."""
 
-    metrics: tuple[MetricEntry, ...] = ()
+    metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics over the conversation: its messages are all that was said, its history the turns before the last."""
     idle_timeout: Duration = 1800.0
     """Seconds without a new turn after which a conversation has ended; a later turn resumes it."""

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 
-from .section import _Section
-from .types import Count, Duration, Size, Switch, Text, _file
+from .section import Section
+from .types import Count, Duration, FilePath, Kind, Size, Switch, Text
 
 _QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)
 
@@ -16,18 +16,18 @@ _QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|u
 def _queue_url(value: Any) -> str:
     if isinstance(value, str) and _QUEUE_SCHEMES.fullmatch(value):
         return value
-    raise ValueError("a URL as in redis://host:6379/0 (or rediss, unix, redis+sentinel, redis+cluster) is")
+    raise ValueError("it must be a URL as in redis://host:6379/0 (or rediss, unix, redis+sentinel, redis+cluster)")
 
 
-class JobQueueOptions(_Section):
+class JobQueueOptions(Section):
     """Where judged metrics wait for their turn."""
 
     backend: Literal["memory", "sqlite", "redis"] = "memory"
     """``memory``, which is lost with the process (and counted); ``sqlite``, a file that outlives it; or ``redis``, a server that any
     number of processes share. The last two hold turns."""
-    path: Annotated[str, BeforeValidator(_file)] | None = None
+    path: FilePath | None = None
     """File of the backend ``sqlite``; its folder must exist. Processes of one machine may share it."""
-    url: Annotated[str, BeforeValidator(_queue_url)] | None = None
+    url: Annotated[str, BeforeValidator(_queue_url), Kind("address")] | None = None
     """Server of the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master``, ``redis+cluster://``; ``valkey`` may stand for ``redis``."""
     name: Text = "agenteval"
     """What every key of the backend ``redis`` begins with, in braces; processes with the same one share their jobs."""
@@ -45,7 +45,9 @@ class JobQueueOptions(_Section):
     @model_validator(mode="after")
     def _what_the_backend_needs(self) -> JobQueueOptions:
         if (self.backend == "sqlite") != (self.path is not None) or (self.backend == "redis") != (self.url is not None):
-            raise ValueError("{backend: sqlite, path: FILE}, {backend: redis, url: redis://…}, or none of them, is")
+            raise ValueError(
+                "it must be {backend: sqlite, path: FILE} or {backend: redis, url: redis://…}; memory has neither path nor url"
+            )
         if not self.work and self.backend == "memory":
-            raise ValueError("work: false needs a backend that others can work on, sqlite or redis: that is")
+            raise ValueError("work: false needs a backend that other processes share: sqlite or redis")
         return self

@@ -8,32 +8,32 @@ from pydantic import BeforeValidator, Field
 
 from .budget import BudgetOptions
 from .job_queue import JobQueueOptions
-from .section import _Section
+from .section import Section
 from .selector import Patterns
 from .service import ServiceOptions
-from .types import Count, Duration, Size, Text, Url, _file, _rate
+from .types import Count, Duration, FilePath, Kind, Share, Size, Text, Url
 
 
 def _panelists(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and len(value) != 1 and all(isinstance(item, str) and item.strip() for item in value):
         return tuple(item.strip() for item in value)
-    raise ValueError("a list of two models or more, or an empty one, is")
+    raise ValueError("it must be a list of two models or more, or an empty one")
 
 
-class CacheOptions(_Section):
+class CacheOptions(Section):
     """Verdicts that are known already: the same question to the same model, by the same version of a metric, is asked once."""
 
-    path: Annotated[str, BeforeValidator(_file)] | None = None
+    path: FilePath | None = None
     """SQLite file of the replies; its folder must exist. Processes of one machine may share it. Null keeps none."""
     ttl: Duration = 7 * 86400.0
     """Seconds that a reply is kept."""
     max_bytes: Size = 256 * 2**20
     """Bytes of all replies; past it the oldest go."""
-    audit: Annotated[float, BeforeValidator(_rate)] = 0.01
+    audit: Share = 0.01
     """Share of judged turns whose questions are asked although they are known: what is said then takes the place of what was kept."""
 
 
-class ServerOptions(_Section):
+class ServerOptions(Section):
     """A further server of judges. A model ``NAME/MODEL`` is asked there, where ``NAME`` is the server's in ``judge.servers``."""
 
     base_url: Url
@@ -50,7 +50,7 @@ class ServerOptions(_Section):
     """Rate of input and output tokens; null is without limit."""
 
 
-class JudgeChoice(_Section):
+class JudgeChoice(Section):
     """Another model for some metrics, or for the turns of some agents: ``{metric: llm_faithfulness, model: anthropic/claude-x}``."""
 
     metric: Patterns = ()
@@ -61,21 +61,21 @@ class JudgeChoice(_Section):
     """The model's name at the judge's server, or ``SERVER/MODEL`` for one of ``judge.servers``."""
 
 
-class SecondOptions(_Section):
+class SecondOptions(Section):
     """A second judge, asked where the first one's score is near its threshold. Where the two disagree, the second one's stands."""
 
     model: Text | None = None
     """Its name, as in ``judge.choose``; null is none."""
-    margin: Annotated[float, BeforeValidator(_rate)] = 0.1
+    margin: Share = 0.1
     """How near to its threshold a score is in doubt, 0 to 1."""
-    tolerance: Annotated[float, BeforeValidator(_rate)] = 0.2
+    tolerance: Share = 0.2
     """How far two scores that both pass, or both fail, may be apart and still agree, 0 to 1."""
 
 
-class PanelOptions(_Section):
+class PanelOptions(Section):
     """Several judges, all of them asked, in place of one."""
 
-    models: Annotated[tuple[str, ...], BeforeValidator(_panelists)] = ()
+    models: Annotated[tuple[str, ...], BeforeValidator(_panelists), Kind("list of two models or more")] = ()
     """Their names, as in ``judge.choose``; three or more, odd numbers are best. Empty: there is none."""
     combine: Literal["median", "majority"] = "median"
     """Whose score stands: the median judge's, or the median one's among the majority that passes or fails the turn."""
@@ -100,9 +100,11 @@ class JudgeOptions(ServiceOptions):
     """What judges and embedders may take."""
     queue: JobQueueOptions = JobQueueOptions()
     """Where judged metrics wait."""
-    servers: dict[str, ServerOptions] = Field(default_factory=dict)
+    servers: Annotated[
+        dict[str, ServerOptions], Kind("servers by their names, see [judging](judging.md#more-than-one-model)")
+    ] = Field(default_factory=dict)
     """Further servers by name: ``{anthropic: {base_url: https://api.anthropic.com/v1, api_key: "${env:ANTHROPIC_API_KEY}"}}``."""
-    choose: tuple[JudgeChoice, ...] = ()
+    choose: Annotated[tuple[JudgeChoice, ...], Kind("list of choices, see [judging](judging.md#more-than-one-model)")] = ()
     """Other models for some metrics or agents; the first that fits wins."""
     second: SecondOptions = SecondOptions()
     """A second judge, asked where the first is in doubt."""

@@ -12,6 +12,7 @@ def dotted(path: KeyPath) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
-def _where(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
+def placed(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
+    """What an error about a value begins with: its file and line or its variable, as far as known, and its path."""
     place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
     return ": ".join(part for part in (place, dotted(path)) if part)

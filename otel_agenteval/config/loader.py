@@ -19,12 +19,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import ValidationError
-
 from ..core.errors import ConfigError, nearest
 from .keypath import KeyPath
-from .messages import _explain, _shown
-from .root import Config, option_paths
+from .messages import mapping_of, shown
+from .root import Config
+from .section import Section, option_paths
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 
@@ -61,21 +60,16 @@ def load_config(
         if file:
             data, sources = _read_file(Path(file), env)
         elif config == "":
-            raise ConfigError("config: '' is not allowed; the path of a YAML file is")
+            raise ConfigError("config: '' is not allowed; it must be the path of a YAML file")
         for path, value, variable in _from_env(env):
             data = _merge(data, _nested(path, value), (), sources, variable)
         if isinstance(config, Mapping):
             data = _merge(data, config, (), sources, None)
         elif config is not None and not isinstance(config, (str, os.PathLike)):
-            raise ConfigError(f"config: {type(config).__name__} is not allowed; a Config, a mapping or a path is")
+            raise ConfigError(f"config: {type(config).__name__} is not allowed; it must be a Config, a mapping or a path")
     if overrides:
         data = _merge(data, overrides, (), sources, None)
-    try:
-        built = Config.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError("\n".join(_explain(dict(fault), sources) for fault in error.errors())) from None
-    built._sources = sources
-    return built
+    return Config.from_sources(data, sources)
 
 
 def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
@@ -89,7 +83,7 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
     if data is None:
         return {}, {}
     if not isinstance(data, dict):
-        raise ConfigError(f"{file}:1: {_shown(data)} is not allowed; a mapping of {', '.join(Config.model_fields)} is")
+        raise ConfigError(f"{file}:1: {shown(data)} is not allowed; {mapping_of(Config)}")
     return data, lines
 
 
@@ -123,7 +117,7 @@ def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
     """(path, value, variable) of each option in the environment, outer ones before those inside them."""
-    known = {_variable(path): path for path in option_paths()}
+    known = variables()
     given = sorted(
         (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip()), key=lambda n: (n.count("__"), n)
     )
@@ -146,5 +140,11 @@ def _from_text(text: str, variable: str, env: Mapping[str, str]) -> Any:
     return yaml.load(text, variable, env, lines=False)[0]
 
 
-def _variable(path: tuple[str, ...]) -> str:
+def variables(section: type[Section] = Config) -> dict[str, tuple[str, ...]]:
+    """The environment variable of every option and section, and its path."""
+    return {variable_of(path): path for path in option_paths(section)}
+
+
+def variable_of(path: tuple[str, ...]) -> str:
+    """``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT``."""
     return ENV_PREFIX + "__".join(path).upper()

@@ -1,72 +1,75 @@
-"""What is said about a value that is not allowed: where it stands, the value, and what is allowed."""
+"""What a user reads about a configuration that is wrong: one line per fault, with its place, the value, and what is allowed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from ..core.errors import nearest
-from .budget import BudgetOptions, SpendingOptions
-from .conversation import ConversationOptions
-from .judge import JudgeChoice, JudgeOptions, ServerOptions
-from .keypath import KeyPath, _where
+from .keypath import KeyPath, placed
 from .masking import masked
-from .metrics import GroupOptions, MetricEntry
-from .references import GivenReferences, ReferenceOptions
-from .root import Config
-from .sampling import SampleOptions, SampleRate
-from .section import _Section, _section_of
-from .serve import ServeOptions
-from .tenants import TenantOptions
+from .section import Section, entry_of, section_of
+
+_CONSTANTS = {None: "null", True: "true", False: "false"}
+"""As YAML has them."""
 
 
-def _explain(fault: dict[str, Any], sources: Mapping[KeyPath, str]) -> str:
-    """One line on one fault: where it stands, the value, what is allowed."""
-    path: KeyPath = tuple(fault["loc"])
-    section = _at(path[:-1]) if path else None
-    if fault["type"] in ("extra_forbidden", "invalid_key") and section is not None:
-        path = (*path[:-1], str(path[-1]))
-        names = list(section.model_fields)
-        return f"{_where(path, sources)}: unknown key; did you mean {nearest(str(path[-1]), names, 1)[0]!r}? (allowed: {', '.join(names)})"
-    value, found = fault["input"], _at(path)
-    if fault["type"] in ("model_type", "dict_type") and found is not None:
-        allowed = f"a mapping of {', '.join(found.model_fields)} is"
-    elif fault["type"] == "dict_type":
-        allowed = "a mapping by names is"
-    elif fault["type"] == "literal_error":
-        allowed = f"{fault['ctx']['expected'].replace(chr(39), '')} is"
-    elif fault["type"] in ("tuple_type", "list_type"):
-        allowed = "a list is"
-    else:
-        allowed = str(fault.get("ctx", {}).get("error", fault["msg"]))
-    return f"{_where(path, sources)}: {_shown(value, path[-1] if path else '')} is not allowed; {allowed}"
+def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
+    """All faults of a configuration, a line each."""
+    return "\n".join(_line(dict(fault), root, sources) for fault in error.errors(include_url=False))
 
 
-_ENTRIES: dict[tuple[type[_Section], str | int], type[_Section]] = {
-    (Config, "metrics"): MetricEntry, (Config, "groups"): GroupOptions, (GroupOptions, "metrics"): MetricEntry,
-    (BudgetOptions, "metrics"): SpendingOptions, (ConversationOptions, "metrics"): MetricEntry, (ReferenceOptions, "given"): GivenReferences, (SampleOptions, "rates"): SampleRate,
-    (JudgeOptions, "servers"): ServerOptions, (JudgeOptions, "choose"): JudgeChoice,
-    (ServeOptions, "tenants"): TenantOptions,
-}  # fmt: skip
-"""Lists, and mappings by names that the user chooses, of sections."""
+def mapping_of(section: type[Section]) -> str:
+    """What a value must be that is no mapping, but should be this section."""
+    return f"it must be a mapping of {', '.join(section.model_fields)}"
 
 
-def _at(path: KeyPath) -> type[_Section] | None:
-    """The section at a path; None where there is something else."""
-    section: type[_Section] | None = Config
-    parts = iter(path)
-    for part in parts:
-        if section is None:
-            return None
-        entry = _ENTRIES.get((section, part))
-        if entry is not None:
-            section = entry if next(parts, None) is not None else None  # the index or name
-        else:
-            field = section.model_fields.get(str(part))
-            section = _section_of(field.annotation) if field is not None else None
-    return section
-
-
-def _shown(value: Any, key: Any = "") -> str:
+def shown(value: Any, key: Any = "") -> str:
+    """A value as it may be quoted: short, and without secrets."""
+    if value is None or isinstance(value, bool):
+        return _CONSTANTS[value]
     text = repr(masked(value, key))
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, str]) -> str:
+    path: KeyPath = tuple(fault["loc"])
+    section = _section_at(path[:-1], root) if path else None
+    if fault["type"] in ("extra_forbidden", "invalid_key") and section is not None:
+        return _unknown_key((*path[:-1], str(path[-1])), list(section.model_fields), sources)
+    if fault["type"] == "missing":
+        return f"{placed(path, sources)} is required"
+    key = path[-1] if path else ""
+    return f"{placed(path, sources)}: {shown(fault['input'], key)} is not allowed; {_allowed(fault, _section_at(path, root))}"
+
+
+def _unknown_key(path: KeyPath, known: list[str], sources: Mapping[KeyPath, str]) -> str:
+    meant = nearest(str(path[-1]), known, 1)[0]
+    return f"{placed(path, sources)}: unknown key; did you mean {meant!r}? (allowed: {', '.join(known)})"
+
+
+def _allowed(fault: dict[str, Any], section: type[Section] | None) -> str:
+    """What the value must be; the readers of values say so themselves."""
+    if fault["type"] in ("model_type", "dict_type"):
+        return "it must be a mapping by names" if section is None else mapping_of(section)
+    if fault["type"] == "literal_error":
+        return f"it must be {fault['ctx']['expected'].replace(chr(39), '')}"
+    if fault["type"] in ("tuple_type", "list_type"):
+        return "it must be a list"
+    return str(fault.get("ctx", {}).get("error", fault["msg"]))
+
+
+def _section_at(path: KeyPath, root: type[Section]) -> type[Section] | None:
+    """The section at a path; None where there is something else."""
+    section: type[Section] | None = root
+    parts = iter(path)
+    for part in parts:
+        field = None if section is None else section.model_fields.get(str(part))
+        if field is None:
+            return None
+        section = section_of(field.annotation)
+        if section is None and next(parts, None) is not None:  # the index of an entry, or its name
+            section = entry_of(field.annotation)
+    return section

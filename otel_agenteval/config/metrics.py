@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .sampling import SampleOptions
-from .section import _Section
+from .section import Section, written
 from .selector import Selector
-from .types import seconds
+from .types import DurationOrZero, Kind
 
 
 def _names(value: Any) -> Any:
     if value == "default" or (isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)):
         return value
-    raise ValueError("default, or a list of metric names, is")
+    raise ValueError("it must be default, or a list of metric names")
 
 
-class InlineOptions(_Section):
+class InlineOptions(Section):
     """What is evaluated the moment a turn ends."""
 
-    metrics: Annotated[Literal["default"] | tuple[str, ...], BeforeValidator(_names)] = "default"
+    metrics: Annotated[Literal["default"] | tuple[str, ...], BeforeValidator(_names), Kind("`default` or list of names")] = (
+        "default"
+    )
     """``default`` (every reference-free metric that means something on any answer) or a list of metric names."""
-    budget: Annotated[float, BeforeValidator(seconds)] = 0.005
+    budget: DurationOrZero = 0.005
     """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the metrics left over run on the worker."""
 
 
-class MetricEntry(_Section):
+class MetricEntry(Section):
     """A metric with parameters: ``{code_max_duration: {max_seconds: 2}, policy: gate}``, or only its name."""
 
     name: str
@@ -48,23 +50,38 @@ class MetricEntry(_Section):
         if isinstance(value, str):
             return {"name": value}
         if not isinstance(value, Mapping):
-            raise ValueError("a metric's name, or {name: {parameters}, policy: gate | trend, when: {…}, sample: {…}}, is")  # noqa: TRY004 - pydantic reads it
+            raise ValueError("it must be a metric's name, or {name: {parameters}, policy: gate | trend, when: {…}, sample: {…}}")  # noqa: TRY004 - pydantic reads it
         names = [key for key in value if key not in _BESIDE_A_METRIC]
         if len(names) != 1:
             raise ValueError(
-                f"exactly one metric beside policy, when and sample is (here: {', '.join(map(str, names)) or 'none'})"
+                f"it must name exactly one metric beside policy, when and sample (here: {', '.join(map(str, names)) or 'none'})"
             )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):
-            raise ValueError(f"a mapping of parameters of {names[0]} is")
+            raise ValueError(f"the parameters of {names[0]} must be a mapping")
         rest = {key: value[key] for key in _BESIDE_A_METRIC if key in value}
         return {"name": str(names[0]), "params": dict(params or {}), **rest}
 
+    def to_dict(self) -> dict[str, Any]:
+        """``{name: {parameters}}``, with what stands beside it."""
+        shown = self.policy != "trend" or "policy" in self.model_fields_set
+        return {self.name: self.params, **({"policy": self.policy} if shown else {}), **_shared(self)}
 
-class GroupOptions(_Section):
+
+def _shared(section: MetricEntry | GroupOptions) -> dict[str, Any]:
+    return {name: written(value) for name in ("when", "sample") if (value := getattr(section, name)) is not None}
+
+
+def _at_least_one(entries: tuple[MetricEntry, ...]) -> tuple[MetricEntry, ...]:
+    if not entries:
+        raise ValueError("it must be a list of at least one metric")
+    return entries
+
+
+class GroupOptions(Section):
     """Metrics that share what is said once: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
 
-    metrics: tuple[MetricEntry, ...]
+    metrics: Annotated[tuple[MetricEntry, ...], AfterValidator(_at_least_one)]
     """As under ``metrics``; what an entry says itself is stronger."""
     policy: Literal["gate", "trend"] = "trend"
     """Of those that say none."""
@@ -73,12 +90,9 @@ class GroupOptions(_Section):
     sample: SampleOptions | None = None
     """Which of those turns the ``llm_`` and ``embed_`` metrics among them are judged on, where they say nothing."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _with_metrics(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and not value.get("metrics"):
-            raise ValueError("a mapping with metrics (a list of at least one) is")
-        return value
+    def to_dict(self) -> dict[str, Any]:
+        """What its metrics share, and they."""
+        return {"policy": self.policy, **_shared(self), "metrics": written(self.metrics)}
 
     def entries(self) -> tuple[MetricEntry, ...]:
         """Its metrics with what they share."""

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from .section import _Section
-from .types import Duration, Size, Switch, Url, _file, seconds
+from .section import Section
+from .types import Duration, DurationOrZero, FilePath, Kind, Size, Switch, Url
 
 
 def _headers(value: Any) -> Any:
@@ -18,52 +18,45 @@ def _headers(value: Any) -> Any:
         for name, text in value.items()
     ):
         return {name.lower(): text for name, text in value.items()}
-    raise ValueError("a mapping of header names to texts is")
+    raise ValueError("it must be a mapping of header names to texts")
 
 
 _HEADER = re.compile(r"[A-Za-z0-9_.-]+")
 
 
-class SpoolOptions(_Section):
+class SpoolOptions(Section):
     """Files in which scores wait for their receiver, so that they outlive the process."""
 
-    directory: Annotated[str, BeforeValidator(_file)]
+    directory: FilePath
     """Folder, made when it is missing. Processes may share it; each takes a file of its own."""
     max_bytes: Size = 256 * 2**20
     """Bytes that may wait in one file; what does not fit is dropped and counted."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _with_a_directory(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and "directory" not in value:
-            raise ValueError("a mapping with a directory is")
-        return value
 
-
-class OtlpOptions(_Section):
+class OtlpOptions(Section):
     """Scores sent to any OTLP endpoint by connections of our own: ``{endpoint: http://127.0.0.1:4317}``."""
 
     endpoint: Url
     """Address of the receiver: ``http://HOST:PORT`` in plain text, ``https://…`` with TLS. Over HTTP, ``/v1/logs`` and so on are added."""
     protocol: Literal["grpc", "http"] = "grpc"
     """OTLP/gRPC, or OTLP/HTTP with protobuf."""
-    headers: Annotated[dict[str, str], BeforeValidator(_headers)] = Field(default_factory=dict)
+    headers: Annotated[dict[str, str], BeforeValidator(_headers), Kind("mapping of headers")] = Field(default_factory=dict)
     """Sent with each request; secrets as ``${env:NAME}``."""
     compression: Literal["none", "gzip"] = "none"
     """``gzip`` pays where the receiver is on another machine."""
     timeout: Duration = 10.0
     """Seconds that one request may take."""
-    ca_file: Annotated[str, BeforeValidator(_file)] | None = None
+    ca_file: FilePath | None = None
     """PEM file of certificates that the receiver's must be signed by; null is those of the system."""
-    cert_file: Annotated[str, BeforeValidator(_file)] | None = None
+    cert_file: FilePath | None = None
     """PEM file of our own certificate, for receivers that ask for one."""
-    key_file: Annotated[str, BeforeValidator(_file)] | None = None
+    key_file: FilePath | None = None
     """PEM file of its key."""
     log_events: Switch = True
     """One ``gen_ai.evaluation.result`` log record per score, under the Resource of the evaluated root."""
     evaluate_spans: Literal["off", "linked", "child"] = "off"
     """A span ``evaluate AGENT`` with the scores as its events, for backends that show nothing but spans: ``linked`` is a trace of its own with a link to the turn, ``child`` stands in the turn's trace."""
-    metrics_interval: Annotated[float, BeforeValidator(seconds)] = 60.0
+    metrics_interval: DurationOrZero = 60.0
     """Seconds between two exports of the metrics; 0 sends none."""
     retry_for: Duration = 3600.0
     """Seconds after which scores are given up that a receiver kept refusing for the time being."""
@@ -72,15 +65,8 @@ class OtlpOptions(_Section):
     spool: SpoolOptions | None = None
     """Files in which scores wait instead of in memory."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _with_an_endpoint(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and value.get("endpoint") is None:
-            raise ValueError("a mapping with an endpoint is")
-        return value
-
     @model_validator(mode="after")
     def _pair_of_files(self) -> OtlpOptions:
         if (self.cert_file is None) != (self.key_file is None):
-            raise ValueError("cert_file and key_file together, or neither of them, is")
+            raise ValueError("cert_file and key_file must be set together, or neither of them")
         return self

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import model_validator
 
 from .otlp import OtlpOptions
-from .section import _Section
+from .section import Section
 from .store import StoreOptions
-from .types import Switch, _file, _port
+from .types import FilePath, Port, Switch
 
 
-class PrometheusOptions(_Section):
+class PrometheusOptions(Section):
     """Exactly one of the two."""
 
     registry: Literal["default"] | None = None
     """``default`` joins the application's own ``/metrics``: no port is opened."""
-    port: Annotated[int, BeforeValidator(_port)] | None = None
+    port: Port | None = None
     """Serve ``/metrics`` on a port of our own."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> PrometheusOptions:
         if (self.registry is None) == (self.port is None):
-            raise ValueError("{registry: default}, {port: N} or null is")
+            raise ValueError("it must be {registry: default}, {port: N} or null")
         return self
 
+    def to_dict(self) -> dict[str, Any]:
+        """The one of the two that is set."""
+        return {"registry": self.registry} if self.port is None else {"port": self.port}
 
-class OutletOptions(_Section):
+
+class OutletOptions(Section):
     """Where scores leave."""
 
     span_events: Literal["all", "notable", "off"] = "all"
@@ -38,7 +42,7 @@ class OutletOptions(_Section):
     """The metrics through the Meter API, for applications that push."""
     prometheus: PrometheusOptions | None = PrometheusOptions(registry="default")
     """The metrics with exemplars for a scrape; null switches it off."""
-    jsonl: Annotated[str, BeforeValidator(_file)] | None = None
+    jsonl: FilePath | None = None
     """File to which scores are appended as JSON lines."""
     store: StoreOptions | None = None
     """Turns and scores kept in an SQLite file, which ``why``, ``export`` and pages read; null keeps none."""

@@ -6,20 +6,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from .section import _Section
-from .types import Switch
+from .section import Section
+from .types import Kind, Switch
 
 
 def _kinds(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return tuple(value)
-    raise ValueError("a list of email, phone, card, ssn and secret is")
+    raise ValueError("it must be a list of email, phone, card, ssn and secret")
 
 
-class PrivacyOptions(_Section):
+class PrivacyOptions(Section):
     """What is taken out of a turn before its content leaves the process, to a judge, an embedder or the file of a queue."""
 
-    redact: Annotated[tuple[Literal["email", "phone", "card", "ssn", "secret"], ...], BeforeValidator(_kinds)] = (
+    redact: Annotated[
+        tuple[Literal["email", "phone", "card", "ssn", "secret"], ...],
+        BeforeValidator(_kinds),
+        Kind("list of `email`, `phone`, `card`, `ssn` and `secret`"),
+    ] = (
         "email",
         "phone",
         "card",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .section import _Section
+from .section import Section
 from .types import Size
 
 
-class QueueOptions(_Section):
+class QueueOptions(Section):
     """The queue between the agent's threads and our worker."""
 
     max_bytes: Size = 64 * 2**20

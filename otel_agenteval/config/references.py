@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from .section import _Section
-from .selector import Selector, _some_patterns
-from .types import _file
+from .section import Section
+from .selector import PatternsOrNone, Selector
+from .types import FilePath, Kind
 
 
 def _accepted(value: Any) -> Any:
@@ -19,10 +19,10 @@ def _accepted(value: Any) -> Any:
         return {item: re.split(r"[.:]", item)[-1] for item in value}
     if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
         return dict(value)
-    raise ValueError("a list of span attributes (baggage:key for baggage), or a mapping of them to reference names, is")
+    raise ValueError("it must be a list of span attributes (baggage:key for baggage), or a mapping of them to reference names")
 
 
-class GivenReferences(_Section):
+class GivenReferences(Section):
     """References for the turns that a selector means: ``{when: {agent: travel}, expected_tools: [search, book]}``."""
 
     when: Selector | None = None
@@ -34,7 +34,7 @@ class GivenReferences(_Section):
     @classmethod
     def _from_entry(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise ValueError("a mapping of references, with or without when, is")  # noqa: TRY004 - pydantic reads it
+            raise ValueError("it must be a mapping of references, with or without when")  # noqa: TRY004 - pydantic reads it
         if "references" in value:
             return dict(value)
         return {
@@ -42,15 +42,19 @@ class GivenReferences(_Section):
             **{k: value[k] for k in ("when",) if k in value},
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """The references with their selector beside them."""
+        return {**self.references, **({} if self.when is None else {"when": self.when.to_dict()})}
 
-class ReferenceOptions(_Section):
+
+class ReferenceOptions(Section):
     """What turns are compared with, beside what ``expect()`` says in code, which is nearest and wins."""
 
-    accept_from: Annotated[dict[str, str], BeforeValidator(_accepted)] = Field(default_factory=dict)
+    accept_from: Annotated[dict[str, str], BeforeValidator(_accepted), Kind("list, or mapping")] = Field(default_factory=dict)
     """Attributes of the root span (``baggage:key`` for baggage) that may say a reference: a list, or ``{attribute: reference}``. No other may."""
-    given: tuple[GivenReferences, ...] = ()
+    given: Annotated[tuple[GivenReferences, ...], Kind("list, see [references](references.md)")] = ()
     """References for agents, services or routes; the first that fits wins."""
-    retrievers: Annotated[tuple[str, ...], BeforeValidator(_some_patterns)] = ()
+    retrievers: PatternsOrNone = ()
     """Tools that look things up (``*`` for any characters): their results are the turn's context where no retrieval span says one."""
-    dataset: Annotated[str, BeforeValidator(_file)] | None = None
+    dataset: FilePath | None = None
     """JSON lines, CSV or Parquet file of cases: ``case_id`` or ``input``, and references in the other columns."""

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr
+from pydantic import Field, PrivateAttr, ValidationError
 
+from ..core.errors import ConfigError
 from .conversation import ConversationOptions
 from .embedder import EmbedderOptions
 from .judge import JudgeOptions
-from .keypath import KeyPath, _where
+from .keypath import KeyPath, placed
+from .messages import explained
 from .metrics import GroupOptions, InlineOptions, MetricEntry
 from .outlets import OutletOptions
 from .privacy import PrivacyOptions
 from .queue import QueueOptions
 from .references import ReferenceOptions
-from .section import _Section, _section_of
+from .section import Section
 from .serve import ServeOptions
 from .turn import TurnOptions
-from .types import seconds
-from .writing import _written
+from .types import DurationOrZero, Kind
 
 
-class Config(_Section):
+class Config(Section):
     """Everything that can be set. Durations are seconds and sizes bytes once read."""
 
     turn: TurnOptions = TurnOptions()
     """When a turn closes, and how much may be held until then."""
-    exit_timeout: Annotated[float, BeforeValidator(seconds)] = 5.0
+    exit_timeout: DurationOrZero = 5.0
     """Seconds that the process may wait for scores at its exit."""
     inline: InlineOptions = InlineOptions()
     """What is evaluated the moment a turn ends."""
-    metrics: tuple[MetricEntry, ...] = ()
+    metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics that need parameters or a policy; one of the inline pack's names takes its place there."""
-    groups: dict[str, GroupOptions] = Field(default_factory=dict)
+    groups: Annotated[dict[str, GroupOptions], Kind("groups by their names, see [below](#groups)")] = Field(default_factory=dict)
     """Metrics by groups that share policy, selector and sampling; evaluated beside ``metrics``, and chosen by ``eval --metrics @NAME``."""
     references: ReferenceOptions = ReferenceOptions()
     """What turns are compared with."""
@@ -53,6 +55,32 @@ class Config(_Section):
     """The sidecar: where it listens, and what it takes from whom."""
 
     _sources: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
+
+    def __init__(self, /, **options: Any) -> None:
+        """Every option by name, as a value, or in the form that a file has.
+
+        Raises:
+            ConfigError: unknown options, values that are not allowed: all of them, a line each.
+        """
+        self._validate(options, {})
+
+    @classmethod
+    def from_sources(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> Config:
+        """A configuration read from files and variables, whose errors say which: ``sources`` has the place of each value.
+
+        Raises:
+            ConfigError: as above.
+        """
+        config = cls.__new__(cls)
+        config._validate(data, sources)
+        return config
+
+    def _validate(self, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> None:
+        try:
+            self.__pydantic_validator__.validate_python(data, self_instance=self)
+        except ValidationError as error:
+            raise ConfigError(explained(error, type(self), sources)) from None
+        self._sources = sources
 
     def __eq__(self, other: object) -> bool:
         """Whether the options are equal, wherever they came from."""
@@ -74,19 +102,4 @@ class Config(_Section):
 
     def where(self, path: KeyPath) -> str:
         """What an error about a value begins with: its file and line or variable, and its path."""
-        return _where(path, self._sources)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The configuration in the form that is read, defaults included and secrets as they are."""
-        return cast("dict[str, Any]", _written(self))
-
-
-def option_paths(section: type[BaseModel] = Config) -> list[tuple[str, ...]]:
-    """The path of every option and section, in the order of their declaration."""
-    found: list[tuple[str, ...]] = []
-    for name, field in section.model_fields.items():
-        found.append((name,))
-        inner = _section_of(field.annotation)
-        if inner is not None:
-            found.extend((name, *path) for path in option_paths(inner))
-    return found
+        return placed(path, self._sources)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator
 
-from .section import _Section
+from .section import Section, written
 from .selector import Selector
-from .types import Text, _rate, _whole
+from .types import Share, Text, whole_number
 
 
-class SampleRate(_Section):
+class _AsGiven(Section):
+    """Written with the options that were given, and no others: what the rest is by default may change."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options that were given."""
+        return {name: written(getattr(self, name)) for name in type(self).model_fields if name in self.model_fields_set}
+
+
+class SampleRate(_AsGiven):
     """A rate of its own for some turns: ``{when: {agent: travel}, rate: 0.5}``."""
 
     when: Selector | None = None
     """Turns that it is for; all, if left out."""
-    rate: Annotated[float, BeforeValidator(_rate)]
+    rate: Share
     """Share of them, 0 to 1."""
 
 
-class CascadeOptions(_Section):
+class CascadeOptions(_AsGiven):
     """A cheaper judged metric is asked first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
 
     after: Text
@@ -34,17 +41,17 @@ def _strata(value: Any) -> Any:
     items = [value] if isinstance(value, str) else value
     if isinstance(items, (list, tuple)) and all(item in ("agent", "service", "model", "conversation") for item in items):
         return tuple(items)
-    raise ValueError("a list of agent, service, model and conversation is")
+    raise ValueError("it must be a list of agent, service, model and conversation")
 
 
 def _quota(value: Any) -> int | None:
-    return None if value is None else _whole(value, 1, 10**6, "a whole number from 1, or null, is")
+    return None if value is None else whole_number(value, 1, 10**6, "it must be a whole number from 1, or null")
 
 
-class SampleOptions(_Section):
+class SampleOptions(_AsGiven):
     """Which turns a judged metric is evaluated on: ``{rate: 0.05, always_if: "error or duration_s > 30"}``."""
 
-    rate: Annotated[float, BeforeValidator(_rate)]
+    rate: Share
     """Share of the turns, 0 to 1."""
     always_if: Text | None = None
     """Condition of turns that are judged whatever the rate."""
@@ -56,10 +63,3 @@ class SampleOptions(_Section):
     """What makes a stratum: ``agent``, ``service``, ``model``, ``conversation``, or several of them."""
     cascade: CascadeOptions | None = None
     """A cheaper judged metric that is asked first."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_a_rate(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and "rate" not in value:
-            raise ValueError("a mapping with a rate (1 is every turn) is")
-        return value

@@ -6,27 +6,29 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from .section import _Section
+from .section import Section, written
+from .types import Kind
 
 
 def _patterns(value: Any) -> Any:
     items = [value] if isinstance(value, str) else value
     if isinstance(items, (list, tuple)) and items and all(isinstance(item, str) and item for item in items):
         return tuple(items)
-    raise ValueError("a text or a list of texts is, with * for any characters")
+    raise ValueError("it must be a text or a list of texts, with * for any characters")
 
 
 def _some_patterns(value: Any) -> Any:
     return () if value in ([], ()) else _patterns(value)
 
 
-Patterns = Annotated[tuple[str, ...], BeforeValidator(_patterns)]
+Patterns = Annotated[tuple[str, ...], BeforeValidator(_patterns), Kind("text or list of texts")]
+PatternsOrNone = Annotated[tuple[str, ...], BeforeValidator(_some_patterns), Kind("text or list of texts")]
 
 
 Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handoff"], ...], BeforeValidator(_patterns)]
 
 
-class Selector(_Section):
+class Selector(Section):
     """Which turns are meant. All conditions must hold; each takes one value or several, with ``*`` for any characters."""
 
     agent: Patterns = ()
@@ -41,3 +43,7 @@ class Selector(_Section):
     """What the turn holds: ``tool``, ``llm``, ``retrieval``, ``sub_agent``, ``handoff``."""
     attribute: dict[str, Patterns] = Field(default_factory=dict)
     """Attributes of the turn's root span."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The conditions that it has."""
+        return {name: written(value) for name in type(self).model_fields if (value := getattr(self, name))}

@@ -6,20 +6,23 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
-from .section import _Section
+from .section import Section
 from .tenants import TenantOptions, _once
 from .tls import TlsOptions
-from .types import Address, Count, Duration, Size, Switch, Text, _file, _rate
+from .types import Address, Count, Duration, FilePath, Kind, Share, Size, Switch, Text
 
 
 def _hosts(value: Any) -> Any:
     items = [value] if isinstance(value, str) else value
     if isinstance(items, (list, tuple)) and all(isinstance(item, str) and item.strip() for item in items):
         return tuple(item.strip().lower() for item in items)
-    raise ValueError("a text or a list of texts is")
+    raise ValueError("it must be a text or a list of texts")
 
 
-class ServeOptions(_Section):
+Names = Annotated[tuple[str, ...], BeforeValidator(_hosts), Kind("list of names")]
+
+
+class ServeOptions(Section):
     """The sidecar, ``otel-agenteval serve``: where it listens, and what it takes from whom."""
 
     grpc: Address | None = "127.0.0.1:14317"
@@ -34,13 +37,15 @@ class ServeOptions(_Section):
     """Whether other machines may connect although neither a token nor certificates of clients are asked for."""
     token: Text | None = None
     """What senders and users of the API must give as ``Authorization: Bearer …``, as ``${env:NAME}``. Beside ``tenants`` it opens the API only."""
-    tenants: Annotated[tuple[TenantOptions, ...], AfterValidator(_once)] = ()
+    tenants: Annotated[
+        tuple[TenantOptions, ...], AfterValidator(_once), Kind("list of tenants, see [the sidecar](sidecar.md#tenants)")
+    ] = ()
     """Who may send, each with a token and limits of its own; with them nobody else may, and turn ids begin with the tenant's name."""
     tls: TlsOptions = TlsOptions()
     """Certificate of gRPC, HTTP and the API."""
-    allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
+    allowed_hosts: Names = ()
     """Names under which HTTP clients may reach us, beside those of this machine; past loopback any may, while there are none here."""
-    allowed_origins: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
+    allowed_origins: Names = ()
     """Pages whose scripts may talk to us (``https://ui.example``)."""
     max_body: Size = 64 * 2**20
     """Bytes of one request, also after it was unpacked."""
@@ -58,9 +63,9 @@ class ServeOptions(_Section):
     """Seconds in which a request must have come in."""
     drain_timeout: Duration = 20.0
     """Seconds from SIGTERM to the end: open turns are evaluated, and scores handed over."""
-    sample_rate: Annotated[float, BeforeValidator(_rate)] = 1.0
+    sample_rate: Share = 1.0
     """Share of the traces that is evaluated, by trace id; the others are counted and never read."""
-    journal: Annotated[str, BeforeValidator(_file)] | None = None
+    journal: FilePath | None = None
     """Folder in which requests are kept until their turns are handed over: what was acknowledged then survives a crash."""
     journal_bytes: Size = 2**30
     """Bytes of the journal; past it senders are asked to come again."""
@@ -70,6 +75,6 @@ class ServeOptions(_Section):
         same = next((tenant.name for tenant in self.tenants if tenant.token == self.token), None)
         if same is not None:
             raise ValueError(
-                f"a serve.token of its own is: tenant {same!r} has the same one, and beside tenants it opens the API only"
+                f"serve.token must differ from every tenant's token, but tenant {same!r} has the same one; beside tenants, serve.token opens the API only"
             )
         return self

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from .section import _Section
-from .types import Count, Duration, Text, Url, _number
+from .section import Section
+from .types import Count, Duration, Kind, Text, Url, finite_number
 
 
 def _prices(value: Any) -> Any:
     """Prices by model: ``{qwen3: {input: 0.2, output: 0.6}}``."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and _is_price(price) for name, price in value.items()):
         raise ValueError(
-            "a mapping of models to {input, output, cached_input}, USD per million tokens (the last may be left out), is"
+            "it must be a mapping of models to {input, output, cached_input}, USD per million tokens (the last may be left out)"
         )
     return {name: {key: float(amount) for key, amount in price.items()} for name, price in value.items()}
 
@@ -24,11 +24,11 @@ def _is_price(value: Any) -> bool:
     return (
         isinstance(value, Mapping)
         and {"input", "output"} <= value.keys() <= {"input", "output", "cached_input"}
-        and all(isinstance(amount, (int, float)) and _number(amount) is not None for amount in value.values())
+        and all(isinstance(amount, (int, float)) and finite_number(amount) is not None for amount in value.values())
     )
 
 
-class ServiceOptions(_Section):
+class ServiceOptions(Section):
     """A server that is asked. It is when it has an address and a model."""
 
     base_url: Url | None = None
@@ -47,5 +47,7 @@ class ServiceOptions(_Section):
     """Rate of requests; null is without limit."""
     tokens_per_minute: Count | None = None
     """Rate of input and output tokens; null is without limit."""
-    prices: Annotated[dict[str, dict[str, float]], BeforeValidator(_prices)] = Field(default_factory=dict)
+    prices: Annotated[dict[str, dict[str, float]], BeforeValidator(_prices), Kind("mapping of prices")] = Field(
+        default_factory=dict
+    )
     """USD per million tokens by model, ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``, where the extra ``[cost]`` knows none."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import model_validator
 
-from .section import _Section
-from .types import Duration, Size, Switch, _file
+from .section import Section
+from .types import Duration, FilePath, Size, Switch
 
 
-class StoreOptions(_Section):
+class StoreOptions(Section):
     """Turns and scores kept in an SQLite file: ``{path: scores.db}``, or only the path."""
 
-    path: Annotated[str, BeforeValidator(_file)]
+    path: FilePath
     """The file; its folder must exist. Processes of one machine may share it."""
     max_age: Duration = 30 * 86400.0
     """Seconds after which a turn goes, with its scores."""
@@ -29,6 +28,4 @@ class StoreOptions(_Section):
     def _with_a_path(cls, value: Any) -> Any:
         if isinstance(value, (str, os.PathLike)):
             return {"path": value}
-        if isinstance(value, Mapping) and value.get("path") is None:
-            raise ValueError("the path of a file, or a mapping with a path, is")
         return value

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from .section import _Section
+from .section import Section
 from .types import Count, Size, Text
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -18,7 +18,7 @@ def _tenant_name(value: Any) -> str:
     if isinstance(value, str) and _TENANT.fullmatch(value):
         return value
     raise ValueError(
-        "a name of letters, digits, '.', '_' and '-', which begins with a letter or digit and has at most 64 characters, is"
+        "it must be a name of letters, digits, '.', '_' and '-', which begins with a letter or digit and has at most 64 characters"
     )
 
 
@@ -29,10 +29,10 @@ def _labels(value: Any) -> dict[str, str]:
         clash = next((key for key in value if key.startswith(("agenteval.", "gen_ai."))), None)
         if clash is None:
             return {key.strip(): str(label).lower() if label.__class__ is bool else str(label) for key, label in value.items()}
-    raise ValueError("a mapping of names to texts, none of which begins with agenteval. or gen_ai., is")
+    raise ValueError("it must be a mapping of names to texts, and no name may begin with agenteval. or gen_ai.")
 
 
-class QuotaOptions(_Section):
+class QuotaOptions(Section):
     """How much one tenant may send. Past it its senders are asked to come again, and nobody else's."""
 
     bytes_per_second: Size | None = None
@@ -43,7 +43,7 @@ class QuotaOptions(_Section):
     """Turns held open; new ones are not taken while there are so many. Null is without limit."""
 
 
-class TenantOptions(_Section):
+class TenantOptions(Section):
     """Somebody who sends with a token of its own: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
 
     name: Annotated[str, BeforeValidator(_tenant_name)]
@@ -60,9 +60,11 @@ def _once(tenants: tuple[TenantOptions, ...]) -> tuple[TenantOptions, ...]:
     for index, tenant in enumerate(tenants):
         for earlier, other in enumerate(tenants[:index]):
             if tenant.name == other.name:
-                raise ValueError(f"a name only once is: {tenant.name!r} is tenants[{earlier}] and tenants[{index}]")
+                raise ValueError(
+                    f"each tenant needs a name of its own, but tenants[{earlier}] and tenants[{index}] are both {tenant.name!r}"
+                )
             if tenant.token == other.token:
                 raise ValueError(
-                    f"a token of its own is: {other.name!r} (tenants[{earlier}]) and {tenant.name!r} (tenants[{index}]) have the same one"
+                    f"each tenant needs a token of its own, but {other.name!r} (tenants[{earlier}]) and {tenant.name!r} (tenants[{index}]) have the same one"
                 )
     return tenants

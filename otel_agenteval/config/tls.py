@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pydantic import model_validator
 
-from pydantic import BeforeValidator, model_validator
-
-from .section import _Section
-from .types import _file
+from .section import Section
+from .types import FilePath
 
 
-class TlsOptions(_Section):
+class TlsOptions(Section):
     """Certificate of the server, in files of PEM form. They are read again on SIGHUP."""
 
-    cert_file: Annotated[str, BeforeValidator(_file)] | None = None
+    cert_file: FilePath | None = None
     """Certificate, with those that lead to its authority; null is without encryption."""
-    key_file: Annotated[str, BeforeValidator(_file)] | None = None
+    key_file: FilePath | None = None
     """Its private key."""
-    client_ca_file: Annotated[str, BeforeValidator(_file)] | None = None
+    client_ca_file: FilePath | None = None
     """Authority of the clients' certificates: with it, only clients that have one are served."""
 
     @model_validator(mode="after")
     def _certificate_with_its_key(self) -> TlsOptions:
         if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
-            raise ValueError("cert_file with key_file (and client_ca_file, if wanted), or none of them, is")
+            raise ValueError("cert_file and key_file must be set together, or neither of them; client_ca_file needs both")
         return self

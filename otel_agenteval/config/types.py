@@ -1,4 +1,7 @@
-"""Values as they are written: durations, sizes, counts, addresses; what reads each, and what writes it."""
+"""The types of options: what reads a value, how it is described in the documentation, and what writes it again.
+
+Readers raise ValueError with the clause that follows "… is not allowed; ": what the value must be.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,29 @@ import math
 import os
 import re
 import urllib.parse
-from typing import Annotated, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-
-
 _LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
-
-
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
-
-
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
-
-
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+)):([0-9]{1,5})")
-
-
 _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the documentation says of a type of values, and how a value is written where YAML has no notation for it."""
+
+    described: str
+    write: Callable[[Any], Any] | None = None
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
 
 
 def seconds(value: Any) -> float:
@@ -34,11 +40,11 @@ def seconds(value: Any) -> float:
     Raises:
         ValueError: anything else.
     """
-    number = _number(value)
+    number = finite_number(value)
     found = number / 1000 if number is not None else _with_units(value)
     if found is not None and found <= _LONGEST:
         return found
-    raise ValueError("a duration up to 365d (5m, 1h30m, 2s, 5ms, or a number of milliseconds) is")
+    raise ValueError("it must be a duration up to 365d (5m, 1h30m, 2s, 5ms, or a number of milliseconds)")
 
 
 def size(value: Any) -> int:
@@ -49,20 +55,24 @@ def size(value: Any) -> int:
     """
     found = _SIZE.fullmatch(_plain_text(value))
     if found is None or float(found[1]) * _BYTES[found[2] or "B"] < 1:
-        raise ValueError("a size from 1 byte (4MiB, 64kB, or a number of bytes) is")
+        raise ValueError("it must be a size from 1 byte (4MiB, 64kB, or a number of bytes)")
     return int(float(found[1]) * _BYTES[found[2] or "B"])
 
 
-def _with_units(value: Any) -> float | None:
-    text = value.strip() if isinstance(value, str) else ""
-    parts = _DURATION.findall(text)
-    if not text or "".join(amount + unit for amount, unit in parts) != text:
-        return None
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
+def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
+    """A whole number within bounds, also written as text.
+
+    Raises:
+        ValueError: anything else; ``allowed`` is the message.
+    """
+    text = _plain_text(value)
+    if not re.fullmatch(r"[0-9]{1,13}", text) or not least <= int(text) <= most:
+        raise ValueError(allowed)
+    return int(text)
 
 
-def _number(value: Any) -> float | None:
-    """A finite number from 0, also written as text."""
+def finite_number(value: Any) -> float | None:
+    """A finite number from 0, also written as text; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -70,61 +80,6 @@ def _number(value: Any) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) and number >= 0 else None
-
-
-def _delay(value: Any) -> Any:
-    try:
-        return "auto" if value == "auto" else seconds(value)
-    except ValueError as error:
-        raise ValueError(f"auto or {error}") from None
-
-
-def _positive(value: Any) -> float:
-    found = seconds(value)
-    if found <= 0:
-        raise ValueError("a duration above 0 is")
-    return found
-
-
-def _switch(value: Any) -> bool:
-    """Only ``true`` is true, in any case; ``1`` and ``yes`` are refused rather than guessed at."""
-    text = value.strip().lower() if isinstance(value, str) else value
-    if text is True or text == "true":
-        return True
-    if text is False or text == "false":
-        return False
-    raise ValueError("true or false is")
-
-
-def _count(value: Any) -> int:
-    return _whole(value, 1, 10**12, "a whole number from 1 is")
-
-
-def _port(value: Any) -> int:
-    return _whole(value, 0, 65535, "a port from 0 (any that is free) to 65535 is")
-
-
-def _whole(value: Any, least: int, most: int, allowed: str) -> int:
-    text = _plain_text(value)
-    if not re.fullmatch(r"[0-9]{1,13}", text) or not least <= int(text) <= most:
-        raise ValueError(allowed)
-    return int(text)
-
-
-def _plain_text(value: Any) -> str:
-    """A whole number or text, as text: the environment has nothing else."""
-    return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-
-
-def _file(value: Any) -> str:
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise ValueError("the path of a file is")
-    return str(os.fspath(value))
-
-
-def _address(value: Any) -> str:
-    host, port = split_address(value)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def split_address(value: Any) -> tuple[str, int]:
@@ -135,7 +90,7 @@ def split_address(value: Any) -> tuple[str, int]:
     """
     found = _ADDRESS.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or int(found[3]) > 65535:
-        raise ValueError("HOST:PORT is, as in 127.0.0.1:4318 or [::1]:4318 (port 0 is any free one; null is none)")
+        raise ValueError("it must be HOST:PORT, as in 127.0.0.1:4318 or [::1]:4318 (port 0 is any free one; null is none)")
     return found[1] or found[2], int(found[3])
 
 
@@ -152,49 +107,85 @@ def http_url(value: Any) -> str:
     except ValueError:
         good = False
     if not good or parts.query or parts.fragment or "@" in text or not text.isprintable() or " " in text:
-        raise ValueError("an address that begins with http:// or https://, without credentials, query or fragment, is")
+        raise ValueError("it must be an address that begins with http:// or https://, without credentials, query or fragment")
     return text.rstrip("/")
+
+
+def file_path(value: Any) -> str:
+    """The path of a file, from text or a ``Path``.
+
+    Raises:
+        ValueError: anything else.
+    """
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise ValueError("it must be the path of a file")
+    return str(os.fspath(value))
+
+
+def _with_units(value: Any) -> float | None:
+    text = value.strip() if isinstance(value, str) else ""
+    parts = _DURATION.findall(text)
+    if not text or "".join(amount + unit for amount, unit in parts) != text:
+        return None
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
+
+
+def _plain_text(value: Any) -> str:
+    """A whole number or text, as text: the environment has nothing else."""
+    return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+
+
+def _positive(value: Any) -> float:
+    found = seconds(value)
+    if found <= 0:
+        raise ValueError("it must be a duration above 0")
+    return found
+
+
+def _delay(value: Any) -> Any:
+    try:
+        return "auto" if value == "auto" else seconds(value)
+    except ValueError as error:
+        raise ValueError(str(error).replace("it must be", "it must be auto or", 1)) from None
+
+
+def _switch(value: Any) -> bool:
+    """Only ``true`` is true, in any case; ``1`` and ``yes`` are refused rather than guessed at."""
+    text = value.strip().lower() if isinstance(value, str) else value
+    if text is True or text == "true":
+        return True
+    if text is False or text == "false":
+        return False
+    raise ValueError("it must be true or false")
+
+
+def _count(value: Any) -> int:
+    return whole_number(value, 1, 10**12, "it must be a whole number from 1")
+
+
+def _port(value: Any) -> int:
+    return whole_number(value, 0, 65535, "it must be a port from 0 (any that is free) to 65535")
+
+
+def _share(value: Any) -> float:
+    number = finite_number(value)
+    if number is None or number > 1:
+        raise ValueError("it must be a share from 0 to 1")
+    return number
+
+
+def _address(value: Any) -> str:
+    host, port = split_address(value)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
-    raise ValueError("a text is")
+    raise ValueError("it must be a text that is not empty")
 
 
-def _rate(value: Any) -> float:
-    number = _number(value)
-    if number is None or number > 1:
-        raise ValueError("a share from 0 to 1 is")
-    return number
-
-
-def _usd(value: Any) -> float | None:
-    number = _number(value)
-    if value is not None and number is None:
-        raise ValueError("an amount of US dollars from 0, or null, is")
-    return number
-
-
-Duration = Annotated[float, BeforeValidator(_positive)]
-
-
-Size = Annotated[int, BeforeValidator(size)]
-
-
-Count = Annotated[int, BeforeValidator(_count)]
-
-
-Switch = Annotated[bool, BeforeValidator(_switch)]
-
-
-Url = Annotated[str, BeforeValidator(http_url)]
-
-
-Text = Annotated[str, BeforeValidator(_text)]
-
-
-Address = Annotated[str, BeforeValidator(_address)]
+# --- writing -------------------------------------------------------------------------------------------------------
 
 
 def duration_text(duration: float) -> str:
@@ -208,3 +199,23 @@ def duration_text(duration: float) -> str:
 def size_text(count: int) -> str:
     """Bytes as they are written in a configuration: ``4MiB``, ``64kB``, ``1000001B``."""
     return next(f"{count // factor}{unit}" for unit, factor in _BYTES.items() if count % factor == 0)
+
+
+def _delay_text(delay: Any) -> str:
+    return delay if isinstance(delay, str) else duration_text(delay)
+
+
+# --- the types -----------------------------------------------------------------------------------------------------
+
+Duration = Annotated[float, BeforeValidator(_positive), Kind("duration above 0", duration_text)]
+DurationOrZero = Annotated[float, BeforeValidator(seconds), Kind("duration", duration_text)]
+DurationOrAuto = Annotated[Literal["auto"] | float, BeforeValidator(_delay), Kind("`auto` or duration", _delay_text)]
+Size = Annotated[int, BeforeValidator(size), Kind("size", size_text)]
+Count = Annotated[int, BeforeValidator(_count), Kind("whole number from 1")]
+Share = Annotated[float, BeforeValidator(_share), Kind("share from 0 to 1")]
+Switch = Annotated[bool, BeforeValidator(_switch), Kind("`true` or `false`")]
+Port = Annotated[int, BeforeValidator(_port), Kind("port")]
+Address = Annotated[str, BeforeValidator(_address), Kind("HOST:PORT")]
+Url = Annotated[str, BeforeValidator(http_url), Kind("http(s) address")]
+FilePath = Annotated[str, BeforeValidator(file_path), Kind("path")]
+Text = Annotated[str, BeforeValidator(_text), Kind("text")]

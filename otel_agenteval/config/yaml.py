@@ -1,7 +1,7 @@
 """YAML in and out: safe, with YAML 1.2's plain scalars, ``${env:NAME}``, and the line of every value.
 
 The older rules that the parser comes with read ``off`` as false, ``10:30`` as 630 and ``2026-11-21`` as a date; here only
-``true`` and ``false`` are booleans. A key that stands twice is refused.
+``true`` and ``false`` are booleans. Duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import yaml
 from ..core.errors import ConfigError
 from ..core.wellformed import well_formed
 from .keypath import KeyPath, dotted
-
-"""Where a value stands: ``("metrics", 2, "code_latency")``."""
 
 _CORE_TYPES = (
     ("null", r"~|null|Null|NULL|", [*"~nN", ""]),
@@ -66,11 +64,11 @@ def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) 
     literal ``${``. A value that was a variable and is not quoted can be a number, a boolean or null.
 
     Raises:
-        ConfigError: not YAML, a key that stands twice, a variable that is not set and has no default; too large, also once its
+        ConfigError: not YAML, a duplicate key, a variable that is not set and has no default; too large, also once its
             aliases are written out.
     """
     if len(text) > _MAX_CHARACTERS:
-        raise ConfigError(f"{origin}: larger than {_MAX_CHARACTERS:,} characters")
+        raise ConfigError(f"{origin}: the text is larger than {_MAX_CHARACTERS:,} characters")
     loader: Any = _Loader(text)
     reader = _Reader(loader, origin, env, lines)
     try:
@@ -85,7 +83,7 @@ def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) 
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{origin}: not YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
-        raise ConfigError(f"{origin}: nested too deep") from None
+        raise ConfigError(f"{origin}: the values are nested too deep") from None
     finally:
         loader.dispose()
 
@@ -107,7 +105,7 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
             return "$"
         if found[1] is None:
             raise ConfigError(
-                f"{where}: {found.string[found.start() :][:40]!r} is not allowed; ${{env:NAME}} or ${{env:NAME:-default}} is"
+                f"{where}: {found.string[found.start() :][:40]!r} is not allowed; a variable is written ${{env:NAME}} or ${{env:NAME:-default}}"
             )
         value = env.get(found[1]) or found[2]
         if value is None:
@@ -137,7 +135,9 @@ class _Reader:
     def walk(self, node: yaml.Node, path: KeyPath) -> None:
         self.places.setdefault(path, self.place(node.start_mark))
         if id(node) in self._around:
-            raise ConfigError(f"{self.place(node.start_mark)}: {dotted(path)}: an alias of what it stands in is not allowed")
+            raise ConfigError(
+                f"{self.place(node.start_mark)}: {dotted(path)}: an alias may not stand for a value that contains it"
+            )
         known = self._weights.get(id(node))
         if known is not None:  # an alias: its variables are already put in
             self._count(known, node)
@@ -159,7 +159,7 @@ class _Reader:
         self._weight += values
         if self._weight > _MAX_VALUES:
             raise ConfigError(
-                f"{self.place(node.start_mark)}: more than {_MAX_VALUES:,} values, those of aliases counted each time"
+                f"{self.place(node.start_mark)}: the text stands for more than {_MAX_VALUES:,} values, those of aliases counted each time"
             )
 
     def _walk_mapping(self, node: yaml.MappingNode, path: KeyPath) -> None:
@@ -168,7 +168,7 @@ class _Reader:
             name = str(key.value)
             here = (*path, name)
             if name in keys:
-                raise ConfigError(f"{self.place(key.start_mark)}: {dotted(here)}: the key stands twice")
+                raise ConfigError(f"{self.place(key.start_mark)}: {dotted(here)}: duplicate key")
             keys.add(name)
             self.places[here] = self.place(key.start_mark)
             self.walk(item, here)

@@ -68,17 +68,20 @@ def spans(count: int, trace: int = 1) -> bytes:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([{"name": "a"}], "serve.tenants[0].token"),
-        ([{"token": "t"}], "serve.tenants[0].name"),
-        ([{**A, "token": ""}], "serve.tenants[0].token: '' is not allowed; a text is"),
+        ([{"name": "a"}], "serve.tenants[0].token is required"),
+        ([{"token": "t"}], "serve.tenants[0].name is required"),
+        ([{**A, "token": ""}], "serve.tenants[0].token: '' is not allowed; it must be a text"),
         ([{**A, "token": " "}], "serve.tenants[0].token"),
-        ([{**A, "name": "a:b"}], "serve.tenants[0].name: 'a:b' is not allowed; a name of letters"),
+        ([{**A, "name": "a:b"}], "serve.tenants[0].name: 'a:b' is not allowed; it must be a name of letters"),
         ([{**A, "quota": {}}], "serve.tenants[0].quota: unknown key; did you mean 'quotas'?"),
         ([{**A, "quotas": {"spans": 1}}], "serve.tenants[0].quotas.spans: unknown key"),
         ([{**A, "quotas": {"spans_per_second": 0}}], "serve.tenants[0].quotas.spans_per_second: 0 is not allowed"),
         ([{**A, "labels": {"gen_ai.agent.name": "x"}}], "serve.tenants[0].labels"),
-        ([A, {**B, "name": "a"}], "a name only once is: 'a' is tenants[0] and tenants[1]"),
-        ([A, {**B, "token": "token-a"}], "a token of its own is: 'a' (tenants[0]) and 'b' (tenants[1]) have the same one"),
+        ([A, {**B, "name": "a"}], "each tenant needs a name of its own, but tenants[0] and tenants[1] are both 'a'"),
+        (
+            [A, {**B, "token": "token-a"}],
+            "each tenant needs a token of its own, but 'a' (tenants[0]) and 'b' (tenants[1]) have the same one",
+        ),
     ],
 )
 def test_a_tenant_that_is_not_allowed_is_named_with_its_path(given: Any, message: str) -> None:
