@@ -4,12 +4,13 @@
     python scripts/gen_docs.py --check    # exit status 1 when a file is out of step, and says which
 
 ``docs/metrics/`` is made from the registry as a whole. In other files a part between ``<!-- begin NAME -->`` and
-``<!-- end NAME -->`` is: tables of metrics, options, instruments and names, and what the demo's agent leaves on a span and
+``<!-- end NAME -->`` is: tables of metrics, commands, options, instruments and names, and what the demo's agent leaves on a span and
 on ``/metrics``. Times on the clock differ in each run; they alone do not put a file out of step.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import functools
 import inspect
@@ -26,6 +27,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from otel_agenteval.cli import demo
 from otel_agenteval.cli.descriptions import type_name, value_of
+from otel_agenteval.cli.main import COMMANDS, build_parser, command_named
 from otel_agenteval.config.loader import variable_of
 from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import Section, kind_of, option_paths, section_of, written
@@ -117,6 +119,39 @@ def options(root: type[Section] = Config) -> str:
         for path in paths
     ]
     return "| option | default | value | variable | meaning |\n|---|---|---|---|---|\n" + "\n".join(rows)
+
+
+def commands() -> str:
+    """Every command of the command line, with its arguments and exit codes."""
+    parsers = _subparsers(build_parser())
+    parts = []
+    for name in COMMANDS:
+        parser = parsers[name]
+        parts += [f"## {name}", f"{parser.description}"]
+        for inner_name, inner in _subparsers(parser).items():
+            parts.append(f"`{name} {inner_name}`: {inner.description}")
+            parser = inner
+        rows = [f"| `{spelt}` | {said} |" for spelt, said in map(_argument, parser._actions) if said]
+        parts.append("\n".join(["| argument | meaning |", "|---|---|", *rows]))
+        codes = [f"| {code} | {meaning} |" for code, meaning in command_named(name).EXIT_CODES.items()]
+        parts.append("\n".join(["| exit code | when |", "|---|---|", *codes]))
+    return "\n\n".join(parts)
+
+
+def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    found = (action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return next(found, {})
+
+
+def _argument(action: argparse.Action) -> tuple[str, str]:
+    """How an argument is written, and its help; none for ``--help``."""
+    choices = ", ".join(f"`{choice}`" for choice in action.choices or ())
+    value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 and action.option_strings else ""
+    spelt = action.option_strings[0] + value if action.option_strings else str(action.metavar or action.dest.upper())
+    said = "" if action.dest == "help" else (action.help or "") % {**vars(action), "prog": "otel-agenteval"}
+    return spelt.replace("|", "\\|"), "; ".join(
+        filter(None, [said.replace("|", "\\|"), choices and f"one of {choices}"])
+    ) if said else ""
 
 
 def _default(values: Any, path: tuple[str, ...], root: type[Section]) -> str:
@@ -230,12 +265,13 @@ def pages() -> Iterator[tuple[Path, str]]:
     recorded = Recorded()
     parts: dict[str, Callable[[], str]] = {
         "default pack": default_pack,
+        "commands": commands,
         "options": options,
         "instruments": instruments,
         "span event": recorded.span_event,
         "metrics excerpt": recorded.metrics,
     }
-    for name in ("README.md", "docs/configuration.md", "docs/outlets.md"):
+    for name in ("README.md", "docs/command-line.md", "docs/configuration.md", "docs/outlets.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         for part, make in parts.items():
             begin, end = f"<!-- begin {part} -->\n", f"\n<!-- end {part} -->"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import importlib
 import importlib.metadata
 import io
 import json
@@ -20,7 +21,7 @@ from annotated_types import Ge, Gt, Le, MinLen
 
 import otel_agenteval as oa
 from otel_agenteval.cli.descriptions import type_name
-from otel_agenteval.cli.main import COMMANDS, main
+from otel_agenteval.cli.main import COMMANDS, build_parser, command_named, main
 from otel_agenteval.core.turn import ToolCall
 from otel_agenteval.metrics.registry import catalog, default_pack
 from otel_agenteval.report.table import Summary, render_turn
@@ -548,6 +549,59 @@ def test_the_list_of_commands_costs_the_import_of_none() -> None:
     program = "import sys; from otel_agenteval.cli.main import main\ntry: main(['--help'])\nfinally: print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert {"pydantic", "numpy", "opentelemetry", "yaml", "grpc", "httpx"} & set(done.stdout.splitlines()[-1].split()) == set()
+
+
+def test_without_a_command_the_help_is_printed(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([])
+    printed = capsys.readouterr()
+    assert (left.value.code, printed.out) == (2, "")
+    assert all(f"\n    {command}" in printed.err for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("evl", "eval"), ("check", "check-config"), ("server", "serve"), ("back-fill", "backfill")]
+)
+def test_an_unknown_command_is_answered_with_the_nearest(given: str, meant: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([given, "--config", "x"])
+    assert left.value.code == 2
+    assert f"there is no command {given!r}; did you mean {meant!r}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_documents_its_exit_codes(name: str, capsys: Capture) -> None:
+    command = command_named(name)
+    assert {0, 2} <= command.EXIT_CODES.keys() <= {0, 1, 2}
+    for called in ([name], ["judge", "probe"]) if name == "judge" else ([name],):
+        with pytest.raises(SystemExit):
+            main([*called, "--help"])
+        printed = capsys.readouterr().out
+        table = " ".join(printed[printed.index("exit codes:") :].split())
+        assert all(f"{code} {meaning}" in table for code, meaning in command.EXIT_CODES.items())
+
+
+def test_the_documentation_has_every_command_with_its_exit_codes() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert all(f"| {code} | {meaning} |" in section for code, meaning in command_named(name).EXIT_CODES.items()), name
+
+
+def test_the_module_of_every_command_is_in_the_list() -> None:
+    folder = Path(importlib.import_module("otel_agenteval.cli").__path__[0])
+    commands = {
+        file.stem.replace("_", "-") for file in folder.glob("*.py") if "\ndef add_arguments(" in file.read_text(encoding="utf-8")
+    }
+    assert commands == set(COMMANDS)
+
+
+def test_the_parser_of_one_command_imports_no_other() -> None:
+    program = "import sys; from otel_agenteval.cli.main import build_parser; build_parser(['turns']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    others = {f"otel_agenteval.cli.{name.replace('-', '_')}" for name in COMMANDS if name != "turns"}
+    assert others & set(done.stdout.split()) == set()
+    assert build_parser().parse_args(["turns", "x"]).files == ["x"]
 
 
 def test_the_version_is_the_package_s(capsys: Capture) -> None:

@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "otel_agenteval"
 FLOORS: tuple[dict[str, str], ...] = (
     {"__init__": "", "__main__": ""},
-    {"cli": "httpx opentelemetry"},
+    {"cli": "httpx opentelemetry shtab"},
     {"kafka": "confluent_kafka"},
     {
         "server": "google grpc h11 httpx isal opentelemetry prometheus_client zstandard",

@@ -15,11 +15,17 @@ from ..backfill.sources import Parquet, source_of
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..server.memory import tune
+from .exit_codes import OK, UNUSABLE
 from .options import add_config, add_logging
+
+EXIT_CODES = {
+    OK: "every turn was scored, now or by an earlier run",
+    UNUSABLE: "wrong use, or the source cannot be read or holds no spans",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     add_logging(parser)
     parser.add_argument(
         "source",
@@ -42,7 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it; 0 when all was scored, 2 when nothing could be read."""
+    """Score what the source holds, and was not scored before.
+
+    Raises:
+        ConfigError: an option or the configuration has a fault.
+    """
     tune()
     shard = _shard(args.shard)
     source = source_of(args.source, shard=shard)
@@ -71,12 +81,12 @@ def run(args: argparse.Namespace) -> int:
             _remove(output, folder_too=not empty)
     if complete:
         print("nothing is missing: every metric was evaluated on these spans before")
-        return 0
+        return OK
     _say(account, scorer, dry=args.dry_run)
     if not account.spans:
         print("no spans found in the source", file=sys.stderr)
-        return 2
-    return 0
+        return UNUSABLE
+    return OK
 
 
 def _shard(text: str | None) -> tuple[int, int]:

@@ -11,11 +11,17 @@ from ..config.writing import effective_yaml
 from ..core.errors import ConfigError
 from ..evaluation.selection import select_metrics
 from ..judging.models import embedder_from, judge_from
+from .exit_codes import OK, UNUSABLE
 from .messages import say_what_lacks_a_parameter
+
+EXIT_CODES = {
+    OK: "the configuration is valid",
+    UNUSABLE: "wrong use, the file cannot be read, or the configuration has a fault",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     parser.add_argument("file", metavar="FILE")
 
 
@@ -36,4 +42,4 @@ def run(args: argparse.Namespace) -> int:
     print(
         textwrap.fill(f"valid; {len(metrics)} metrics on every turn: {names}", 100, initial_indent="# ", subsequent_indent="#   ")
     )
-    return 0
+    return OK

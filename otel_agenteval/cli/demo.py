@@ -30,9 +30,15 @@ from ..config.root import Config
 from ..instrumentation.attach import Handle, instrument
 from ..outlets.prometheus import PrometheusOutlet
 from ..report.table import Summary, colours_wanted, columns, render_turn
+from .exit_codes import OK, UNUSABLE
 
 if TYPE_CHECKING:
     from ..evaluation.scored_turn import ScoredTurn
+
+EXIT_CODES = {
+    OK: "the demo ran",
+    UNUSABLE: "wrong use, or the environment switches evaluation off",
+}
 
 # --- the script ------------------------------------------------------------------------------------------------------
 
@@ -279,7 +285,7 @@ SHOWN_METRICS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     parser.add_argument(
         "--once", action="store_true", help="exit after printing instead of serving /metrics until Ctrl-C, as without a terminal"
     )
@@ -301,7 +307,7 @@ def play_and_serve(once: bool, port: int) -> int:
         port: loopback port of ``/metrics``; 0, or a port that is taken, means any that is free.
 
     Returns:
-        The exit status: 0, or 2 when the environment switches evaluation off.
+        The exit code.
     """
     if port and _taken(port):
         print(f"otel-agenteval: port {port} is in use; taking a free one for /metrics", file=sys.stderr)
@@ -310,7 +316,7 @@ def play_and_serve(once: bool, port: int) -> int:
     handle = instrument(tracer_provider=provider, config=Config(), prometheus_port=port)
     if handle.processor is None:
         print("otel-agenteval: switched off by OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED", file=sys.stderr)
-        return 2
+        return UNUSABLE
     try:
         _show(provider, handle)
         if not once and sys.stdin.isatty() and sys.stdout.isatty():
@@ -320,7 +326,7 @@ def play_and_serve(once: bool, port: int) -> int:
         print()
     finally:
         handle.shutdown()
-    return 0
+    return OK
 
 
 def _show(provider: TracerProvider, handle: Handle) -> None:

@@ -18,14 +18,20 @@ from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import resolve
 from ..report import About, Report, Run, compare, open_outputs, parameters_hash
 from ..turns.recordings import Reading, load_turns
-from .exit_codes import GATE_FAILED, NOTHING_READ
+from .exit_codes import FAILED, OK, UNUSABLE
 from .messages import say_what_lacks_a_parameter
 from .options import add_config, add_files, names_of
 from .reading import end_of, progress
 
+EXIT_CODES = {
+    OK: "every turn was scored; without --gate whatever the scores are",
+    FAILED: "with --gate: a gate failed or could not be evaluated, or a watched metric regressed",
+    UNUSABLE: "wrong use, a file cannot be read, the files hold no spans, or with --gate no turn",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     add_files(parser)
     parser.add_argument(
         "--metrics", metavar="A,B", help="only these; with the parameters and policy that the configuration gives them"
@@ -44,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file of the format in the same place (default: standard output)",
     )
-    parser.add_argument("--gate", action="store_true", help="exit with status 1 when a metric whose policy is gate fails")
+    parser.add_argument("--gate", action="store_true", help="exit with code 1 when a metric whose policy is gate fails")
     parser.add_argument(
         "--baseline",
         metavar="FILE",
@@ -53,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on-regression",
         metavar="A,B|all",
-        help="with --gate and --baseline: also exit with status 1 when one of these regresses",
+        help="with --gate and --baseline: also exit with code 1 when one of these regresses",
     )
 
 
@@ -83,15 +89,15 @@ def run(args: argparse.Namespace) -> int:
             shown = leaving(turn, redactor) if "table" in (args.format or ()) else turn  # no other format looks at content
             for output in outputs:
                 output.add(shown, about, scored)
-        status = end_of(reading)
+        code = end_of(reading)
         if args.gate and not reading.turns:
-            status = NOTHING_READ  # nothing was checked
+            code = UNUSABLE  # nothing was checked
         _end_asking(judge, embedder)
         report = Report(run, None if former is None else compare(former, run, Path(args.baseline).name, watch))
-        if not status:
+        if not code:
             for output in outputs:
                 output.finish(report)
-    return status or _gated(args, report)
+    return code or _gated(args, report)
 
 
 def _say_what_nobody_judges(
@@ -138,10 +144,10 @@ def _watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[st
 
 def _gated(args: argparse.Namespace, report: Report) -> int:
     if not args.gate or not report.failures:
-        return 0
+        return OK
     for failure in report.failures:
         print(failure, file=sys.stderr)
-    return GATE_FAILED
+    return FAILED
 
 
 def _chosen(args: argparse.Namespace, config: Config) -> list[BoundMetric]:

@@ -8,10 +8,16 @@ import textwrap
 
 from ..metrics.registry import resolve
 from .descriptions import type_name, value_of
+from .exit_codes import OK, UNUSABLE
+
+EXIT_CODES = {
+    OK: "the documentation was printed",
+    UNUSABLE: "wrong use, or there is no such metric",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     parser.add_argument("name", metavar="NAME", help="canonical name, or a name in another catalogue (trusys:icontains)")
 
 
@@ -38,4 +44,4 @@ def run(args: argparse.Namespace) -> int:
                 ", ".join(metric.aliases), 100, initial_indent="Also called: ", subsequent_indent=" " * 13, break_on_hyphens=False
             )
         )
-    return 0
+    return OK

@@ -14,11 +14,17 @@ from ..core.errors import ConfigError
 from ..metrics.registry import resolve
 from ..outlets.sqlite.export import write_file, write_text
 from ..outlets.sqlite.store import StoreReader, Wanted, store_path
+from .exit_codes import OK, UNUSABLE
 from .options import add_store
+
+EXIT_CODES = {
+    OK: "the scores were written; there may be none",
+    UNUSABLE: "wrong use, the store cannot be read, or the file cannot be written",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     add_store(parser)
     parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output); its ending says the format")
     parser.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="default: by the file's ending, or jsonl")
@@ -52,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             count = write_file(reader.rows(wanted), kind, Path(args.out))
     print(f"{count:,} scores exported", file=sys.stderr)
-    return 0
+    return OK
 
 
 def _check_known(name: str, reader: StoreReader) -> None:

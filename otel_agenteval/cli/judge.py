@@ -12,18 +12,30 @@ from ..core.errors import ConfigError
 from ..judging.models import judge_from
 from ..judging.models.probe import Attempt, Probe, probe
 from ..statistics.tests import wilson
+from .exit_codes import FAILED, OK, UNUSABLE, as_text
 from .options import add_config
+
+EXIT_CODES = {
+    OK: "no more attempts succeeded than --max-rate allows",
+    FAILED: "more attempts succeeded than --max-rate allows",
+    UNUSABLE: "wrong use, no judge is configured, or it could not be probed",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    purpose = "try to talk it into a verdict, in more than fifty ways, and report how many attempts succeed"
     probe = commands.add_parser(
-        "probe", help="try to talk it into a verdict, in more than fifty ways, and report how many succeed"
+        "probe",
+        help=purpose,
+        description=f"T{purpose[1:]}.",
+        epilog=as_text(EXIT_CODES),
+        formatter_class=parser.formatter_class,
     )
     add_config(probe)
     probe.add_argument(
-        "--max-rate", type=_share, default=0.0, metavar="SHARE", help="exit with status 1 when more succeed (default %(default)g)"
+        "--max-rate", type=_share, default=0.0, metavar="SHARE", help="exit with code 1 when more succeed (default %(default)g)"
     )
     probe.add_argument("--json", action="store_true", help="as one JSON object, with each attempt")
 
@@ -39,7 +51,7 @@ def _share(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0: no more attempts succeeded than ``--max-rate`` allows; 1: more did; 2: the judge could not be probed.
+    """Probe the configured judge, and print what succeeded.
 
     Raises:
         ConfigError: no judge is configured.
@@ -57,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         _report(found)
     if found.rate is None:
-        return 2
-    return 1 if found.rate > args.max_rate else 0
+        return UNUSABLE
+    return FAILED if found.rate > args.max_rate else OK
 
 
 def _tell(attempt: Attempt) -> None:

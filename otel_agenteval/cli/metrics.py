@@ -13,10 +13,16 @@ from ..core.errors import ConfigError, nearest
 from ..metrics.registry import Metric, catalog
 from ..report.table import columns
 from .descriptions import headline, type_name
+from .exit_codes import OK, UNUSABLE
+
+EXIT_CODES = {
+    OK: "the metrics were listed; the filters may leave none",
+    UNUSABLE: "wrong use, or a filter that can match no metric",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     parser.add_argument("--json", action="store_true", help="as one JSON list, with parameters and aliases")
     parser.add_argument("--family", metavar="NAME", help="only those of a family")
     parser.add_argument("--kind", choices=("code", "embed", "llm"), help="only those that compute, embed, or ask a judge")
@@ -29,10 +35,10 @@ def run(args: argparse.Namespace) -> int:
     found = _filtered(list(catalog()), args)
     if args.json:
         print(json.dumps([_described(metric) for metric in found], indent=1, default=str))
-        return 0
+        return OK
     if not found:
         print("no metric is all of that", file=sys.stderr)
-        return 0
+        return OK
     width = columns(sys.stdout)
     family = None
     for metric in sorted(found, key=lambda m: (m.family, m.name)):
@@ -42,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         lead = f"  {'*' if metric.inline else ' '} {metric.name:<28} "
         print(textwrap.fill(headline(metric), width, initial_indent=lead, subsequent_indent=" " * len(lead)))
     print("\n* in the default inline pack.  More on one: otel-agenteval explain NAME")
-    return 0
+    return OK
 
 
 def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from ..turns.recordings import Reading
-from .exit_codes import NOTHING_READ
+from .exit_codes import OK, UNUSABLE
 
 
 def progress() -> Any:
@@ -21,14 +21,14 @@ def progress() -> Any:
 
 
 def end_of(reading: Reading) -> int:
-    """Say what could not be read; the exit status."""
+    """Print what could not be read, and return the exit code."""
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if reading.bad:
         print(f"{reading.bad} of {reading.lines} lines or records could not be read", file=sys.stderr)
     if not reading.spans and not reading.logs:
         print("no spans found in the given files", file=sys.stderr)
-        return NOTHING_READ
+        return UNUSABLE
     if not reading.turns:
         print(f"{reading.spans:,} spans were read, but no agent or model call is among them: no turns", file=sys.stderr)
-    return 0
+    return OK

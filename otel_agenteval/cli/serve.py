@@ -16,13 +16,20 @@ from ..core.errors import ConfigError
 from ..server.app import Service
 from ..server.memory import allow_files, tune
 from ..server.notify import Notifier, Progress
+from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging
 
 _log = logging.getLogger("otel_agenteval")
 
+EXIT_CODES = {
+    OK: "stopped by a signal, and everything was delivered",
+    FAILED: "stopped by a signal, and something was lost or is left in the journal for the next start",
+    UNUSABLE: "wrong use, the configuration has a fault, or an address cannot be used",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     add_logging(parser)
     add_config(parser)
     for name, what in (
@@ -54,7 +61,7 @@ def _processes(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT. 0 when everything was handed over, else 1.
+    """Serve until SIGTERM or SIGINT.
 
     Raises:
         ConfigError: the configuration is wrong, or cannot be served as it is.
@@ -76,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         ledger = asyncio.run(_serve(config, args, notifier))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
-    return 0 if ledger["handed_over"] else 1
+    return OK if ledger["handed_over"] else FAILED
 
 
 def configured(args: argparse.Namespace) -> Config:

@@ -6,12 +6,18 @@ import argparse
 import json
 
 from ..turns.recordings import Reading, load_turns
+from .exit_codes import OK, UNUSABLE
 from .options import add_files
 from .reading import end_of, progress
 
+EXIT_CODES = {
+    OK: "the turns were printed; there may be none in the spans that were read",
+    UNUSABLE: "wrong use, a file cannot be read, or the files hold no spans",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     add_files(parser)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.tenancy import qualified
 from ..outlets.sqlite.store import StoreReader, store_path
+from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_store
 
 if TYPE_CHECKING:
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
     from ..config.serve import ServeOptions
 
 _TIMEOUT = 10.0
-UNKNOWN = 1
-"""Exit status for a turn that nobody knows."""
+
+EXIT_CODES = {
+    OK: "the outcomes were printed",
+    FAILED: "the turn is unknown",
+    UNUSABLE: "wrong use, or neither the store nor the sidecar can be read",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     add_store(parser)
     parser.add_argument("turn_id", metavar="TURN_ID", help="TRACE_ID-SPAN_ID of the turn's root, as in agenteval.turn.id")
     parser.add_argument("--url", metavar="URL", help="ask a running sidecar instead: its address of --web")
@@ -33,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what became of a turn; 1 when nobody knows it.
+    """Print the outcome of each metric on a turn.
 
     Raises:
         AgentEvalError: whoever is asked cannot be, or nobody is configured.
@@ -50,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         width = max((len(metric) for metric in found), default=0)
         for metric, fate in sorted(found.items(), key=lambda item: (item[1] == "scored", item[1].startswith("skipped"), item)):
             print(f"{metric:<{width}}  {fate}")
-    return 0 if found is not None else UNKNOWN
+    return OK if found is not None else FAILED
 
 
 def _of_store(path: str | None, turn_id: str, config: Config) -> dict[str, str] | None:

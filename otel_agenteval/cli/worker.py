@@ -18,13 +18,20 @@ from ..kafka.pacing import Patience
 from ..server.app import Service
 from ..server.memory import tune
 from ..server.notify import Notifier, Progress
+from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging
 
 _log = logging.getLogger("otel_agenteval")
 
+EXIT_CODES = {
+    OK: "stopped by a signal, and everything was delivered",
+    FAILED: "stopped by a signal, and something was not delivered",
+    UNUSABLE: "wrong use, or the configuration has a fault",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command to its parser."""
     add_logging(parser)
     parser.add_argument(
         "--spans",
@@ -38,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Work until SIGTERM or SIGINT. 0 when everything was handed over, else 1."""
+    """Work until SIGTERM or SIGINT."""
     if args.spans is None and args.judge is None:
         raise ConfigError("worker: --spans kafka://BROKER:9092/TOPIC, --judge redis://HOST:6379, or both")
     address = None if args.spans is None else Address.read(args.spans)
@@ -46,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     tune()
     ledger = asyncio.run(_work(config, address, Notifier.from_environment()))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
-    return 0 if ledger["handed_over"] else 1
+    return OK if ledger["handed_over"] else FAILED
 
 
 def configured(args: argparse.Namespace) -> Config:
