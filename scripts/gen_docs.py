@@ -51,6 +51,7 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "# Metrics\n",
         "Written by `scripts/gen_docs.py` from the metrics themselves; `otel-agenteval explain NAME` prints the same.\n",
         "A metric whose *needs* are absent is *skipped*: it has a reason and no value, is counted and never sent.",
+        "What it *uses*, and its *references*, it reads where they are known.",
         "One that fails has an error type and no value.",
         "*Vacuous* is a good value that only means that there was nothing to evaluate; no average has it.",
         "**●** marks the default pack, which is evaluated on every turn.\n",
@@ -68,6 +69,9 @@ def metric_pages() -> Iterator[tuple[str, str]]:
 
 def _table_of(metric: Metric) -> str:
     rows = [("value", value_of(metric)), ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing")]
+    for name, facts in (("uses", metric.uses), ("references", metric.references)):
+        if facts:
+            rows.append((name, ", ".join(f"`{fact}`" for fact in facts)))
     rows.append(("default pack", "yes" if metric.inline else "no"))
     if metric.heavy:
         rows.append(("heavy", "runs on the worker alone, so it has no span event"))

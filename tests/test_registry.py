@@ -190,3 +190,17 @@ def test_a_neutral_detector_says_yes_or_no_and_never_fail():
     detector = oa.get_metric("code_refusal")
     found = [detector.evaluate(oa.Turn(output=text)) for text in ("I cannot help with that.", "Here it is.")]
     assert [(score.label, score.passed) for score in found] == [("yes", True), ("no", False)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"needs": ("outptu",)}, "needs 'outptu', which is no field of a turn; did you mean 'output'"),
+        ({"uses": ("histroy",)}, "uses 'histroy', which is no field of a turn; did you mean 'history'"),
+        ({"uses": "history"}, r"uses is the text 'history'; a tuple of names is required, such as \('history',\)"),
+        ({"references": "expected_tools"}, "references is the text 'expected_tools'"),
+    ],
+)
+def test_facts_that_cannot_be_declared_are_refused(new_metric, options, message):
+    with pytest.raises(oa.ConfigError, match=rf":\d+: metric 'code_mine': {message}"):
+        new_metric("return 1.0", **options)

@@ -13,7 +13,7 @@
     ├── NotASpan           a message holds no usable span or log record
     └── NotOtlp            the bytes are not an OTLP request
 
-    NotAsked               a metric asked a model, and none is configured
+    NoModel                a metric asked a model, and none is configured
 
 None of them travels through the pipeline: a metric that fails becomes a score with ``status="error"``, and a span that cannot be
 read is counted. They are raised only where a person or a program asked for something and can act on the answer. Exceptions
@@ -86,7 +86,7 @@ class MetricError(AgentEvalError):
         self.error_type = error_type
 
 
-class NotAsked(Exception):
+class NoModel(Exception):
     """Raised where a metric asks a judge or an embedder and none is configured: the score gets ``status="skipped"``."""
 
     def __init__(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""JSON in and out: orjson where it is installed, the standard library where not; no input can crash or hang it.
+"""JSON in and out; no input can crash or hang it.
 
 Telemetry cuts strings in the middle (attribute length limits, Collectors), so there is also a reader that keeps what a
 cut document still holds. Depth is bounded by the parsers; a document that is too deep is "not JSON".
@@ -11,19 +11,12 @@ import math
 import re
 from typing import Any
 
-from .wellformed import decoded, well_formed
+import orjson
 
-try:
-    import orjson
-except ImportError:  # a platform without wheels: slower, same results
-    orjson = None  # type: ignore[assignment]
+from .wellformed import decoded, well_formed
 
 MAX_DEPTH = 200
 """Deepest nesting that is read at all; deeper content is kept as text."""
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def loads(text: str | bytes) -> Any:
@@ -32,21 +25,13 @@ def loads(text: str | bytes) -> Any:
     Raises:
         ValueError: not JSON, or nested deeper than the parser allows.
     """
-    parse: Any = orjson.loads if orjson is not None else _standard
     try:
-        return parse(text)
+        return orjson.loads(text)
     except ValueError:
         mended = _mended(text)
         if mended is None:
             raise
-    return parse(mended)
-
-
-def _standard(text: str | bytes) -> Any:
-    try:
-        return json.loads(_mended(text) or text, parse_constant=_reject_constant)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+    return orjson.loads(mended)
 
 
 _ESCAPE = re.compile(
@@ -146,11 +131,10 @@ def loads_cut(text: str) -> Any:
 
 def dumps(value: Any) -> str:
     """Compact JSON text; objects that JSON does not know become their ``str``, non-finite numbers null."""
-    if orjson is not None:
-        try:
-            return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-        except (TypeError, ValueError, RecursionError):  # halves of surrogate pairs, integers past 64 bits, circular or too deep
-            pass
+    try:
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    except (TypeError, ValueError, RecursionError):  # halves of surrogate pairs, integers past 64 bits, circular or too deep
+        pass
     try:
         text = json.dumps(_finite(value, 0), default=str, separators=(",", ":"), ensure_ascii=False)
         return well_formed(text)

@@ -25,7 +25,7 @@ from ..core.telemetry import Telemetry
 from ..dialects.reader import role_in, role_of
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
-from ..evaluation.references import ReferenceSources, words_of
+from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_conversation_metrics, select_metrics
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.base import Setup, Verdict
@@ -547,7 +547,7 @@ def _left(until: float) -> float:
 
 def _look_back(judged: list[BoundMetric]) -> bool:
     """Whether a judged metric of turns looks at what was said before them: conversations are held for it."""
-    return any("history" in words_of(metric.metric.fn) for metric in judged)
+    return any("history" in metric.metric.reads for metric in judged)
 
 
 def _split(metrics: list[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:

@@ -27,7 +27,7 @@ from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
 from ..dialects.reader import role_in
 from ..evaluation.load_shedding import Shedding
-from ..evaluation.references import ReferenceSources, excluded_by, tell_sources, words_of
+from ..evaluation.references import ReferenceSources, excluded_by, tell_sources
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import account_lost
@@ -521,7 +521,7 @@ class Pipeline:
         done, late = [], []
         for one in ended:
             if one.reason == "signals":  # nothing else was said: only what looks at signals can change
-                reading = [metric for metric in metrics if "session" in words_of(metric.metric.fn)]
+                reading = [metric for metric in metrics if "session" in metric.metric.reads]
                 scores, _, seconds = self._evaluate(one.turn, reading, None)
                 if scores:
                     late.append(ScoredTurn(one.turn, one.last, scores, one.supersedes, False, conversation=True, seconds=seconds))

@@ -10,9 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 from ..config.root import Config
@@ -159,44 +157,10 @@ def tell_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) 
     """Say in a score's detail where its references came from."""
     if score.status != "ok":
         return
-    asked_for = words_of(metric.metric.fn)
-    used = {name: source for name, source in sources.items() if name in asked_for and name not in metric.params}
+    reads = metric.metric.reads
+    used = {name: source for name, source in sources.items() if name in reads and name not in metric.params}
     if used:
         score.detail["reference_from"] = used
-
-
-@cache
-def words_of(fn: Any) -> frozenset[str]:
-    """Every name and text in a function's code, and in that of the helpers it calls: which references it can ask for."""
-    found: set[str] = set()
-    seen: set[Any] = set()
-    todo = [fn]
-    while todo:
-        function = todo.pop()
-        if function in seen:
-            continue
-        seen.add(function)
-        words = _words_in(function.__code__)
-        found |= words
-        others = (function.__globals__.get(word) for word in words)
-        todo += [other for other in others if isinstance(other, FunctionType) and _is_near(other, fn)]
-    return frozenset(found)
-
-
-def _is_near(function: FunctionType, fn: Any) -> bool:
-    return function.__module__ == fn.__module__ or function.__module__.startswith("otel_agenteval.metrics.")
-
-
-def _words_in(code: CodeType) -> set[str]:
-    found = {*code.co_names, *code.co_varnames}
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _words_in(constant)
-        else:
-            found |= {
-                item for item in (constant if isinstance(constant, (tuple, frozenset)) else (constant,)) if isinstance(item, str)
-            }
-    return found
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ..core import jsonio
-from ..core.errors import ConfigError, JudgeError, MetricError, nearest
+from ..core.errors import ConfigError, JudgeError, MetricError, NoModel, nearest
 from ..core.score import Facts, Policy, Score
 from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
@@ -22,14 +22,6 @@ _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_ca
 """Needs that only ``None`` leaves open; of all others ``""`` and ``[]`` are as good as nothing (the model's empty facts)."""
 
 
-class NotAsked(Exception):
-    """Raised where a metric needs to ask a judge or an embedder and there is none: becomes ``skipped``."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 class _Absent:
     """Stands where no judge or embedder was given: only a metric that has to ask notices."""
 
@@ -37,10 +29,10 @@ class _Absent:
         self._reason = reason
 
     def ask(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        raise NotAsked(self._reason)
+        raise NoModel(self._reason)
 
     def embed(self, *args: Any, **kwargs: Any) -> list[list[float]]:
-        raise NotAsked(self._reason)
+        raise NoModel(self._reason)
 
 
 _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
@@ -148,7 +140,7 @@ class BoundMetric:
                 return self._asked(turn, judge, embedder)
             found = self._fn(turn, **self._call)
             return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)
-        except NotAsked as absent:
+        except NoModel as absent:
             return self._skipped({"reason": absent.reason})
         except BaseException as error:  # a metric's fault must never reach the agent
             if is_meant_for_host(error):

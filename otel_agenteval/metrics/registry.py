@@ -24,7 +24,7 @@ import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from ..core.errors import ConfigError, nearest
 from ..core.extras import extra_installed
@@ -125,6 +125,10 @@ class Metric:
     threshold: float | None
     version: str
     needs: tuple[str, ...]
+    uses: tuple[str, ...]
+    references: tuple[str, ...]
+    reads: frozenset[str]
+    """All facts that it declares: its needs, what it uses and its references."""
     aliases: Mapping[str, Mapping[str, Any]]
     """Other names, each with the parameters it presets."""
     spellings: Mapping[str, str]
@@ -148,6 +152,7 @@ class Metric:
         return self.doc.split("\n", 1)[0]
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
 _PATTERN_ALIASES: list[tuple[re.Pattern[str], str, str]] = []
@@ -158,6 +163,8 @@ def metric(
     *,
     unit: str = "1",
     needs: Sequence[str] = (),
+    uses: Sequence[str] = (),
+    references: Sequence[str] = (),
     direction: Direction = "up",
     boolean: bool = False,
     threshold: float | None = None,
@@ -171,12 +178,17 @@ def metric(
     reads_all: bool = False,
     combines: bool = False,
     family: str | None = None,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[Function], Function]:
     """Register a function as a metric. The function stays callable as it is.
+
+    ``needs``, ``uses`` and ``references`` are declarations: what costs memory or work to provide, such as the earlier turns of a
+    conversation, is provided only where a configured metric declares it, and a score says where each declared reference came from.
 
     Args:
         unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``.
         needs: Turn fields that must be known, else the score is ``skipped`` with reason ``missing:<first absent>``.
+        uses: Turn fields that are read where they are known, but that the metric can do without (``history``, ``session``, ``context``).
+        references: names of the turn's references that are read (``expected_tools``).
         direction: whether more is better (``up``), less (``down``) or neither (``neutral``).
         boolean: whether the value is 1.0/0.0 with ``passed``; adds the parameter ``inverse``. Numeric metrics take ``threshold``.
         threshold: default bound of ``passed``; None means that the metric only trends.
@@ -195,7 +207,7 @@ def metric(
         family: the family's name; default the module's, which is right unless a family is spread over several modules.
     """
 
-    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+    def register(fn: Function) -> Function:
         code = fn.__code__
         where = f"{code.co_filename}:{code.co_firstlineno}"
         name = fn.__name__
@@ -208,12 +220,12 @@ def metric(
         if known is not None and known.fn.__code__.co_filename != code.co_filename:
             other = known.fn.__code__
             raise ConfigError(f"{where}: metric {name!r} is already defined at {other.co_filename}:{other.co_firstlineno}")
-        for need in needs:
-            if need not in FIELD_OF_NEED and need not in Turn.__annotations__:
-                raise ConfigError(f"{where}: metric {name!r} needs {need!r}, which is no field of a turn")
+        _refuse_unknown_facts(f"{where}: metric {name!r}", needs, uses, references)
         built = Metric(
             name=name, fn=fn, kind=cast("Kind", kind), family=family or fn.__module__.rsplit(".", 1)[-1], unit=unit,
             direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
+            uses=tuple(uses), references=tuple(references),
+            reads=frozenset((*(FIELD_OF_NEED.get(need, need) for need in needs), *uses, *references)),
             aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
             spellings=dict(spellings or {}), inline=inline, extra=extra, heavy=heavy, reads_all=reads_all, combines=combines,
             parameters=_parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), doc=inspect.getdoc(fn) or "",
@@ -224,6 +236,19 @@ def metric(
         return fn
 
     return register
+
+
+def _refuse_unknown_facts(where: str, needs: Sequence[str], uses: Sequence[str], references: Sequence[str]) -> None:
+    for option, given in (("needs", needs), ("uses", uses), ("references", references)):
+        if isinstance(given, str):
+            raise ConfigError(f"{where}: {option} is the text {given!r}; a tuple of names is required, such as {(given,)}")
+    for option, given in (("needs", needs), ("uses", uses)):
+        known = {*Turn.__annotations__, *FIELD_OF_NEED} if option == "needs" else {*Turn.__annotations__}
+        unknown = next((fact for fact in given if fact not in known), None)
+        if unknown is not None:
+            raise ConfigError(
+                f"{where}: {option} {unknown!r}, which is no field of a turn; did you mean {nearest(unknown, known, 1)[0]!r}?"
+            )
 
 
 def _parameters(fn: Callable[..., Any], where: str, generic: str | None) -> dict[str, Parameter]:

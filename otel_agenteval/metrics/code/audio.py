@@ -30,6 +30,7 @@ def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
 
 
 @metric(
+    uses=("ground_truth",),
     extra="audio",
     aliases=("agentunit:audio_transcription_quality", "agentunit:AudioTranscriptionMetric"),
     heavy=True,

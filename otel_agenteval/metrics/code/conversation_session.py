@@ -59,6 +59,7 @@ def _duration_compliance(seconds: float, limit: float | None) -> float:
 
 
 @metric(
+    references=("expected_tools",),
     threshold=0.7,
     aliases=("agenteval:ConversationCompleteness", "agenteval:ConversationCompletenessMetric"),
 )
@@ -141,7 +142,7 @@ def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> 
     return {name: weights[name] * (1 - value) for name, value in signals.items()}
 
 
-@metric(threshold=0.5, aliases=("pandaprobe:agent_reliability",))
+@metric(uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_reliability",))
 def code_agent_reliability(
     turn: Turn,
     *,
@@ -196,7 +197,7 @@ def code_agent_reliability(
     )
 
 
-@metric(threshold=0.5, aliases=("pandaprobe:agent_consistency",))
+@metric(uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_consistency",))
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
     """How steady the agent is over the traces of a session: 1 less the root mean square of its weighted uncertainty.
 

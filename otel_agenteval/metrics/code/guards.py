@@ -340,7 +340,7 @@ def _repeated_share(system: str, answer: str, asked: str) -> float:
 # --- grounding ---------------------------------------------------------------------------------------------------
 
 
-@metric(needs=("output",), boolean=True, inline=True)
+@metric(needs=("output",), uses=("context", "history"), boolean=True, inline=True)
 def code_ungrounded_urls(turn: Turn) -> bool | Result:
     r"""Every URL of the answer stands in something that the agent was given (1.0 = all do, 0.0 = one was made up).
 
@@ -367,7 +367,7 @@ def code_ungrounded_urls(turn: Turn) -> bool | Result:
     return _grounded(output, "URLs", [urls[key] for key in ungrounded_urls(urls, given)], given)
 
 
-@metric(needs=("output",), boolean=True, inline=True)
+@metric(needs=("output",), uses=("context", "history"), boolean=True, inline=True)
 def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Result:
     """Every number of the answer stands in something that the agent was given (1.0 = all do, 0.0 = one was made up).
 
@@ -420,7 +420,7 @@ def _failed(text: str, why: str, **detail: Any) -> Result:
 # --- injection ---------------------------------------------------------------------------------------------------
 
 
-@metric(boolean=True, inline=True)
+@metric(uses=("context",), boolean=True, inline=True)
 def code_injection_markers(turn: Turn) -> bool | Result:
     r"""No tool result or retrieved document tries to give the agent orders (1.0 = no marker, 0.0 = a marker was found).
 

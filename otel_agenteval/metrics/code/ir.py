@@ -23,6 +23,7 @@ def _relevant(turn: Turn) -> dict[str, str]:
 
 @metric(
     needs=("retrieved_ids",),
+    uses=("relevant_ids",),
     threshold=0.7,
     aliases={"agenteval:code_recall_at_k": {}, "agenteval:RecallAtKMetric": {}, "agenteval:code_recall_at_{k}": {"k": None}},
 )
@@ -60,6 +61,7 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
 
 @metric(
     needs=("retrieved_ids",),
+    uses=("relevant_ids",),
     threshold=0.33,
     aliases={"agenteval:code_mrr": {}, "agenteval:MRRMetric": {}, "agenteval:code_mrr_at_{n}": {"max_rank": None}},
 )

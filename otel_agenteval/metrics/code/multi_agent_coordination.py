@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, Gt, Le, Predicate
 
 from ...core.turn import Turn
-from ..lib.agents import everybody, interactions_of, known_agents, mean, multi_agent_metric, read_once, seconds
+from ..lib.agents import everybody, interactions_of, known_agents, mean, multi_agent_metric, part_of, read_once, seconds
 from ..registry import Result, skip, vacuous
 from .multi_agent_emergent import (
     code_adaptation_rate,
@@ -42,7 +42,8 @@ _AUTHORITY_TO_RESPOND = 5.0
 
 
 @multi_agent_metric(
-    aliases=("agentunit:coordination_efficiency", "agentunit:CoordinationEfficiencyMetric", "agentunit:CoordinationMetrics")
+    uses=("agents", "interactions", "conflicts"),
+    aliases=("agentunit:coordination_efficiency", "agentunit:CoordinationEfficiencyMetric", "agentunit:CoordinationMetrics"),
 )
 def code_coordination_efficiency(
     turn: Turn, *, weights: FiveWeights = (0.25, 0.20, 0.25, 0.15, 0.15), roles: Roles | None = None
@@ -69,10 +70,10 @@ def code_coordination_efficiency(
     handoffs = code_handoff_success_rate(turn).value
     parts: dict[str, float] = {
         "handoff_success": 1.0 if handoffs is None else handoffs,
-        "conflict_resolution": code_conflict_resolution_rate(turn).value,
-        "communication_efficiency": code_communication_efficiency(turn).value,
-        "role_adherence": code_multiagent_role_adherence(turn, roles=roles).value,
-        "load_balance": code_load_balance(turn).value,
+        "conflict_resolution": part_of(code_conflict_resolution_rate(turn)),
+        "communication_efficiency": part_of(code_communication_efficiency(turn)),
+        "role_adherence": part_of(code_multiagent_role_adherence(turn, roles=roles)),
+        "load_balance": part_of(code_load_balance(turn)),
     }
     value = sum(weight * part for weight, part in zip(weights, parts.values(), strict=True)) / sum(weights)
     return Result(value, detail={**parts})
@@ -112,7 +113,12 @@ def code_avg_handoff_time(turn: Turn) -> Result:
     return Result(mean(times), detail={"handoffs": len(times)}) if times else skip("missing:handoffs")
 
 
-@multi_agent_metric(unit="{item}", direction="down", aliases=("agentunit:conflict_rate",))
+@multi_agent_metric(
+    uses=("agents", "interactions", "conflicts"),
+    unit="{item}",
+    direction="down",
+    aliases=("agentunit:conflict_rate",),
+)
 def code_conflict_rate(turn: Turn) -> Result:
     """Conflicts per 100 interactions.
 
@@ -130,7 +136,7 @@ def code_conflict_rate(turn: Turn) -> Result:
     return Result(value, detail={"conflicts": conflicts, "interactions": interactions})
 
 
-@multi_agent_metric(aliases=("agentunit:conflict_resolution_rate",))
+@multi_agent_metric(uses=("conflicts",), aliases=("agentunit:conflict_resolution_rate",))
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
@@ -147,7 +153,7 @@ def code_conflict_resolution_rate(turn: Turn) -> Result:
     return Result(resolved / len(conflicts), detail={"conflicts": len(conflicts), "resolved": resolved})
 
 
-@multi_agent_metric(unit="s", direction="down", aliases=("agentunit:avg_resolution_time",))
+@multi_agent_metric(uses=("conflicts",), unit="s", direction="down", aliases=("agentunit:avg_resolution_time",))
 def code_avg_resolution_time(turn: Turn) -> Result:
     """Mean seconds that it took to resolve a conflict, of those that were resolved.
 
@@ -162,7 +168,10 @@ def code_avg_resolution_time(turn: Turn) -> Result:
     return Result(mean(times), detail={"resolved": len(times)}) if times else skip("missing:conflicts")
 
 
-@multi_agent_metric(aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"))
+@multi_agent_metric(
+    uses=("agents", "interactions"),
+    aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"),
+)
 def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)] = 5.0) -> Result:
     """Whether messages between agents succeed, are answered quickly and spread evenly over those who write to each other.
 
@@ -208,7 +217,7 @@ def _adheres(role: Any, kind: str) -> bool:
     return True
 
 
-@multi_agent_metric(aliases=("agentunit:role_adherence",))
+@multi_agent_metric(uses=("agents", "interactions"), aliases=("agentunit:role_adherence",))
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of the interactions that their sender's role allows, of those whose sender has a role.
 
@@ -234,7 +243,7 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
     return Result(sum(judged) / len(judged), detail={"interactions": len(judged), "adherent": sum(judged)})
 
 
-@multi_agent_metric(aliases=("agentunit:load_balance_score",))
+@multi_agent_metric(uses=("agents", "interactions"), aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     """How evenly messages are spread over the agents: 1 when each sends and gets as many.
 
@@ -263,7 +272,10 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     return Result(max(0.0, 1 - deviation / average), detail={"agents": len(counts), "messages": messages})
 
 
-@multi_agent_metric(aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all"))
+@multi_agent_metric(
+    uses=("agents", "interactions", "conflicts"),
+    aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all"),
+)
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
     """All multi-agent metrics with their defaults at once; the value is that of code_coordination_efficiency.
 

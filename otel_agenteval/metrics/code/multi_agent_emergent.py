@@ -13,7 +13,7 @@ from typing import Annotated
 from annotated_types import Ge, Le, Predicate
 
 from ...core.turn import Turn
-from ..lib.agents import Interaction, interactions_of, mean, multi_agent_metric, read_once
+from ..lib.agents import Interaction, interactions_of, mean, multi_agent_metric, part_of, read_once
 from ..registry import Result, skip, vacuous
 
 Share = Annotated[float, Ge(0), Le(1)]
@@ -23,6 +23,7 @@ _COLLECTIVE = ("collaboration", "negotiation")
 
 
 @multi_agent_metric(
+    uses=("agents", "interactions", "conflicts"),
     aliases=(
         "agentunit:swarm_intelligence", "agentunit:swarm_intelligence_score", "agentunit:SwarmIntelligenceMetric",
         "agentunit:EmergentBehaviorMetrics", "agentunit:EmergentBehaviorDetector",
@@ -46,10 +47,10 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     if not turn.interactions:
         return skip("missing:interactions")
     parts: dict[str, float] = {
-        "self_organization": code_self_organization(turn).value,
-        "specialization": code_specialization(turn).value,
-        "collective": code_collective_decision(turn).value,
-        "adaptation": code_adaptation_rate(turn).value,
+        "self_organization": part_of(code_self_organization(turn)),
+        "specialization": part_of(code_specialization(turn)),
+        "collective": part_of(code_collective_decision(turn)),
+        "adaptation": part_of(code_adaptation_rate(turn)),
     }
     value = sum(weight * part for weight, part in zip(weights, parts.values(), strict=True)) / sum(weights)
     return Result(value, detail={**parts})
@@ -66,7 +67,7 @@ def _improvement(early: float, late: float) -> float:
     return max(0.0, min(1.0, 0.5 + (early - late) / early)) if early > 0 else 0.5
 
 
-@multi_agent_metric(aliases=("agentunit:self_organization_score", "agentunit:self_organization"))
+@multi_agent_metric(uses=("agents", "interactions"), aliases=("agentunit:self_organization_score", "agentunit:self_organization"))
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
     """Whether it became clearer over the turn who does what: above 0.5 when it did, below when it became less clear.
 
@@ -90,7 +91,7 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
     return Result(_improvement(early, late), detail=detail)
 
 
-@multi_agent_metric(aliases=("agentunit:specialization_emergence", "agentunit:specialization"))
+@multi_agent_metric(uses=("agents", "interactions"), aliases=("agentunit:specialization_emergence", "agentunit:specialization"))
 def code_specialization(turn: Turn) -> Result:
     """How much each agent sticks to one type of message: 1 when every agent sends only one.
 
@@ -112,7 +113,10 @@ def code_specialization(turn: Turn) -> Result:
     return Result(mean(indices), detail={"agents": len(sent)})
 
 
-@multi_agent_metric(aliases=("agentunit:collective_decision_score", "agentunit:collective_decision"))
+@multi_agent_metric(
+    uses=("agents", "interactions"),
+    aliases=("agentunit:collective_decision_score", "agentunit:collective_decision"),
+)
 def code_collective_decision(turn: Turn) -> Result:
     """Share of the interactions that are of type collaboration or negotiation.
 
@@ -130,7 +134,11 @@ def code_collective_decision(turn: Turn) -> Result:
     return Result(collective / len(found), detail={"interactions": len(found), "collective": collective})
 
 
-@multi_agent_metric(spellings={"min": "min_interactions"}, aliases=("agentunit:adaptation_rate",))
+@multi_agent_metric(
+    uses=("agents", "interactions"),
+    spellings={"min": "min_interactions"},
+    aliases=("agentunit:adaptation_rate",),
+)
 def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 5) -> Result:
     """Whether answers came faster over the turn: above 0.5 when they did, below when they came slower.
 

@@ -40,6 +40,7 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
 
 
 @multi_agent_metric(
+    uses=("agents", "interactions"),
     aliases=("agentunit:network_fault_tolerance", "agentunit:NetworkFaultToleranceMetric", "agentunit:NetworkMetrics"),
     heavy=True,
 )
@@ -76,7 +77,11 @@ def code_network_fault_tolerance(turn: Turn) -> Result:
     return Result(0.6 * density + 0.4 * (1 - bottlenecks / len(graph)), detail=detail)
 
 
-@multi_agent_metric(direction="neutral", aliases=("agentunit:density", "agentunit:NetworkAnalyzer"))
+@multi_agent_metric(
+    uses=("agents", "interactions"),
+    direction="neutral",
+    aliases=("agentunit:density", "agentunit:NetworkAnalyzer"),
+)
 def code_network_density(turn: Turn) -> Result:
     """Share of the ordered pairs of agents of which the first wrote to the second.
 
@@ -101,7 +106,7 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
     return _measured(graph, lambda: measure(graph)) if interactions and len(graph) else skip("missing:interactions")
 
 
-@multi_agent_metric(direction="neutral", aliases=("agentunit:centralization",), heavy=True)
+@multi_agent_metric(uses=("agents", "interactions"), direction="neutral", aliases=("agentunit:centralization",), heavy=True)
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """How much the network is a star: 1 when one agent writes to all others and no other agent writes to anybody.
 
@@ -120,7 +125,13 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
     return _of_three_or_more(turn, lambda graph: graph.centralization(as_seed=mode == "seed"))
 
 
-@multi_agent_metric(unit="{item}", direction="neutral", aliases=("agentunit:avg_path_length",), heavy=True)
+@multi_agent_metric(
+    uses=("agents", "interactions"),
+    unit="{item}",
+    direction="neutral",
+    aliases=("agentunit:avg_path_length",),
+    heavy=True,
+)
 def code_avg_path_length(turn: Turn) -> Result:
     """Over how many messages, on average, one agent reaches another, along the directed edges and by the shortest way.
 
@@ -135,7 +146,12 @@ def code_avg_path_length(turn: Turn) -> Result:
     return _measured(graph, graph.mean_distance)
 
 
-@multi_agent_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), heavy=True)
+@multi_agent_metric(
+    uses=("agents", "interactions"),
+    direction="neutral",
+    aliases=("agentunit:clustering_coefficient",),
+    heavy=True,
+)
 def code_clustering_coefficient(turn: Turn) -> Result:
     """How often two agents that the same agent writes to also write to each other.
 
@@ -156,6 +172,7 @@ def _hubs(graph: AgentGraph, share: float) -> list[str]:
 
 
 @multi_agent_metric(
+    uses=("agents", "interactions"),
     unit="{item}",
     direction="neutral",
     spellings={"threshold": "share_of_highest"},
@@ -191,7 +208,13 @@ def _bottlenecks(graph: AgentGraph, mode: str) -> list[str]:
     return graph.near_the_top(graph.betweenness() if mode == "betweenness" else graph.throughput(), _BOTTLENECK_SHARE)
 
 
-@multi_agent_metric(unit="{item}", direction="down", aliases=("agentunit:bottleneck_agents",), heavy=True)
+@multi_agent_metric(
+    uses=("agents", "interactions"),
+    unit="{item}",
+    direction="down",
+    aliases=("agentunit:bottleneck_agents",),
+    heavy=True,
+)
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of agents that much of the communication has to pass through.
 

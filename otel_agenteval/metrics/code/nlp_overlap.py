@@ -87,6 +87,8 @@ def _best(values: Sequence[float]) -> int:
 
 @metric(
     needs=("output",),
+    uses=("ground_truth",),
+    references=("references", "reference"),
     threshold=0.5,
     aliases={
         "trusys:bleu": {"tokenizer": "whitespace", "smoothing": "epsilon"},
@@ -182,7 +184,15 @@ def _epsilon(candidate: Sequence[str], references: Sequence[Sequence[str]], max_
     return math.exp(sum(map(math.log, precisions)) / len(precisions)), precisions
 
 
-@metric(needs=("output",), threshold=0.5, aliases=("hpd:GleuEvaluator",), spellings=_SPELLINGS, heavy=True)
+@metric(
+    needs=("output",),
+    uses=("ground_truth",),
+    references=("references", "reference"),
+    threshold=0.5,
+    aliases=("hpd:GleuEvaluator",),
+    spellings=_SPELLINGS,
+    heavy=True,
+)
 def code_gleu(
     turn: Turn,
     *,
@@ -236,6 +246,7 @@ def _runs(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gram]:
 
 @metric(
     needs=("output",),
+    uses=("ground_truth",),
     threshold=0.5,
     aliases=("hpd:TextF1Evaluator",),
     spellings={"reference": "ground_truth", "references": "ground_truth"},
@@ -332,7 +343,14 @@ def _rouge(turn: Turn, reference: Texts | None, tokenizer: Tokenizer, measure: M
     return Result(values[index], detail={**matches[index]._asdict(), "reference_index": index})
 
 
-@metric(needs=("output",), aliases=("hpd:RougeEvaluator",), spellings=_SPELLINGS_OF_ONE, heavy=True)
+@metric(
+    needs=("output",),
+    uses=("ground_truth",),
+    references=("references", "reference"),
+    aliases=("hpd:RougeEvaluator",),
+    spellings=_SPELLINGS_OF_ONE,
+    heavy=True,
+)
 def code_rouge(
     turn: Turn,
     *,
@@ -368,7 +386,15 @@ def code_rouge(
     return found
 
 
-@metric(needs=("output",), threshold=0.75, aliases=("trusys:rouge-n",), spellings=_SPELLINGS_OF_ONE, heavy=True)
+@metric(
+    needs=("output",),
+    uses=("ground_truth",),
+    references=("references", "reference"),
+    threshold=0.75,
+    aliases=("trusys:rouge-n",),
+    spellings=_SPELLINGS_OF_ONE,
+    heavy=True,
+)
 def code_rouge_n(turn: Turn, *, reference: Texts | None = None, n: Order = 1, measure: Measure = "f1") -> Result:
     """ROUGE-N of the output: F1 of the runs of ``n`` words that it has in common with a reference text.
 
@@ -406,7 +432,14 @@ class _Alignment(NamedTuple):
     chunks: int
 
 
-@metric(needs=("output",), aliases=("hpd:MeteorEvaluator",), spellings=_SPELLINGS, heavy=True)
+@metric(
+    needs=("output",),
+    uses=("ground_truth",),
+    references=("references", "reference"),
+    aliases=("hpd:MeteorEvaluator",),
+    spellings=_SPELLINGS,
+    heavy=True,
+)
 def code_meteor(
     turn: Turn,
     *,

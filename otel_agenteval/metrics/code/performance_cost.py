@@ -204,7 +204,7 @@ def _how_known(cost: Cost) -> dict[str, Any]:
     return {"estimated": True} if cost.price_source is None else {"estimated": True, "price_source": cost.price_source}
 
 
-@metric(unit="USD", direction="down", inline=True, aliases=("agentunit:cost", "agentunit:CostMetric"))
+@metric(uses=("metadata",), unit="USD", direction="down", inline=True, aliases=("agentunit:cost", "agentunit:CostMetric"))
 def code_cost(
     turn: Turn,
     *,
@@ -248,7 +248,7 @@ def code_cost(
     return Result(of_models + of_tools, detail=detail if found is None else {**detail, **_how_known(found)})
 
 
-@metric(boolean=True, aliases=("hpd:MaxCostEvaluator",))
+@metric(uses=("metadata",), boolean=True, aliases=("hpd:MaxCostEvaluator",))
 def code_max_cost(
     turn: Turn,
     *,

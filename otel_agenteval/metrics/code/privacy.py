@@ -118,7 +118,7 @@ _LEDGER = Ledger()
 _EPSILON_ATTRIBUTE = "privacy.epsilon"
 
 
-@metric(aliases=("agentunit:privacy_budget", "agentunit:PrivacyBudgetMetric"))
+@metric(uses=("metadata", "privacy"), aliases=("agentunit:privacy_budget", "agentunit:PrivacyBudgetMetric"))
 def code_privacy_budget(
     turn: Turn,
     *,
@@ -213,7 +213,7 @@ def _repeats(output: str, value: Any) -> bool | None:
     return text.lower() in output if text.strip() else None
 
 
-@metric(needs=("output",), aliases=("agentunit:data_minimization", "agentunit:DataMinimizationMetric"))
+@metric(needs=("output",), uses=("metadata",), aliases=("agentunit:data_minimization", "agentunit:DataMinimizationMetric"))
 def code_data_minimization(
     turn: Turn,
     *,
@@ -249,7 +249,7 @@ def code_data_minimization(
     return Result(value, passed=not leaked if threshold is None else None, explanation=why, detail=detail)
 
 
-@metric(boolean=True, aliases=("agentunit:consent_compliance", "agentunit:ConsentComplianceMetric"))
+@metric(uses=("metadata",), boolean=True, aliases=("agentunit:consent_compliance", "agentunit:ConsentComplianceMetric"))
 def code_consent_compliance(
     turn: Turn, *, consent: dict[str, bool] | None = None, match: Literal["name", "value"] = "name"
 ) -> Result:

@@ -302,7 +302,7 @@ def _opens(text: str, tag: str) -> bool:
     return re.search(rf"<\s*{re.escape(tag)}(?:\s|/?>)", text, re.IGNORECASE) is not None
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:json-equals",), spellings=_TRUSYS_VALUE)
+@metric(needs=("output",), uses=("ground_truth",), boolean=True, aliases=("trusys:json-equals",), spellings=_TRUSYS_VALUE)
 def code_json_equals(turn: Turn, *, value: Any = None, ignore_list_order: bool = False) -> Result:
     """Whether the output is JSON that equals an expected value.
 

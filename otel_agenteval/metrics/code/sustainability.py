@@ -59,6 +59,7 @@ def _within(actual: float, limit: float) -> float:
 
 
 @metric(
+    uses=("metadata",),
     threshold=1.0,
     aliases=("agentunit:energy_consumption", "agentunit:EnergyMetric"),
     heavy=True,
@@ -94,6 +95,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
 
 @metric(
+    uses=("metadata",),
     threshold=1.0,
     aliases=("agentunit:carbon_emissions", "agentunit:CarbonMetric"),
     heavy=True,
@@ -155,7 +157,7 @@ def _resource(turn: Turn, name: str) -> float | None:
     return next((value for span in turn.spans if (value := _number(span.attributes, name)) is not None), None)
 
 
-@metric(aliases=("agentunit:resource_utilization", "agentunit:ResourceUtilizationMetric"))
+@metric(uses=("metadata",), aliases=("agentunit:resource_utilization", "agentunit:ResourceUtilizationMetric"))
 def code_resource_utilization(
     turn: Turn, *, target_cpu_percent: Amount = 80, target_memory_gb: Amount = 4, target_gpu_percent: Amount = 80
 ) -> Result:

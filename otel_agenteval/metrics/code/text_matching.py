@@ -425,7 +425,7 @@ def _bigrams(text: str) -> Counter[tuple[str, str]]:
     return Counter(itertools.pairwise(text))
 
 
-@metric(needs=("output",), aliases=("hpd:ContentSimilarityEvaluator",), heavy=True)
+@metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:ContentSimilarityEvaluator",), heavy=True)
 def code_content_similarity(
     turn: Turn,
     *,
@@ -466,7 +466,7 @@ LEVENSHTEIN_LIMIT = 5_000
 """Characters of either side above which no edit distance is computed: its time is the product of the lengths."""
 
 
-@metric(needs=("output",), extra="text", aliases=("hpd:LevenshteinEvaluator",), heavy=True)
+@metric(needs=("output",), uses=("ground_truth",), extra="text", aliases=("hpd:LevenshteinEvaluator",), heavy=True)
 def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
     """How alike the output and a text are by the edits between them: 1 - distance / length of the longer text.
 

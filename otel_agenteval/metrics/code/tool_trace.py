@@ -36,6 +36,7 @@ def _lower(name: Any) -> str:
 
 @metric(
     needs=("tool_calls",),
+    references=("expected_tools",),
     threshold=0.7,
     aliases=("agenteval:code_tool_selection", "agenteval:ToolSelectionMetric"),
 )
@@ -87,6 +88,7 @@ def _is_empty(value: Any) -> bool:
 
 @metric(
     needs=("tool_calls",),
+    references=("required_arguments",),
     threshold=0.7,
     aliases=("agenteval:code_tool_arguments", "agenteval:ToolArgumentsMetric"),
 )
@@ -274,7 +276,7 @@ def _repeats(calls: list[ToolCall], with_arguments: bool) -> tuple[int, dict[str
     return len(calls) - len(seen), duplicates
 
 
-@metric(needs=("tool_calls",), threshold=0.5, aliases=("trusys:tool-correctness",))
+@metric(needs=("tool_calls",), references=("expected", "expected_tools"), threshold=0.5, aliases=("trusys:tool-correctness",))
 def code_tool_correctness(
     turn: Turn,
     *,
@@ -455,7 +457,7 @@ def code_no_tools_called(turn: Turn) -> Result:
     return Result(not turn.tool_calls, detail=_called(turn))
 
 
-@metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolCallOrderEvaluator",))
+@metric(needs=("tool_calls",), references=("expected", "expected_tools"), boolean=True, aliases=("hpd:ToolCallOrderEvaluator",))
 def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -> Result:
     """Whether the expected tools were called in their order.
 
@@ -483,7 +485,7 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
     return Result(met == len(names), detail={"matched_prefix": met})
 
 
-@metric(needs=("tool_calls",), aliases=("hpd:ToolCallF1Evaluator",))
+@metric(needs=("tool_calls",), references=("expected_tools",), aliases=("hpd:ToolCallF1Evaluator",))
 def code_tool_call_f1(
     turn: Turn, *, expected_tools: ExpectedTools | None = None, mode: Literal["multiset", "set"] = "multiset"
 ) -> Result:

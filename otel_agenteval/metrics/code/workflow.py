@@ -76,6 +76,7 @@ class _Structure:
 
 
 @metric(
+    uses=("workflow",),
     threshold=1.0,
     aliases=("agenteval:code_workflow_structure_validity", "agenteval:WorkflowStructureValidityMetric"),
 )
@@ -163,6 +164,7 @@ def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
 
 
 @metric(
+    uses=("workflow",),
     threshold=1.0,
     aliases=("agenteval:code_workflow_execution_order", "agenteval:WorkflowExecutionOrderMetric"),
 )
@@ -206,6 +208,7 @@ def code_workflow_execution_order(
 
 
 @metric(
+    uses=("workflow",),
     threshold=0.7,
     aliases=("agenteval:code_workflow_executor_success", "agenteval:WorkflowExecutorSuccessMetric"),
 )
@@ -296,6 +299,7 @@ def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
 
 
 @metric(
+    uses=("workflow",),
     threshold=1.0,
     aliases=("agenteval:code_workflow_tool_chain_validity", "agenteval:WorkflowToolChainValidityMetric"),
 )
@@ -342,6 +346,7 @@ def _actual(turn: Turn, good: str) -> tuple[float | None, bool]:
 
 
 @metric(
+    uses=("metadata",),
     threshold=1.0,
     aliases=("agenteval:code_workflow_performance_efficiency", "agenteval:WorkflowPerformanceEfficiencyMetric"),
 )

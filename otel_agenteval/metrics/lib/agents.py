@@ -18,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...core.errors import MetricError
 from ...core.turn import Turn
-from ..registry import metric
+from ..registry import Result, metric
 
 multi_agent_metric = functools.partial(metric, family="multi_agent")
 """The family has more metrics than one module should hold."""
@@ -54,6 +55,17 @@ def read_once(turn: Turn) -> Turn:
         interactions=interactions_of(turn), agents=turn.agents, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,
     )  # fmt: skip
+
+
+def part_of(result: Result) -> float:
+    """The value of a metric that another one is computed from.
+
+    Raises:
+        MetricError: it has none.
+    """
+    if result.value is None:
+        raise MetricError("missing_part", f"one of the metrics that this one is computed from has no value ({result.skipped})")
+    return result.value
 
 
 def known_agents(turn: Turn) -> list[str]:

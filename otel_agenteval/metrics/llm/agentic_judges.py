@@ -44,6 +44,7 @@ def _judged(reply: Mapping[str, Any], detail: Detail, key: str = "score") -> Res
 
 @metric(
     needs=("input", "output"),
+    uses=("context",),
     aliases={
         "agenteval:llm_task_completion": {"method": "holistic"},
         "pandaprobe:task_completion": {"method": "two_stage"},
@@ -120,7 +121,7 @@ def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | No
     return Result(clamped(reply, 0, 100, detail=detail) / 100, detail=detail, explanation=detail["reasoning"])
 
 
-@metric(needs=("input", "output"), boolean=True, aliases=("hpd:TaskSuccessEvaluator",))
+@metric(needs=("input", "output"), uses=("context",), boolean=True, aliases=("hpd:TaskSuccessEvaluator",))
 def llm_task_success(turn: Turn, judge: Asks) -> Result:
     """Whether the task was fully completed: yes or no.
 
@@ -142,7 +143,7 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
     return Result(success, detail={"success": success, "reason": reason}, explanation=reason)
 
 
-@metric(needs=("output",), aliases=("hpd:GoalAccuracyEvaluator",))
+@metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:GoalAccuracyEvaluator",))
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
     """How accurately the answer achieves a goal, 0..1.
 
@@ -199,7 +200,7 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
 # --- tools
 
 
-@metric(needs=("input",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
+@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Whether the agent chose the right tools: none too many, none too few, none in place of a better one. 0..1.
 
@@ -331,7 +332,7 @@ def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
     return texts(told, "plan")
 
 
-@metric(needs=("input",), threshold=0.5, aliases=("pandaprobe:step_efficiency",))
+@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:step_efficiency",))
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     """How directly the agent got there: without redundant calls, needless steps, speculation or long-winded reasoning. 0..1.
 
@@ -354,7 +355,7 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     return _judged(reply, detail)
 
 
-@metric(needs=("input",), threshold=0.5, aliases=("pandaprobe:confidence",))
+@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:confidence",))
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
     """How confident the agent's course and answer are, 0..1: a signal for the metrics of a session.
 
@@ -380,7 +381,7 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
     return found
 
 
-@metric(needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
+@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """How strictly the agent followed the plan that it had made, 0..1.
 
@@ -400,7 +401,7 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     )
 
 
-@metric(needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
+@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """How good the plan was that the agent had made, 0..1.
 

@@ -38,7 +38,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     return _out_of_ten(reply, {"reason": reason_of(reply)})
 
 
-@metric(threshold=0.5, aliases=("trusys:code-correctness",))
+@metric(references=("spec",), threshold=0.5, aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
     """How well the code in the output does what was asked for. The judge reads it; nothing is run.
 

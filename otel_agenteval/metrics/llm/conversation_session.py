@@ -91,7 +91,7 @@ def _answer_in(turn: Turn, history: str) -> Detail:
     return {"history": history, "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
 
 
-@metric(needs=("output",), aliases=("hpd:ConversationCoherenceEvaluator",))
+@metric(needs=("output",), uses=("history",), aliases=("hpd:ConversationCoherenceEvaluator",))
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Whether the answer agrees with what was said before, 0..1: with its facts, its context and the agent's persona.
 
@@ -122,7 +122,7 @@ def _judged(reply: Mapping[str, Any]) -> Result:
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=detail["reason"])
 
 
-@metric(needs=("output",), aliases=("hpd:GoalProgressionEvaluator",))
+@metric(needs=("output",), uses=("history",), aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """How far the answer moves the conversation toward the user's goal, 0..1.
 
@@ -150,7 +150,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=reason_of(reply, "progression_reason"))
 
 
-@metric(needs=("output",), aliases=("hpd:MemoryAccuracyEvaluator",))
+@metric(needs=("output",), uses=("history",), aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """Whether the answer uses what was said in earlier turns correctly, 0..1.
 
@@ -181,7 +181,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail)
 
 
-@metric(needs=("output",), aliases=("hpd:RepetitionDetectionEvaluator",))
+@metric(needs=("output",), uses=("history",), aliases=("hpd:RepetitionDetectionEvaluator",))
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """How little the answer repeats the agent's last answers: 1 is entirely new, 0 says the same again.
 

@@ -565,7 +565,7 @@ def llm_factuality(
     return Result(value, passed=passed, detail={"category": category, "reason": reason}, explanation=reason)
 
 
-@metric(needs=("output",), aliases=("hpd:NoiseSensitivityEvaluator",))
+@metric(needs=("output",), references=("baseline_response", "noisy_input"), aliases=("hpd:NoiseSensitivityEvaluator",))
 def llm_noise_sensitivity(
     turn: Turn, judge: Asks, *, baseline_response: str | None = None, noisy_input: str | None = None
 ) -> Result:
@@ -601,7 +601,13 @@ def llm_noise_sensitivity(
     return _unit(reply)
 
 
-@metric(needs=("output",), boolean=True, aliases=("hpd:SqlSemanticEquivalenceEvaluator",))
+@metric(
+    needs=("output",),
+    uses=("ground_truth",),
+    references=("reference_sql", "schema"),
+    boolean=True,
+    aliases=("hpd:SqlSemanticEquivalenceEvaluator",),
+)
 def llm_sql_semantic_equivalence(
     turn: Turn, judge: Asks, *, schema: str | dict[str, Any] | list[Any] | None = None, reference_sql: str | None = None
 ) -> Result:

@@ -46,7 +46,7 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
     )
 
 
-@metric(needs=("reasoning",), aliases=("hpd:ReasoningGroundednessEvaluator",))
+@metric(needs=("reasoning",), uses=("context",), aliases=("hpd:ReasoningGroundednessEvaluator",))
 def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Chars = 300) -> Result:
     """Whether the reasoning can be traced to what the tools gave and to what the agent was told.
 
