@@ -194,7 +194,7 @@ def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0
     db = _connect(path, busy, mode="ro")
     try:
         version = schema.version_in(db, path)
-        if version == 0:
+        if not _tables_of(db):
             raise sqlite3.DatabaseError(f"{path} is not a {schema.name}: it is empty.")
         lacking: dict[str, set[str]] = {}
         for step in schema.steps[version:]:
