@@ -5,9 +5,12 @@ busy are written together. A segment is deleted when every turn in it was delive
 was closed has left through all outlets. At the start, what is there is handed over as if it had just come: result ids are the
 same as the first time.
 
+A segment begins with 9 bytes that say its version; segments of version 1 have none. Then follow requests:
+
     4 bytes CRC-32 of what follows · 4 bytes length of the rest · 1 byte what it is · rest
 
-The rest is the body; where the fifth bit of that byte is set, before it 1 byte length of the tenant's name · name.
+The rest is the body; where the fifth bit of that byte is set, before it 1 byte length of the tenant's name · name. A segment of a later
+version than this is neither read nor deleted: the program that wrote it can go on with it.
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ from .responses import Refusal
 _log = logging.getLogger("otel_agenteval")
 
 _HEAD = struct.Struct("<IIB")
+_VERSION = 2
+_MAGIC, _NO_LENGTH = 0x4A564541, 0xFFFFFFFF
+_HEADER = _HEAD.pack(_MAGIC, _NO_LENGTH, _VERSION)
+"""Begins a segment: "AEVJ", a length that no request has, and the version. To a reader of version 1 it is a damaged request."""
 _SEGMENT_BYTES = 16 << 20
 _MAX_PENDING = 32 << 20
 """Bytes that wait for a disk that is busy, beside the one request that may always."""
@@ -250,13 +257,14 @@ class Journal:
             self._fail(error)
             self._release(batch)
             return len(batch)
-        size, count = segment.size, 0
+        header = b"" if segment.size else _HEADER
+        size, count = segment.size + len(header), 0
         while count < len(batch) and (count == 0 or size + len(batch[count].data) <= _SEGMENT_BYTES):
             size += len(batch[count].data)
             count += 1
         try:
             assert segment.file is not None
-            _write_all(segment.file, b"".join([entry.data for entry in batch[:count]]))
+            _write_all(segment.file, b"".join([header, *[entry.data for entry in batch[:count]]]))
             os.fdatasync(segment.file)
         except BaseException as error:
             self._fail(error)
@@ -342,7 +350,14 @@ class Journal:
         with self._lock:
             found = [segment for segment in self._segments if segment.file is None]
         for segment in found:
-            for signal, is_json, body, tenant in self._read(segment.path):
+            version = _version_of(segment.path)
+            if version > _VERSION:  # it stays unsettled, so it is never deleted
+                _log.warning(
+                    "%s has version %d, and this program reads versions up to %d: the segment is kept, and its requests are not evaluated",
+                    segment.path, version, _VERSION,
+                )  # fmt: skip
+                continue
+            for signal, is_json, body, tenant in self._read(segment.path, version):
                 if self._stop_replaying:
                     return
                 segment.traces |= take(signal, body, is_json, **({} if tenant is None else {"tenant": tenant}))
@@ -354,8 +369,9 @@ class Journal:
         """We are to end: leave the rest for the next start."""
         self._stop_replaying = True
 
-    def _read(self, path: Path) -> Iterator[tuple[Signal, bool, bytes, str | None]]:
+    def _read(self, path: Path, version: int) -> Iterator[tuple[Signal, bool, bytes, str | None]]:
         with path.open("rb") as file:
+            file.seek(0 if version == 1 else len(_HEADER))
             while head := file.read(_HEAD.size):
                 if len(head) == _HEAD.size:
                     checked, length, kind = _HEAD.unpack(head)
@@ -429,6 +445,16 @@ class Journal:
             "bytes": self.size, "segments": len(self._segments), "replayed": self.replayed, "broken": self.broken,
             "failures": self.failures, "oldest_s": round(self.age, 3),
         }  # fmt: skip
+
+
+def _version_of(path: Path) -> int:
+    """The version of a segment's form."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        return 1
+    magic, length, version = _HEAD.unpack(head)
+    return version if (magic, length) == (_MAGIC, _NO_LENGTH) else 1
 
 
 def _write_all(file: int, data: bytes) -> None:

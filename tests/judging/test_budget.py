@@ -144,7 +144,7 @@ def test_a_file_s_book_forgets_what_no_longer_counts(tmp_path: Path) -> None:
     book = SqliteSpendBook(str(tmp_path / "spent.db"))
     for at in range(0, 40_000, 60):
         book.add([(HOUR, 1.0)], float(at))
-    with book._transaction() as db:
+    with book._file.transaction() as db:
         assert db.execute("SELECT count(*) FROM spent").fetchone()[0] <= 61
 
 

@@ -229,10 +229,10 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path, clock: FakeClock)
     db.close()
     before = path.read_bytes()
     kept = Kept(path, clock)
-    with pytest.raises(sqlite3.DatabaseError, match="no score store"):
+    with pytest.raises(sqlite3.DatabaseError, match="not a score store"):
         kept.outlet.emit([scored_turn(score())])
     assert path.read_bytes() == before
-    with pytest.raises(StoreError, match="no score store"):
+    with pytest.raises(StoreError, match="not a score store"):
         StoreReader(path)
     with pytest.raises(StoreError, match="no such file"):
         StoreReader(tmp_path / "absent.db")

@@ -8,10 +8,8 @@ audits a model asks anew (:func:`asking_anew`), and what it says then takes the 
 from __future__ import annotations
 
 import builtins
-import os
 import re
 import sqlite3
-import threading
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,11 +18,11 @@ from typing import Any
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.encryption import Seal
 from ...core.errors import SealError
-from ...core.sqlite import connect_wal, transaction
+from ...core.sqlite import Schema, SqliteFile, Step
 
 _OVERHEAD = 128
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_(\d+)\]")
-_SCHEMA = """
+_FIRST_TABLES = """
 CREATE TABLE IF NOT EXISTS verdicts (
     number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, reply BLOB NOT NULL, size INTEGER NOT NULL, at REAL NOT NULL
 );
@@ -34,9 +32,10 @@ INSERT INTO total SELECT 0 WHERE NOT EXISTS (SELECT * FROM total);
 CREATE TRIGGER IF NOT EXISTS kept AFTER INSERT ON verdicts BEGIN UPDATE total SET bytes = bytes + new.size; END;
 CREATE TRIGGER IF NOT EXISTS gone AFTER DELETE ON verdicts BEGIN UPDATE total SET bytes = bytes - old.size; END;
 """
+SCHEMA = Schema(
+    "verdict cache", 0x4F414543, steps=(Step(_FIRST_TABLES),), unnumbered=frozenset(("verdicts", "total"))  # "OAEC"
+)  # fmt: skip
 _ANEW: ContextVar[bool] = ContextVar("otel_agenteval_anew", default=False)
-_LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
-"""Connections that a forked child inherited: it must neither use nor close them."""
 
 
 @contextmanager
@@ -81,14 +80,11 @@ class VerdictCache(MutableMapping[str, str]):
     def __init__(self, path: str, ttl: float, max_bytes: int, seal: Seal | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self.faults = 0
         """How often the file could not be used."""
-        self._path = path
+        self._file = SqliteFile(path, SCHEMA)
         self._ttl = ttl
         self._max_bytes = max_bytes
         self._seal = seal
         self._clock = clock
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._process = 0
 
     def __getitem__(self, key: str) -> str:
         rows = self._do("SELECT reply FROM verdicts WHERE key = ? AND at > ?", (key, self._now() - self._ttl))
@@ -130,41 +126,29 @@ class VerdictCache(MutableMapping[str, str]):
 
     def close(self) -> None:
         """Release the file. A later use opens it again."""
-        with self._lock:
-            connection, self._connection = self._connection, None
-        if connection is not None and self._process == os.getpid():
-            connection.close()
+        self._file.close()
 
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9
 
     def _keep(self, key: str, kept: builtins.bytes, size: int) -> None:
         now = self._now()
-        with self._lock:
-            try:
-                with transaction(self._open()) as db:
-                    db.execute("DELETE FROM verdicts WHERE key = ? OR at <= ?", (key, now - self._ttl))
-                    db.execute("INSERT INTO verdicts (key, reply, size, at) VALUES (?, ?, ?, ?)", (key, kept, size, now))
-                    over = db.execute("SELECT bytes FROM total").fetchone()[0] - self._max_bytes
-                    while over > 0:
-                        number, freed = db.execute("SELECT number, size FROM verdicts ORDER BY number LIMIT 1").fetchone()
-                        db.execute("DELETE FROM verdicts WHERE number = ?", (number,))
-                        over -= freed
-            except (sqlite3.Error, OSError):
-                self.faults += 1
+        try:
+            with self._file.transaction() as db:
+                db.execute("DELETE FROM verdicts WHERE key = ? OR at <= ?", (key, now - self._ttl))
+                db.execute("INSERT INTO verdicts (key, reply, size, at) VALUES (?, ?, ?, ?)", (key, kept, size, now))
+                over = db.execute("SELECT bytes FROM total").fetchone()[0] - self._max_bytes
+                while over > 0:
+                    number, freed = db.execute("SELECT number, size FROM verdicts ORDER BY number LIMIT 1").fetchone()
+                    db.execute("DELETE FROM verdicts WHERE number = ?", (number,))
+                    over -= freed
+        except (sqlite3.Error, OSError):
+            self.faults += 1
 
     def _do(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._open().execute(statement, values).fetchall()
-            except (sqlite3.Error, OSError):
-                self.faults += 1
-                return []
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is not None and self._process != os.getpid():
-            _LEFT_TO_THE_PARENT.append(self._connection)
-            self._connection = None
-        if self._connection is None:
-            self._connection, self._process = connect_wal(self._path, _SCHEMA), os.getpid()
-        return self._connection
+        try:
+            with self._file.connection() as db:
+                return db.execute(statement, values).fetchall()
+        except (sqlite3.Error, OSError):
+            self.faults += 1
+            return []

@@ -7,19 +7,17 @@ when the process dies, and may lose its last moments when the machine does.
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.sqlite import connect_wal, transaction
+from ...core.sqlite import Schema, SqliteFile, Step
 from .base import SLOTS, Counter, Demand, Job, Leases
 
 _REMEMBERED_SECONDS = 86_400.0
 _REMEMBERED = 200_000
 _DEAD_LETTERS = 1_000
-_SCHEMA = """
+_FIRST_TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, payload BLOB NOT NULL, size INTEGER NOT NULL,
     priority INTEGER NOT NULL, attempts INTEGER NOT NULL, due REAL NOT NULL, claimed INTEGER NOT NULL
@@ -31,64 +29,32 @@ CREATE TABLE IF NOT EXISTS totals (jobs INTEGER NOT NULL, bytes INTEGER NOT NULL
 INSERT INTO totals SELECT 0, 0 WHERE NOT EXISTS (SELECT * FROM totals);
 CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON jobs BEGIN UPDATE totals SET jobs = jobs + 1, bytes = bytes + new.size; END;
 CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON jobs BEGIN UPDATE totals SET jobs = jobs - 1, bytes = bytes - old.size; END;
+CREATE TABLE IF NOT EXISTS spent (
+    account TEXT NOT NULL, unit TEXT NOT NULL, length REAL NOT NULL, slot INTEGER NOT NULL, amount REAL NOT NULL,
+    PRIMARY KEY (account, unit, length, slot)
+) WITHOUT ROWID;
 """
-_STEPS = (
-    """
-ALTER TABLE jobs ADD COLUMN token TEXT NOT NULL DEFAULT '';
-CREATE TRIGGER claimed_without_token AFTER UPDATE OF attempts ON jobs
+_TOKENS = """
+CREATE TRIGGER IF NOT EXISTS claimed_without_token AFTER UPDATE OF attempts ON jobs
 WHEN new.attempts > old.attempts AND new.token = old.token AND new.token <> ''
 BEGIN UPDATE jobs SET token = '' WHERE number = new.number; END;
-""",
-)
-"""What later versions changed, in this order. The trigger ends the lease of a job that a process of the first version claims."""
+"""
+"""The trigger ends the lease of a job that a process of the first version claims."""
+
+SCHEMA = Schema(
+    "judge queue", 0x4F414551,  # "OAEQ"
+    steps=(
+        Step(_FIRST_TABLES),
+        Step(_TOKENS, columns={"jobs": {"token": "TEXT NOT NULL DEFAULT ''"}}),
+    ),
+    unnumbered=frozenset(("jobs", "done", "totals", "spent", "versions", "verdicts", "total")),
+)  # fmt: skip
+"""Jobs, and what was spent on them. Files from before the steps were numbered may hold a verdict cache as well, which is left alone."""
 _OURS = "token <> '' AND substr(token, 1, length(:fence)) = :fence"
 """Whether the last lease is the given one."""
-_LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
-"""Connections that a forked child inherited: it must neither use nor close them."""
 
 
-class _File:
-    """A connection to an SQLite file, opened at first use."""
-
-    _schema = ""
-    _part = ""
-    """Whose version the file keeps, where the schema has changed since the first one."""
-    _steps: Sequence[str] = ()
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._closed = False
-
-    def after_fork_in_child(self) -> None:
-        """The child opens the file for itself."""
-        if self._connection is not None:
-            _LEFT_TO_THE_PARENT.append(self._connection)
-        self._connection = None
-        self._lock = threading.Lock()
-
-    def _release(self) -> None:
-        with self._lock:
-            self._closed = True
-            connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, transaction(self._open()) as db:
-            yield db
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            if self._closed:
-                raise sqlite3.ProgrammingError("the file is closed")
-            self._connection = connect_wal(self._path, self._schema, self._part, self._steps)
-        return self._connection
-
-
-class SqliteQueue(_File):
+class SqliteQueue:
     """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file, opened at first use.
 
     Args:
@@ -99,21 +65,17 @@ class SqliteQueue(_File):
     Every method raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used.
     """
 
-    _schema = _SCHEMA
-    _part = "jobs"
-    _steps = _STEPS
     is_shared = False
     """Other processes have workers of their own; what they leave is found within the longest pause."""
 
     def __init__(self, path: str, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
-        super().__init__(path)
+        self._file = SqliteFile(path, SCHEMA)
         self.max_bytes = max_bytes
         self._clock = clock
         self._leases = Leases()
 
     def after_fork_in_child(self) -> None:
-        """The child opens the file for itself; what the parent claimed is the parent's."""
-        super().after_fork_in_child()
+        """What the parent claimed is the parent's."""
         self._leases = Leases()
 
     @property
@@ -130,7 +92,7 @@ class SqliteQueue(_File):
         """Add jobs; returns those that there is no room for."""
         now = self._now()
         left_out: list[Job] = []
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.execute("DELETE FROM done WHERE at < ?", (now - _REMEMBERED_SECONDS,))
             db.execute("DELETE FROM done WHERE rowid <= (SELECT max(rowid) FROM done) - ?", (_REMEMBERED,))
             for job in jobs:
@@ -150,7 +112,7 @@ class SqliteQueue(_File):
     def claim(self, n: int, lease: float) -> list[Job]:
         """Up to ``n`` jobs that are due, for ``lease`` seconds."""
         now = self._now()
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             rows = db.execute(
                 "SELECT number, id, payload, priority, attempts + 1 FROM jobs WHERE due <= ? ORDER BY priority DESC, number LIMIT ?",
                 (now, n),
@@ -185,7 +147,7 @@ class SqliteQueue(_File):
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last thousand, of the last day."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             rows = db.execute("SELECT id, reason FROM done WHERE reason IS NOT NULL ORDER BY at DESC LIMIT ?", (_DEAD_LETTERS,))
             return list(reversed(rows.fetchall()))
 
@@ -195,17 +157,17 @@ class SqliteQueue(_File):
 
     def close(self) -> list[Job]:
         """Close the file; nothing is lost."""
-        self._release()
+        self._file.close(for_good=True)
         return []
 
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9
 
     def _totals(self) -> tuple[int, int]:
-        if self._closed:
+        if self._file.closed:
             return 0, 0
-        with self._lock:
-            jobs, size = self._open().execute("SELECT jobs, bytes FROM totals").fetchone()
+        with self._file.connection() as db:
+            jobs, size = db.execute("SELECT jobs, bytes FROM totals").fetchone()
         return jobs, size
 
     def _finish(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
@@ -218,7 +180,7 @@ class SqliteQueue(_File):
     ) -> list[str]:
         """Change jobs that are still ours, all in one transaction, and ``then`` something with each; the ids of the others."""
         lost = []
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             for job in jobs:
                 job_id, fence = self._leases.claimed(job)
                 if not db.execute(f"{change} WHERE id = :id AND {_OURS}", {"id": job_id, "fence": fence, **values}).rowcount:
@@ -246,7 +208,7 @@ class SqliteQueue(_File):
         return True
 
 
-class SqliteSpendBook(_File):
+class SqliteSpendBook:
     """A :class:`~otel_agenteval.judging.queues.SpendBook` in an SQLite file: it outlives the process, and processes of one machine share it.
 
     Args:
@@ -255,16 +217,12 @@ class SqliteSpendBook(_File):
     Every method raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used.
     """
 
-    _schema = """
-    CREATE TABLE IF NOT EXISTS spent (
-        account TEXT NOT NULL, unit TEXT NOT NULL, length REAL NOT NULL, slot INTEGER NOT NULL, amount REAL NOT NULL,
-        PRIMARY KEY (account, unit, length, slot)
-    ) WITHOUT ROWID;
-    """
+    def __init__(self, path: str) -> None:
+        self._file = SqliteFile(path, SCHEMA)
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
         """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             wait = 0.0
             for demand in demands:
                 used, oldest = self._within(db, demand.counter, at)
@@ -276,19 +234,22 @@ class SqliteSpendBook(_File):
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
         """Correct what was taken at a time."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             self._write(db, amounts, at)
 
     def used(self, counter: Counter, at: float) -> float:
         """What was spent within the window that ends at a time."""
-        if self._closed:
+        if self._file.closed:
             return 0.0
-        with self._lock:
-            return self._within(self._open(), counter, at)[0]
+        with self._file.connection() as db:
+            return self._within(db, counter, at)[0]
 
     def close(self) -> None:
         """Close the file; what was spent stays in it."""
-        self._release()
+        self._file.close(for_good=True)
+
+    def after_fork_in_child(self) -> None:
+        """Nothing to do: the child opens the file for itself."""
 
     def _within(self, db: sqlite3.Connection, counter: Counter, at: float) -> tuple[float, int]:
         now = counter.slot(at)

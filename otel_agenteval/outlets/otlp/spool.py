@@ -7,7 +7,6 @@ score by its result id.
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import threading
 from collections import deque
@@ -16,18 +15,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from ...core.sqlite import Schema, Step, is_busy, open_file
 from ...spans.otlp import Signal
 
 _log = logging.getLogger("otel_agenteval")
 
 SIGNALS: tuple[Signal, ...] = ("logs", "traces")
 _SLOTS = 64
-_SCHEMA = """
+_FIRST_TABLES = """
 CREATE TABLE IF NOT EXISTS parcels (
     number INTEGER PRIMARY KEY AUTOINCREMENT, signal TEXT NOT NULL, items INTEGER NOT NULL, at REAL NOT NULL, body BLOB NOT NULL
 );
 CREATE INDEX IF NOT EXISTS by_signal ON parcels (signal, number);
 """
+SCHEMA = Schema(
+    "spool", 0x4F414553,  # "OAES"
+    steps=(Step(_FIRST_TABLES), Step("ALTER TABLE parcels RENAME TO batches;")),
+    unnumbered=frozenset(("parcels",)),
+)  # fmt: skip
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
 """Connections that a forked child inherited: it must neither use nor close them."""
 
@@ -116,8 +121,7 @@ class SpoolFile:
         self._directory = directory
         self._adopted = 0
         self._slot, self._db = _first_free(directory)
-        self._db.executescript(_SCHEMA)
-        row = self._db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM parcels").fetchone()
+        row = self._db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM batches").fetchone()
         self.bytes: int = row[0]
         self._items: int = row[1]
 
@@ -126,7 +130,7 @@ class SpoolFile:
         with self._lock:
             if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False
-            self._db.execute("INSERT INTO parcels (signal, items, at, body) VALUES (?, ?, ?, ?)", batch[:4])
+            self._db.execute("INSERT INTO batches (signal, items, at, body) VALUES (?, ?, ?, ?)", batch[:4])
             self.bytes += len(batch.body)
             self._items += batch.items
             return True
@@ -136,7 +140,7 @@ class SpoolFile:
         found: list[Batch] = []
         with self._lock:
             rows = self._db.execute(
-                "SELECT signal, items, at, body, number FROM parcels WHERE signal = ? ORDER BY number LIMIT ?", (signal, most)
+                "SELECT signal, items, at, body, number FROM batches WHERE signal = ? ORDER BY number LIMIT ?", (signal, most)
             )
             for row in rows:
                 max_bytes -= len(row[3])
@@ -150,7 +154,7 @@ class SpoolFile:
         with self._lock:
             self._db.execute("BEGIN")
             try:
-                self._db.executemany("DELETE FROM parcels WHERE number = ?", [(batch.number,) for batch in batches])
+                self._db.executemany("DELETE FROM batches WHERE number = ?", [(batch.number,) for batch in batches])
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise
@@ -166,13 +170,12 @@ class SpoolFile:
             if slot == self._slot or not path.exists():
                 continue
             with suppress(sqlite3.DatabaseError):  # a process holds it, or it is damaged
-                db = _held(path)
+                db = open_file(path, SCHEMA, exclusive=True)
                 try:
-                    db.executescript(_SCHEMA)
-                    rows = db.execute("SELECT signal, items, at, body, number FROM parcels ORDER BY number").fetchall()
+                    rows = db.execute("SELECT signal, items, at, body, number FROM batches ORDER BY number").fetchall()
                     taken = [row for row in rows if self.put(Batch(*row))]  # before it is removed there: rather twice than never
                     self._adopted += sum(row[1] for row in taken)
-                    db.executemany("DELETE FROM parcels WHERE number = ?", [(row[4],) for row in taken])
+                    db.executemany("DELETE FROM batches WHERE number = ?", [(row[4],) for row in taken])
                 finally:
                     db.close()
         return self._adopted - before
@@ -191,41 +194,17 @@ class SpoolFile:
         _LEFT_TO_THE_PARENT.append(self._db)
 
 
-def _held(path: Path) -> sqlite3.Connection:
-    """A connection that holds its file for itself, to its end.
-
-    Raises:
-        sqlite3.OperationalError: another process holds it.
-        sqlite3.DatabaseError: it is damaged.
-    """
-    db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-    try:
-        db.execute("PRAGMA locking_mode = EXCLUSIVE")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("COMMIT")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
 def _first_free(directory: str) -> tuple[int, sqlite3.Connection]:
     """The first file that no process holds, by its number."""
     for slot in range(_SLOTS):
         path = Path(directory, f"outbox-{slot}.db")
-        with suppress(
-            FileExistsError
-        ):  # one that is there is not opened: closing it would end locks that this process holds on it
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            return slot, _held(path)
+            return slot, open_file(path, SCHEMA, exclusive=True)
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
+            if not is_busy(error):
                 raise
-        except sqlite3.DatabaseError:
-            _log.warning("%s is damaged: what it held is not sent, and it is not used", path)
+        except sqlite3.DatabaseError as error:
+            _log.warning("%s cannot be used, and what it holds is not sent: %s", path, error)
     raise OSError(f"{directory}: all {_SLOTS} files are taken")
 
 

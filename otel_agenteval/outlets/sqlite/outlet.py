@@ -28,7 +28,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _MAX_WAITING = 20_000
 """Scores that wait for a file that cannot be written."""
-_MAX_FATES = 50_000
+_MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 """Seconds between two looks at what is too old."""
 
@@ -80,7 +80,7 @@ class StoreOutlet(Outlet):
     def _reset(self) -> None:
         self._waiting: deque[_Rows] = deque()
         self._scores_waiting = 0
-        self._fates: deque[tuple[str, str, str]] = deque(maxlen=_MAX_FATES)
+        self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
         self._housekeeping: float | None = None
 
     @property
@@ -94,7 +94,7 @@ class StoreOutlet(Outlet):
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         """Keep why a judged metric gave no score; written with what is emitted next, or flushed."""
-        self._fates.append((turn_id, metric, outcome))
+        self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Write a batch, and what waits.
@@ -138,10 +138,9 @@ class StoreOutlet(Outlet):
         """What waits is the parent's."""
         self._reset()
         self.records.reset()
-        self._store.after_fork_in_child()
 
     def _write(self) -> None:
-        fates = [self._fates.popleft() for _ in range(len(self._fates))]
+        fates = [self._outcomes.popleft() for _ in range(len(self._outcomes))]
         if not self._waiting and not fates:
             return
         waiting = list(self._waiting)
@@ -151,7 +150,7 @@ class StoreOutlet(Outlet):
                 [pair for rows in waiting for pair in rows.absorbed],
             )  # fmt: skip
         except BaseException:
-            self._fates.extendleft(reversed(fates))
+            self._outcomes.extendleft(reversed(fates))
             raise
         self._waiting.clear()
         self.records.finish("sent", self._scores_waiting)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,16 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, StoreError
-from ...core.sqlite import connect, transaction
+from ...core.sqlite import Schema, SqliteFile, Step, open_to_read
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ...config.root import Config
 
-VERSION = 1
-"""Of the tables, as ``PRAGMA user_version``."""
-_APPLICATION = 0x4F414556  # "OAEV"
 _BUSY_SECONDS = 2.0
 _SLICE = 100
 _SLICES = 50
@@ -41,9 +36,9 @@ TURN_COLUMNS: Mapping[str, str] = {
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
     "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT",
 }  # fmt: skip
-"""One row per turn. Columns that are added here are added to files that exist. ``tenant`` is who sent it, ``labels`` what the
-configuration says of that one, a JSON object. ``start`` and ``stored_at`` are seconds since the Unix epoch; ``skipped`` is a JSON object, metric → reason;
-``content`` is the turn in form ``turn.v1``, where the configuration wants it kept."""
+"""One row per turn. ``tenant`` is who sent it; ``labels`` is what the configuration says of the tenant, a JSON object. ``start`` and
+``stored_at`` are seconds since the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in form
+``turn.v1``, where the configuration keeps it."""
 
 SCORE_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT PRIMARY KEY", "turn_id": "TEXT NOT NULL", "revision": "INTEGER NOT NULL", "metric": "TEXT NOT NULL",
@@ -58,22 +53,46 @@ SCORE_COLUMNS: Mapping[str, str] = {
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
 """What a joined row must be to hold now."""
 
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS turns ({", ".join(f"{name} {kind}" for name, kind in TURN_COLUMNS.items())});
+_FIRST_TABLES = """
+CREATE TABLE IF NOT EXISTS turns (
+    turn_id TEXT PRIMARY KEY, trace_id TEXT, span_id TEXT, revision INTEGER NOT NULL, supersedes TEXT, superseded_by TEXT,
+    conversation_id TEXT, service TEXT, agent TEXT, model TEXT, start REAL, duration_s REAL, cost_usd REAL, input_tokens INTEGER,
+    output_tokens INTEGER, close_reason TEXT, complete INTEGER, is_conversation INTEGER NOT NULL DEFAULT 0, skipped TEXT,
+    content TEXT, instance_id TEXT, stored_at REAL NOT NULL
+);
 CREATE INDEX IF NOT EXISTS turns_by_time ON turns (stored_at);
 CREATE INDEX IF NOT EXISTS turns_by_agent ON turns (agent, stored_at);
 CREATE INDEX IF NOT EXISTS turns_by_conversation ON turns (conversation_id) WHERE conversation_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS turns_that_supersede ON turns (supersedes) WHERE supersedes IS NOT NULL;
-CREATE TABLE IF NOT EXISTS scores ({", ".join(f"{name} {kind}" for name, kind in SCORE_COLUMNS.items())});
+CREATE TABLE IF NOT EXISTS scores (
+    result_id TEXT PRIMARY KEY, turn_id TEXT NOT NULL, revision INTEGER NOT NULL, metric TEXT NOT NULL, kind TEXT NOT NULL,
+    version TEXT, type TEXT, unit TEXT, direction TEXT, policy TEXT, status TEXT NOT NULL, value REAL, passed INTEGER, label TEXT,
+    threshold REAL, error_type TEXT, explanation TEXT, detail TEXT, also TEXT, sample_probability REAL,
+    sample_upstream_probability REAL, sample_decided_by TEXT, judge_model TEXT, judge_cost_usd REAL, scored_at REAL NOT NULL
+);
 CREATE INDEX IF NOT EXISTS scores_by_turn ON scores (turn_id);
 CREATE INDEX IF NOT EXISTS scores_by_metric ON scores (metric, scored_at);
 CREATE TABLE IF NOT EXISTS fates (
     turn_id TEXT NOT NULL, metric TEXT NOT NULL, fate TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (turn_id, metric)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS fates_by_time ON fates (at);
-PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {VERSION};
 """
+_OUTCOMES = """
+ALTER TABLE fates RENAME TO outcomes;
+ALTER TABLE outcomes RENAME COLUMN fate TO outcome;
+DROP INDEX fates_by_time;
+CREATE INDEX outcomes_by_time ON outcomes (at);
+"""
+_OUTCOMES_BEFORE = "CREATE TEMP VIEW outcomes AS SELECT turn_id, metric, fate AS outcome, at FROM main.fates;"
+
+SCHEMA = Schema(
+    "score store", 0x4F414556, shrinks=True,  # "OAEV"
+    steps=(
+        Step(_FIRST_TABLES),
+        Step(_OUTCOMES, columns={"turns": {"tenant": "TEXT", "labels": "TEXT"}}, reading=_OUTCOMES_BEFORE),
+    ),
+)  # fmt: skip
+"""A column is added by a step here, and in :data:`TURN_COLUMNS` or :data:`SCORE_COLUMNS`."""
 _KEPT_ON_UPDATE = frozenset(("turn_id", "supersedes", "superseded_by"))
 _PUT_TURN = (
     f"INSERT INTO turns ({', '.join(TURN_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in TURN_COLUMNS)}) "
@@ -87,8 +106,6 @@ _PUT_SCORE = (
     f"INSERT INTO scores ({', '.join(SCORE_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in SCORE_COLUMNS)}) "
     "ON CONFLICT (result_id) DO NOTHING"
 )
-_LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
-"""Connections that a forked child inherited: it must neither use nor close them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +130,15 @@ class ScoreStore:
     """
 
     def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.path = os.fspath(path)
+        self._file = SqliteFile(path, SCHEMA, _BUSY_SECONDS)
         self._retention = retention
         self._clock = clock
-        self._lock = threading.Lock()
-        self._db: sqlite3.Connection | None = None
 
     def write(
         self,
         turns: Iterable[Mapping[str, Any]],
         scores: Iterable[Mapping[str, Any]],
-        fates: Iterable[tuple[str, str, str]] = (),
+        outcomes: Iterable[tuple[str, str, str]] = (),
         absorbed: Iterable[tuple[str, str]] = (),
     ) -> None:
         """Keep turns and scores, in one transaction.
@@ -131,79 +146,39 @@ class ScoreStore:
         Args:
             turns: rows with the keys of :data:`TURN_COLUMNS`.
             scores: rows with the keys of :data:`SCORE_COLUMNS`; a result id that is there already is left as it is.
-            fates: (turn id, metric, what became of it) where that is no score; later ones replace earlier ones.
+            outcomes: (turn id, metric, outcome) where the outcome is no score. Later ones replace earlier ones.
             absorbed: (turn id, id of another turn that turned out to be a part of it).
         """
         now = self._clock.time_ns() / 1e9
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             for turn in turns:
                 db.execute(_PUT_TURN, turn)
                 _supersede(db, turn)
             db.executemany("UPDATE turns SET superseded_by = ? WHERE turn_id = ? AND superseded_by IS NULL", absorbed)
             db.executemany(_PUT_SCORE, scores)
-            db.executemany("INSERT OR REPLACE INTO fates VALUES (?, ?, ?, ?)", [(*fate, now) for fate in fates])
+            db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", [(*outcome, now) for outcome in outcomes])
 
     def retain(self) -> bool:
         """Let go of what is too old or too much; False when there is more to do than one call should take."""
         oldest = self._clock.time_ns() / 1e9 - self._retention.max_age
         for _ in range(_SLICES):
-            with self._transaction() as db:
+            with self._file.transaction() as db:
                 gone = _delete(db, "stored_at < ?", oldest)
                 gone += db.execute(
-                    "DELETE FROM fates WHERE (turn_id, metric) IN (SELECT turn_id, metric FROM fates WHERE at < ? LIMIT ?)",
+                    "DELETE FROM outcomes WHERE (turn_id, metric) IN (SELECT turn_id, metric FROM outcomes WHERE at < ? LIMIT ?)",
                     (oldest, _SLICE),
                 ).rowcount
                 if _size(db) > self._retention.max_bytes:
                     gone += _delete(db, "1", None)
             if not gone:
                 break
-        with self._lock:  # what is free goes back to the disk
-            self._open().executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page
+        with self._file.connection() as db:  # free pages go back to the file system
+            db.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page
         return not gone
 
     def close(self) -> None:
         """Close the file. A later call would open it again."""
-        with self._lock:
-            db, self._db = self._db, None
-        if db is not None:
-            db.close()
-
-    def after_fork_in_child(self) -> None:
-        """The child opens the file for itself."""
-        if self._db is not None:
-            _LEFT_TO_THE_PARENT.append(self._db)
-        self._db = None
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, transaction(self._open()) as db:
-            yield db
-
-    def _open(self) -> sqlite3.Connection:
-        if self._db is None:
-            db = connect(self.path, _BUSY_SECONDS)
-            if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not _is_store(db):
-                db.close()
-                raise sqlite3.DatabaseError(f"{self.path}: is no score store of this version")
-            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first table, or never
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            db.execute(f"PRAGMA journal_size_limit = {64 * 2**20}")
-            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
-            with transaction(db):
-                for name in TURN_COLUMNS.keys() - _columns_of(db, "turns"):
-                    db.execute(f"ALTER TABLE turns ADD COLUMN {name} {TURN_COLUMNS[name]}")
-            self._db = db
-        return self._db
-
-
-def _is_store(db: sqlite3.Connection) -> bool:
-    return [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")] == [_APPLICATION, VERSION]
-
-
-def _columns_of(db: sqlite3.Connection, table: str) -> set[str]:
-    return {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+        self._file.close()
 
 
 def _supersede(db: sqlite3.Connection, turn: Mapping[str, Any]) -> None:
@@ -224,7 +199,7 @@ def _delete(db: sqlite3.Connection, condition: str, value: Any) -> int:
     """Delete a slice of the oldest turns, with what belongs to them; how many."""
     given = () if value is None else (value,)
     ids = db.execute(f"SELECT turn_id FROM turns WHERE {condition} ORDER BY stored_at LIMIT {_SLICE}", given).fetchall()
-    for table in ("scores", "fates", "turns"):
+    for table in ("scores", "outcomes", "turns"):
         db.executemany(f"DELETE FROM {table} WHERE turn_id = ?", ids)
     return len(ids)
 
@@ -282,15 +257,9 @@ class StoreReader:
         if not Path(self.path).is_file():
             raise StoreError(f"{self.path}: there is no such file")
         try:
-            self._db = sqlite3.connect(
-                f"{Path(self.path).absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
-            )
-            ours = _is_store(self._db)
+            self._db = open_to_read(self.path, SCHEMA, _BUSY_SECONDS)
         except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: cannot be read as a score store: {error}") from None
-        if not ours:
-            self._db.close()
-            raise StoreError(f"{self.path}: is no score store of this version")
+            raise StoreError(f"{self.path} cannot be read as a score store: {error}") from None
         self._db.row_factory = sqlite3.Row
 
     def __enter__(self) -> Self:
@@ -328,11 +297,7 @@ class StoreReader:
     def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
         """One row per score with the facts of its turn (:data:`EXPORTED`), oldest first."""
         where, values = _conditions(wanted, of_scores=True)
-        there = _columns_of(self._db, "turns")  # a file that an earlier version wrote may lack some
-        columns = ", ".join(
-            f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" if name in there else f"NULL AS {name}"
-            for name in EXPORTED
-        )
+        columns = ", ".join(f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" for name in EXPORTED)
         rows = self._db.execute(
             f"SELECT {columns} FROM turns JOIN scores USING (turn_id) WHERE {where} ORDER BY turns.stored_at, scores.rowid",
             values,
@@ -362,17 +327,16 @@ class StoreReader:
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric what became of it on a turn (``scored``, ``skipped: …``, ``sampled out …``); None for an unknown turn."""
         turn = self.turn(turn_id)
-        fates = {
-            row["metric"]: row["fate"] for row in self._db.execute("SELECT metric, fate FROM fates WHERE turn_id = ?", (turn_id,))
-        }
+        rows = self._db.execute("SELECT metric, outcome FROM outcomes WHERE turn_id = ?", (turn_id,))
+        outcomes = {row["metric"]: row["outcome"] for row in rows}
         if turn is None:
-            return fates or None
+            return outcomes or None
         skipped = {metric: f"skipped: {reason}" for metric, reason in (turn["skipped"] or {}).items()}
         rows = self._db.execute(
             "SELECT metric, status, error_type FROM scores WHERE turn_id = ? AND revision = ?", (turn_id, turn["revision"])
         )
         scored = {row["metric"]: "scored" if row["status"] == "ok" else f"error: {row['error_type']}" for row in rows}
-        return {**skipped, **fates, **scored}
+        return {**skipped, **outcomes, **scored}
 
 
 def _conditions(wanted: Wanted, *, of_scores: bool) -> tuple[str, list[Any]]:

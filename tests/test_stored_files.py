@@ -1,0 +1,408 @@
+"""Files that earlier versions wrote open, migrate and lose nothing; what later versions wrote is left as it is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from otel_agenteval.core import semconv
+from otel_agenteval.core.sqlite import Schema, Step, fault_of, open_file, open_to_read
+from otel_agenteval.judging.models import VerdictCache, cache
+from otel_agenteval.judging.queues import Counter, Job, JobQueue, SqliteQueue, SqliteSpendBook
+from otel_agenteval.judging.queues import sqlite as queue
+from otel_agenteval.judging.queues.redis import RedisQueue
+from otel_agenteval.outlets.otlp import spool
+from otel_agenteval.outlets.sqlite import store
+from otel_agenteval.outlets.sqlite.store import SCORE_COLUMNS, TURN_COLUMNS, Retention, ScoreStore, StoreError, StoreReader
+from otel_agenteval.server.wal import Journal
+from tests.support.judges import ScriptedModels
+from tests.support.process import ROOT, environment
+from tests.support.redis_server import RedisServer
+from tests.support.rig import Rig
+from tests.support.stored_files import ARCHIVES, StoredFiles
+
+ROOM = 1 << 30
+HOUR = Counter("", "calls", 3600.0)
+
+
+class Kind(NamedTuple):
+    """A kind of SQLite file."""
+
+    file: str
+    """Where an archive has it."""
+    schema: Schema
+    tables: tuple[str, ...]
+    """Those that hold what must not be lost."""
+
+
+KINDS = {
+    "store": Kind("scores.db", store.SCHEMA, ("turns", "scores", "outcomes")),
+    "queue": Kind("queue.db", queue.SCHEMA, ("jobs", "done", "totals", "spent")),
+    "cache": Kind("verdicts.db", cache.SCHEMA, ("verdicts", "total")),
+    "spool": Kind("spool/outbox-0.db", spool.SCHEMA, ("batches",)),
+}
+ONE_MORE = Step("CREATE TABLE steps_taken (number INTEGER);\nINSERT INTO steps_taken VALUES (1);\n")
+
+
+@pytest.fixture(params=ARCHIVES, ids=lambda archive: archive.name.partition(".")[0])
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> StoredFiles:
+    """The files of each version."""
+    return StoredFiles(request.param, tmp_path / "stored")
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Each kind of SQLite file."""
+    return KINDS[request.param]
+
+
+def rows_of(db: sqlite3.Connection, kind: Kind) -> dict[str, list[Any]]:
+    return {table: sorted(db.execute(f"SELECT * FROM {table}").fetchall(), key=repr) for table in kind.tables}
+
+
+def rows_today(path: Path, kind: Kind) -> dict[str, list[Any]]:
+    """What a file holds once it has today's version; the file itself stays as it is."""
+    copy = path.with_name("copy.db")
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+    with closing(open_file(copy, kind.schema)) as db:
+        found = rows_of(db, kind)
+    copy.unlink()
+    assert any(found.values())
+    return found
+
+
+def later(schema: Schema) -> Schema:
+    """The schema of a later version."""
+    return replace(schema, steps=(*schema.steps, ONE_MORE))
+
+
+# --- each kind opens, and goes on
+
+
+def test_a_store_is_read_before_and_after_it_migrates(stored: StoredFiles) -> None:
+    def read() -> tuple[Any, ...]:
+        with StoreReader(stored.store) as reader:
+            turns = reader.turns()
+            whys = [reader.why(turn["turn_id"]) for turn in turns]
+            return list(reader.rows()), [{**turn} for turn in turns], whys, reader.summary()
+
+    before = read()
+    rows, turns, whys, _ = before
+    assert (len(rows), len(turns)) == (14, 6)
+    assert {turn["content"]["output"] for turn in turns} == {f"City {number}." for number in range(6)}
+    assert sum(why.get("llm_relevance") == "scored" for why in whys) == 2
+    kept = ScoreStore(stored.store, Retention(1e9, ROOM), stored.clock())
+    kept.write([], [], [(turns[0]["turn_id"], "code_new", "dropped: why")])
+    kept.close()
+    assert read()[:2] == (rows, turns)
+    with StoreReader(stored.store) as reader:
+        assert (reader.why(turns[0]["turn_id"]) or {})["code_new"] == "dropped: why"
+
+
+def check_queue(found: JobQueue, advance: Callable[[float], None]) -> None:
+    """Three jobs wait and one is claimed; it comes back at the end of its lease. What is done is not taken in again."""
+    assert found.depth == 4
+    first = found.claim(10, 3600.0)
+    assert [job.attempts for job in first] == [1, 1, 1]
+    advance(601)
+    (again,) = found.claim(10, 3600.0)
+    assert again.attempts == 2
+    for job in (*first, again):
+        assert b"llm_relevance" in job.payload
+        assert b"Which capital has country" in job.payload
+    assert found.put_many([again]) == []
+    assert found.ack_many([*first, again]) == []
+    assert (found.depth, found.bytes) == (0, 0)
+
+
+def test_a_queue_gives_its_jobs_back_and_knows_what_was_claimed_done_and_spent(stored: StoredFiles) -> None:
+    clock = stored.clock()
+    done = {row[0] for row in sqlite3.connect(stored.queue).execute("SELECT id FROM done")}
+    found = SqliteQueue(stored.queue, ROOM, clock)
+    assert len(done) == 2
+    assert found.put_many([Job(one, b"") for one in done]) == []
+    check_queue(found, clock.advance)
+    found.close()
+    book = SqliteSpendBook(stored.queue)
+    assert book.used(HOUR, stored.made_at) == 3.0  # two answers, and the question that was on its way
+    book.close()
+
+
+def test_jobs_of_a_stored_queue_are_judged(stored: StoredFiles, models: ScriptedModels) -> None:
+    stored.make_recent()
+    models.play(*[{"score": 90, "reason": "It names the city."}] * 4)
+    judge = {"base_url": models.url, "model": "scripted", "queue": {"backend": "sqlite", "path": stored.queue}}
+    config = {"judge": judge, "metrics": ["llm_relevance"], "inline": {"metrics": []}, "outlets": {"store": stored.store}}
+    with Rig(config, clock=stored.clock(later=660)) as rig:
+        assert rig.engine.drain(20, judges=True)
+        assert {key[2]: value for key, value in rig.count(semconv.RESULTS).items()} == {"pass": 4}
+    with StoreReader(stored.store) as reader:
+        assert sum(row["metric"] == "llm_relevance" for row in reader.rows()) == 6
+
+
+def test_a_queue_of_the_first_version_gets_its_leases(tmp_path: Path) -> None:
+    path = str(tmp_path / "queue.db")
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            queue._FIRST_TABLES
+            + "DROP TABLE spent; INSERT INTO jobs (id, payload, size, priority, attempts, due, claimed) VALUES ('a', 'x', 257, 0, 0, 0, 0);"
+        )
+    found = SqliteQueue(path, ROOM)
+    (job,) = found.claim(1, 60.0)
+    assert (job.id, found.ack(job), found.depth) == ("a", True, 0)
+    found.close()
+
+
+def test_jobs_in_redis_come_back(stored: StoredFiles, tmp_path: Path) -> None:
+    server = RedisServer(tmp_path / "redis")
+    try:
+        with server.client() as client:
+            stored.restore_redis(client)
+        clock = stored.clock()
+        found = RedisQueue(server.url, ROOM, clock)
+        check_queue(found, clock.advance)
+        found.close()
+    finally:
+        server.stop()
+
+
+def test_a_cache_still_knows_its_replies(stored: StoredFiles) -> None:
+    known = VerdictCache(stored.cache, 86_400.0, ROOM, clock=stored.clock())
+    assert [json.loads(reply)["score"] for reply in known.values()] == [90, 90]
+    assert known.bytes > 0
+    known["new"] = "reply"
+    known.close()
+    assert (VerdictCache(stored.cache, 86_400.0, ROOM, clock=stored.clock())["new"], known.faults) == ("reply", 0)
+
+
+def test_what_waits_in_a_spool_is_sent(stored: StoredFiles) -> None:
+    with closing(open_file(Path(stored.spool, "outbox-0.db"), spool.SCHEMA, exclusive=True)) as db:
+        batches = db.execute("SELECT signal, items, body FROM batches ORDER BY number").fetchall()
+    assert {signal for signal, _, _ in batches} == {"logs"}
+    requests = [ExportLogsServiceRequest.FromString(body) for _, _, body in batches]
+    records = [
+        record
+        for request in requests
+        for logs in request.resource_logs
+        for scope in logs.scope_logs
+        for record in scope.log_records
+    ]
+    assert len(records) == sum(items for _, items, _ in batches) == 14
+
+
+def replayed(folder: Path) -> tuple[list[tuple[Any, ...]], Journal]:
+    journal, taken = Journal(folder, 1 << 20), list[tuple[Any, ...]]()
+
+    def take(signal: str, body: bytes, is_json: bool, tenant: str | None = None) -> set[int]:
+        spans = json.loads(body)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        taken.append((signal, is_json, tenant, int(spans[0]["traceId"], 16)))
+        return set()
+
+    journal.replay(take)
+    return taken, journal
+
+
+REQUESTS = [("traces", True, "a", 1), ("traces", True, "a", 2), ("traces", True, "b", 3)]
+
+
+def test_a_journal_is_replayed_and_written_on(stored: StoredFiles) -> None:
+    taken, journal = replayed(stored.journal)
+    assert taken == REQUESTS
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "04"}]}]}]}).encode()
+    entry = journal.append("traces", body, True, "b")
+    entry.wait()
+    journal.close(delivered=False)
+    taken, journal = replayed(stored.journal)
+    assert (taken, journal.broken) == ([*REQUESTS, ("traces", True, "b", 4)], 0)
+    journal.close(delivered=True)
+    assert not list(stored.journal.glob("*.requests"))
+
+
+def test_a_segment_of_a_later_version_is_kept_and_not_read(stored: StoredFiles, caplog: pytest.LogCaptureFixture) -> None:
+    (segment,) = stored.journal.glob("*.requests")
+    header = bytearray(segment_header(stored))
+    header[-1] = 99
+    ahead = segment.with_name(f"{5:016d}.requests")
+    ahead.write_bytes(header + b"of another form")
+    with caplog.at_level(logging.WARNING):
+        taken, journal = replayed(stored.journal)
+    assert (taken, journal.broken) == (REQUESTS, 0)
+    assert "has version 99" in caplog.text
+    journal.collect(lambda traces: set(), lambda: True)
+    journal.close(delivered=True)
+    assert ahead.read_bytes() == header + b"of another form"
+
+
+def segment_header(stored: StoredFiles) -> bytes:
+    """What a segment begins with today."""
+    folder = stored.folder / "another journal"
+    journal = Journal(folder, 1 << 20)
+    journal.append("logs", b"", False).wait()
+    journal.close(delivered=False)
+    return next(folder.glob("*.requests")).read_bytes()[:9]
+
+
+# --- every kind of SQLite file
+
+
+def test_a_file_that_migrated_has_the_tables_of_a_new_one(stored: StoredFiles, kind: Kind) -> None:
+    def tables(path: Path) -> dict[str, set[tuple[Any, ...]]]:
+        with closing(open_file(path, kind.schema)) as db:
+            names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'index', 'trigger')")]
+            facts = {name: {tuple(row[1:5]) for row in db.execute(f"PRAGMA table_info({name})")} for name in names}
+        facts.pop("versions", None)  # of a queue from before the steps were numbered
+        return {name: rows for name, rows in facts.items() if not name.startswith("sqlite_")}
+
+    assert tables(stored.folder / kind.file) == tables(stored.folder / "new.db")
+
+
+def test_a_store_has_the_columns_that_are_written(tmp_path: Path) -> None:
+    with closing(open_file(tmp_path / "scores.db", store.SCHEMA)) as db:
+        for table, columns in (("turns", TURN_COLUMNS), ("scores", SCORE_COLUMNS)):
+            kinds = {row[1]: row[2] for row in db.execute(f"PRAGMA table_info({table})")}
+            assert kinds == {name: text.split()[0] for name, text in columns.items()}
+
+
+def test_one_more_step_is_taken_once_and_changes_nothing_else(stored: StoredFiles, kind: Kind) -> None:
+    path = stored.folder / kind.file
+    before = rows_today(path, kind)
+    for _ in range(2):
+        with closing(open_file(path, later(kind.schema))) as db:
+            assert rows_of(db, kind) == before
+            assert db.execute("SELECT * FROM steps_taken").fetchall() == [(1,)]
+            assert db.execute("PRAGMA user_version").fetchone()[0] == len(kind.schema.steps) + 1
+
+
+def test_a_file_of_a_later_version_is_refused_and_left_as_it_is(stored: StoredFiles, kind: Kind) -> None:
+    path = stored.folder / kind.file
+    open_file(path, later(kind.schema)).close()
+    before = {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*")}
+    newest, known = len(kind.schema.steps) + 1, len(kind.schema.steps)
+    said = f"{path} is a {kind.schema.name} of version {newest}. This program reads versions up to {known}"
+    for opens in (open_file, open_to_read):
+        with pytest.raises(sqlite3.DatabaseError) as refused:
+            opens(path, kind.schema)
+        assert str(refused.value).startswith(said)
+    assert (fault_of(str(path), kind.schema) or "").startswith(said)
+    assert {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*")} == before
+
+
+def test_a_file_of_another_kind_is_refused_and_left_as_it_is(stored: StoredFiles, kind: Kind) -> None:
+    for other in KINDS.values():
+        path = stored.folder / other.file
+        open_file(path, other.schema).close()
+        before = path.read_bytes()
+        if other is not kind:
+            with pytest.raises(sqlite3.DatabaseError, match=f"is not a {kind.schema.name}"):
+                open_file(path, kind.schema)
+            assert f"is not a {kind.schema.name}" in (fault_of(str(path), kind.schema) or "")
+        else:
+            assert fault_of(str(path), kind.schema) is None
+        assert path.read_bytes() == before
+
+
+def test_readers_name_the_version_that_they_cannot_read(stored: StoredFiles) -> None:
+    open_file(stored.store, later(store.SCHEMA)).close()
+    with pytest.raises(
+        StoreError, match=r"cannot be read as a score store: .* of version 3\. This program reads versions up to 2"
+    ):
+        StoreReader(stored.store)
+
+
+MIGRATES = """
+    import sys
+    from pathlib import Path
+    from otel_agenteval.core.sqlite import open_file
+    from tests.test_stored_files import KINDS, later
+
+    for line in sys.stdin:
+        name, _, path = line.strip().partition(" ")
+        open_file(Path(path), later(KINDS[name].schema)).close()
+        print("done", flush=True)
+"""
+
+
+def test_processes_that_migrate_a_file_at_once_take_each_step_once(stored: StoredFiles) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(MIGRATES)]
+    running = [
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(), cwd=ROOT, bufsize=1
+        )
+        for _ in range(3)
+    ]
+    for name, kind in KINDS.items():
+        for turn in range(4):
+            path = stored.folder / f"copy {turn} of {Path(kind.file).name}"
+            if turn:  # else a file that is new
+                for suffix in ("", "-wal"):
+                    shutil.copy(f"{stored.folder / kind.file}{suffix}", f"{path}{suffix}")
+            for process in running:
+                assert process.stdin is not None
+                process.stdin.write(f"{name} {path}\n")
+            for process in running:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "done\n"
+            with closing(sqlite3.connect(path)) as db:
+                assert db.execute("SELECT count(*) FROM steps_taken").fetchone() == (1,)
+                assert any(rows_of(db, kind).values()) or not turn
+    for process in running:
+        process.communicate()
+        assert process.returncode == 0
+
+
+def test_a_disk_that_is_full_while_a_file_migrates_loses_nothing(stored: StoredFiles, kind: Kind) -> None:
+    path = stored.folder / kind.file
+    before = rows_today(path, kind)
+    too_much = Step(
+        "PRAGMA max_page_count = 1;\n"  # no page more than there are
+        "CREATE TABLE much (content BLOB);\nINSERT INTO much VALUES (zeroblob(10000000));\n"
+    )
+    full = replace(kind.schema, steps=(*kind.schema.steps, ONE_MORE, too_much))
+    for _ in range(2):
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            open_file(path, full)
+    with closing(open_file(path, later(kind.schema))) as db:  # there is room again
+        assert rows_of(db, kind) == before
+        assert db.execute("SELECT count(*) FROM steps_taken").fetchone()[0] == 1
+
+
+FULL = """
+    import resource, sqlite3, sys
+    from pathlib import Path
+    from otel_agenteval.core.sqlite import open_file
+    from tests.test_stored_files import KINDS
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    for kind in KINDS.values():
+        try:
+            open_file(Path(sys.argv[1], kind.file), kind.schema).close()
+            print("opened")
+        except sqlite3.OperationalError as error:
+            print("refused", error, file=sys.stderr)
+"""
+
+
+def test_files_that_nothing_can_be_written_to_migrate_once_it_can(stored: StoredFiles) -> None:
+    before = {name: rows_today(stored.folder / kind.file, kind) for name, kind in KINDS.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FULL), str(stored.folder)],
+        env=environment(), cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "", done.stderr
+    for name, kind in KINDS.items():
+        with closing(open_file(stored.folder / kind.file, kind.schema)) as db:
+            assert rows_of(db, kind) == before[name]
