@@ -1,11 +1,11 @@
-"""Which of the values that traffic brings get a series of their own, when there is room for some only.
+"""Decides which values of a label get a series of their own, when there is room for only some of them.
 
-First come, first served would be for ever: a burst of names that are never seen again would take every place. So a place is
-kept by use. While places are free, each value gets one at once. After that a value has to be seen repeatedly, and takes the
-place of one that was unused for :data:`IDLE`, or that was seen once, or that was seen half as often and not lately. All counts
-are halved now and then, so that they tell how often a value was seen of late.
+If the first values kept their places for ever, a burst of names that are never seen again would take every place. So a place is kept by
+use. While places are free, each value gets one at once. After that a value has to be seen repeatedly. It then takes the place of a value
+that was unused for :data:`IDLE`, or that was seen once, or that was seen half as often and not recently. All counts are halved at times,
+so that they say how often a value was seen recently.
 
-Not thread-safe: whoever owns one serialises the calls.
+Not thread-safe: the owner serialises the calls.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Generic, TypeVar
 
 IDLE = 3_600.0
 """Seconds without use after which any other value may take a place."""
-_LATELY = 60.0
-"""Seconds within which a value that was seen repeatedly keeps its place from one that is seen more often."""
+_RECENT = 60.0
+"""Seconds after its last use in which a value that was seen repeatedly keeps its place, even from one that is seen more often."""
 _CANDIDATES = 10
-"""Values without a place that are remembered, for each place."""
+"""How many values without a place are remembered, per place."""
 _MEMORY = 10
-"""Sightings after which all counts are halved, for each place."""
+"""How many sightings, per place, until all counts are halved."""
 
 Value = TypeVar("Value", bound=Hashable)
 
 
 class _Place:
-    """What is known of the use of a value that has a place."""
+    """How a value that has a place is used."""
 
     __slots__ = ("count", "used")
 
@@ -48,9 +48,9 @@ class LabelValues(Generic[Value]):
     def __init__(self, places: int) -> None:
         self._limit = places
         self._places: OrderedDict[Value, _Place] = OrderedDict()
-        """By last use: the first is the one that was unused for longest."""
+        """By last use: the first has been unused for longest."""
         self._candidates: OrderedDict[int, int] = OrderedDict()
-        """How often values without a place were seen, by hash: a name may be long, and two that share a count do no harm."""
+        """How often values without a place were seen, by hash: a name may be long, and two names that share a count do no harm."""
         self._sightings = 0
 
     def __contains__(self, value: Value) -> bool:
@@ -62,12 +62,12 @@ class LabelValues(Generic[Value]):
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Note the use of a value that has a place; of any other this does nothing.
+        """Note the use of a value that has a place. Does nothing for any other value.
 
         Args:
             value: the value.
             now: monotonic seconds.
-            sightings: how much more often it was seen: 0 for another use in something that was counted before.
+            sightings: how many more times it was seen; 0 for another use in what was counted before.
         """
         place = self._places.get(value)
         if place is not None:
@@ -99,14 +99,14 @@ class LabelValues(Generic[Value]):
         return True, leaving
 
     def clear(self) -> None:
-        """Know of nothing."""
+        """Forget everything."""
         self._places.clear()
         self._candidates.clear()
         self._sightings = 0
 
     def _weaker_than(self, count: int, now: float) -> Value | None:
-        """The value that has to leave for one that was seen so often, if there is one."""
-        if not self._places:  # no place at all
+        """The value that loses its place to one that was seen ``count`` times; None if there is none."""
+        if not self._places:  # there are no places at all
             return None
         oldest = next(iter(self._places))
         if now - self._places[oldest].used > IDLE:
@@ -114,7 +114,7 @@ class LabelValues(Generic[Value]):
         if count < 2:  # most of what a burst brings is never seen again
             return None
         weakest, place = min(self._places.items(), key=lambda item: item[1].count)
-        if place.count <= 1 or (2 * place.count <= count and now - place.used > _LATELY):
+        if place.count <= 1 or (2 * place.count <= count and now - place.used > _RECENT):
             return weakest
         return None
 

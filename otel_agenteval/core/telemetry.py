@@ -1,7 +1,7 @@
-"""Numbers about turns, scores and ourselves, kept until someone collects them.
+"""Numbers about turns, scores and the engine itself, kept until they are collected.
 
-The accumulators are our own because they have to be cheap (a worker feeds some fifty per turn), bounded whatever the
-traffic brings, and readable by several outlets at once. Nothing here does I/O, and no callback runs under the lock.
+The accumulators are our own because they have to be cheap (a worker feeds some fifty per turn), bounded whatever the traffic brings, and
+readable by several outlets at once. Nothing here does I/O, and no callback runs under the lock.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Observation = tuple[str, Labels, float]
 """Instrument name, label values, and what to add (counters) or to observe (histograms)."""
 
 Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
-"""Gives the present values of something that is counted elsewhere."""
+"""Returns the present values of something that is counted elsewhere."""
 
 MAX_TAPPED = 10_000
-"""Single values that wait for an outlet at most; past it the oldest are lost to that outlet."""
+"""How many single values wait for an outlet. Beyond that the oldest are lost to it."""
 
 
 class Exemplar(NamedTuple):
@@ -67,7 +67,7 @@ class _Cell:
         self.exemplars: list[tuple[Mapping[str, str], float, float] | None] = [None] * buckets
 
     def plus(self, other: _Cell) -> _Cell:
-        """This, with all that the other holds."""
+        """Add all that the other holds."""
         self.sum += other.sum
         for bucket, count in enumerate(other.counts):
             self.counts[bucket] += count
@@ -119,7 +119,7 @@ class _Series:
         """The capped values of a label set, as one thing to compare."""
         self.sighting = 0
         self.last: Any = None
-        """The capped values that were seen last, and when: a turn has many observations, and each value is seen once in it."""
+        """The capped values of the last label set. A turn has many observations, but each value counts as seen once in it."""
         self.watches: list[Read] = []
         self.taps: list[deque[Observation]] = []
 
@@ -134,14 +134,14 @@ class _Series:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
-        """Note that the values of a label set that is known are in use: once for each sighting, by its first label set."""
+        """Note a use of the values of a known label set: once per sighting, for the first label set in it."""
         for position, kept in self.capped.items():
             kept.use(key[position], now, counts)
         self.sighting = sighting
         self.last = self.pick(key)
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
-        """The label set that a new ``key`` is counted under: itself where its values get a place, else with ``__other__`` in it."""
+        """The label set under which a new ``key`` is counted: itself if its values get a place, else with ``__other__`` in it."""
         picked = self.pick(key)
         if self.sighting == sighting and self.last == picked:
             counts = 0
@@ -161,7 +161,7 @@ class _Series:
         return self._within(tuple(folded), max_series)
 
     def shown(self, key: Labels, max_series: int) -> Labels:
-        """As :meth:`admit` would answer for a value that is seen for the first time, with nothing changed."""
+        """What :meth:`admit` would return for a value that is seen for the first time; changes nothing."""
         folded = list(key)
         for position, kept in self.capped.items():
             if kept.full and key[position] not in kept:
@@ -179,7 +179,7 @@ class _Series:
         return tuple([OTHER if position in self.capped else value for position, value in enumerate(key)])
 
     def _leave(self, position: int, value: str) -> None:
-        """A value lost its place: what was counted under it is part of ``__other__`` from now on, so that no sum ever falls."""
+        """Take a value's place: what was counted under it moves to ``__other__``, so that no sum ever falls."""
         for key in self.keys_of.pop((position, value), ()):
             for other in self.capped:
                 if other != position:
@@ -196,16 +196,16 @@ class _Series:
 
 
 class Telemetry:
-    """Counters and histograms of :data:`names.INSTRUMENTS`, safe to use from any thread.
+    """Counters and histograms of :data:`~otel_agenteval.core.semconv.INSTRUMENTS`, safe to use from any thread.
 
     Args:
-        clock: dates exemplars, and says how long a label value was not used.
+        clock: dates exemplars, and measures how long a label value has been unused.
         max_values: distinct values of each label that comes from spans, per instrument. All others are counted under
-            ``__other__``, and each time as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Which values
-            have a place, :class:`~otel_agenteval.core.label_values.LabelValues` decides by their use; when one leaves, all that was
-            counted under it goes to ``__other__``, so that no sum over a label ever falls. Labels that configuration and code
-            make (``metric``, ``outcome``, …) cannot grow with traffic and have no cap.
-        max_series: label sets per instrument; past it the labels from spans become ``__other__``, counted the same way.
+            ``__other__``, and each time as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``.
+            :class:`~otel_agenteval.core.label_values.LabelValues` decides by their use which values have a place. When a value
+            loses its place, what was counted under it moves to ``__other__``, so that no sum over a label ever falls. Labels that
+            come from configuration and code (``metric``, ``outcome``, …) cannot grow with traffic and have no cap.
+        max_series: label sets per instrument. Beyond that the labels from spans become ``__other__``, counted the same way.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK, *, max_values: int = 100, max_series: int = 10_000) -> None:
@@ -215,15 +215,15 @@ class Telemetry:
         self._series = {instrument.name: _Series(instrument, max_values) for instrument in INSTRUMENTS}
         self._now = 0.0
         self._sighting = 0
-        """Number of the present call, whose observations are one sighting of each label value."""
+        """Number of the present call: all its observations are one sighting of each label value."""
         self._counts = 1
 
     def expect(self, name: str, **given: Collection[str]) -> None:
-        """Show every known label set of a counter from now on, as 0 until it is counted: see :data:`names.KNOWN_LABELS`.
+        """Show every known label set of a counter from now on, as 0 until it is counted: see :data:`~otel_agenteval.core.semconv.KNOWN_LABELS`.
 
         Args:
             name: the counter.
-            given: see :func:`names.known_label_sets`.
+            given: see :func:`~otel_agenteval.core.semconv.known_label_sets`.
         """
         series = self._series[name]
         zeros = {series.key_of(labels): 0.0 for labels in known_label_sets(name, given)}
@@ -267,9 +267,9 @@ class Telemetry:
         """Add and observe many at once: one lock for all.
 
         Args:
-            observations: all of one turn, as a rule. However many they are, they are one sighting of each label value.
+            observations: usually all of one turn. Together they are one sighting of each label value.
             exemplar: as for :meth:`observe`, for all of them.
-            again: more about a turn that was recorded before: it makes no label value look more frequent.
+            again: they add to a turn that was recorded before, and so make no label value look more frequent.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -283,7 +283,7 @@ class Telemetry:
                     self._count(series, key, value)
 
     def watch(self, name: str, read: Read) -> None:
-        """Read values where they are counted, whenever someone collects; the same label set twice is added up.
+        """Read values where they are counted, at each collection. Values of the same label set are added up.
 
         ``read`` runs on the collecting thread. When it fails, its values are missing from that collection and
         ``agenteval.emit.errors{outlet="metrics", reason="watch"}`` counts it.
@@ -291,7 +291,7 @@ class Telemetry:
         self._series[name].watches.append(read)
 
     def tap(self, name: str) -> deque[Observation]:
-        """A queue that gets each later observation of ``name`` too, for an outlet that must hand on single values.
+        """A queue that also gets each later observation of ``name``, for an outlet that must pass on single values.
 
         It holds the last :data:`MAX_TAPPED`; the outlet takes them with ``popleft``.
         """
@@ -301,7 +301,7 @@ class Telemetry:
         return tapped
 
     def folded(self, name: str, labels: Labels) -> Labels:
-        """The label set that ``labels`` is counted under, so that all outlets show the same."""
+        """The label set under which ``labels`` is counted, so that all outlets show the same."""
         with self._lock:
             return self._series[name].shown(labels, self._max_series)
 
@@ -314,7 +314,7 @@ class Telemetry:
         for watched in series.watches:
             try:
                 found = [(series.key_of(labels), value) for labels, value in watched()]
-            except Exception:  # whatever is watched may be half shut down; the scrape goes on
+            except Exception:  # what is watched may be shutting down; the collection goes on
                 self.add(EMIT_ERRORS, outlet="metrics", reason="watch")
                 continue
             for key, value in found:
@@ -326,7 +326,7 @@ class Telemetry:
         return [self.read(name) for name in self._series]
 
     def after_fork_in_child(self) -> None:
-        """Start again from zero: the parent goes on to report what it counted, and its threads may have held the lock."""
+        """Start from zero: the parent goes on reporting what it counted, and one of its threads may have held the lock."""
         self._lock = threading.Lock()
         for series in self._series.values():
             series.clear()
@@ -380,7 +380,7 @@ class Telemetry:
 class TelemetryGroup:
     """Telemetries that leave through one place (a Prometheus registry, a MeterProvider), added up.
 
-    Two engines in one process would else show the same series twice, or one of them not at all.
+    Otherwise two engines in one process would show the same series twice, or one of them would not appear at all.
     """
 
     def __init__(self) -> None:
@@ -388,12 +388,12 @@ class TelemetryGroup:
         self._lock = threading.Lock()
 
     def join(self, telemetry: Telemetry) -> None:
-        """Take one in. One that joins twice has to leave twice, and counts once."""
+        """Add one. One that joins twice has to leave twice, and counts once."""
         with self._lock:
             self._members = (*self._members, telemetry)
 
     def leave(self, telemetry: Telemetry) -> bool:
-        """Let one go; whether the group is empty now."""
+        """Remove one; whether the group is empty now."""
         with self._lock:
             members = list(self._members)
             if telemetry in members:

@@ -1,4 +1,4 @@
-"""What one scored turn adds to the metrics. Said once: every metrics outlet reads the same observations."""
+"""What one scored turn adds to the metrics. This is the only place that says so: every metrics outlet reads the same observations."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
 def account_lost(
     telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
 ) -> None:
-    """Count a turn that nothing is evaluated on any more.
+    """Count a turn that will not be evaluated any more.
 
     Args:
         telemetry: counts.
         metrics: names of all metrics that it would have had.
         agent: who answered, as far as that is known.
-        reason: what was in the way.
-        turn: service and close reason of a turn that is counted here, and whether all of it was seen; None of what is no turn, or was counted.
+        reason: why it is lost.
+        turn: service, close reason and completeness of a turn that is counted here; None for a conversation, or for a turn that was counted before.
     """
     found: list[Observation] = []
     if turn is not None:
@@ -113,7 +113,7 @@ def answering_call(turn: Turn) -> LlmCall | None:
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:
-    """Ids that lead from a bucket to its trace; None when nobody keeps that trace."""
+    """Ids that lead from a bucket to its trace; None when the trace is not kept."""
     if not root.sampled or not root.trace_id:
         return None
     return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}

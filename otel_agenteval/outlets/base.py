@@ -1,7 +1,7 @@
-"""What every outlet gets and must do.
+"""What every outlet gets and may do.
 
-A score is made once; outlets are renderings of it. All of them run on the worker, except the span event, which can only
-be written while the root is ending (see ``span_events.py``).
+A score is computed once; outlets render it. All of them run on the worker, except span events, which can only be written while the root
+is ending (see :mod:`.span_events`).
 """
 # ruff: noqa: B027 - what an outlet may leave out does nothing
 
@@ -43,7 +43,7 @@ class RecordAccount:
 
     Args:
         outlet: whose.
-        telemetry: counts them as ``agenteval.emit.records{outlet, outcome}``; None where nobody asks.
+        telemetry: counts them as ``agenteval.emit.records{outlet, outcome}``; None counts nowhere else.
     """
 
     def __init__(self, outlet: str, telemetry: Telemetry | None = None) -> None:
@@ -52,7 +52,7 @@ class RecordAccount:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew: in a forked child, what the parent made is the parent's."""
+        """Start from zero: in a forked child, what the parent made is the parent's."""
         self._lock = threading.Lock()
         self.made = 0
         """Records that were rendered here, or found where an earlier process had left them."""
@@ -65,12 +65,12 @@ class RecordAccount:
         return self.made - self.delivered - sum(self.failed.values())
 
     def add(self, records: int) -> None:
-        """So many were made."""
+        """Count records that were made."""
         with self._lock:
             self.made += records
 
     def finish(self, outcome: str, records: int) -> None:
-        """So many were ``sent``, or never will be, for a reason."""
+        """Count records that were ``sent``, or that never will be, with the reason as ``outcome``."""
         if not records:
             return
         with self._lock:
@@ -87,9 +87,10 @@ class RecordAccount:
 
 
 class Outlet(ABC):
-    """A place that scores leave through. All that an outlet may do is here, with defaults that do nothing.
+    """A place through which scores leave. All that an outlet may do is declared here, with defaults that do nothing.
 
-    Outlets inherit from it; a new one needs no more than ``name`` and :meth:`emit`. Every method is called by the worker unless it says otherwise. What one of them raises is counted, and the other outlets still run.
+    A new outlet inherits from this class and defines ``name`` and :meth:`emit`; everything else is optional. The worker calls every method,
+    unless it says otherwise. A failure is counted, and the other outlets still run.
     """
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from ..core.semconv import METRIC_DURATION
 from ..core.telemetry import Telemetry
@@ -120,14 +120,12 @@ class FanOut:
 
     def start(self) -> None:
         """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""
-        for outlet in self._outlets:
-            outlet.start()
+        self._each(lambda outlet: outlet.start())
 
     def keep_all(self) -> None:
         """From now on no outlet drops a score for lack of room: nothing is evaluated while one has none (see :meth:`can_emit`)."""
         self._keeps_all = True
-        for outlet in self._outlets:
-            outlet.keep_all()
+        self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
         """Whether every outlet has room for more; one that has none tries again to deliver what it holds."""
@@ -176,8 +174,7 @@ class FanOut:
 
     def begin_exit(self) -> None:
         """This is the end: outlets start no thread any more, and a flush now waits for their receivers."""
-        for outlet in self._outlets:
-            outlet.begin_exit()
+        self._each(lambda outlet: outlet.begin_exit())
 
     def end_exit(self, timeout: float) -> bool:
         """Flush at interpreter exit the outlets that have no provider to do it; False unless these had delivered everything."""
@@ -185,18 +182,20 @@ class FanOut:
 
     def close(self) -> None:
         """Close every outlet."""
-        for outlet in self._outlets:
-            try:
-                outlet.close()
-            except Exception as error:
-                self.count_error(outlet.name, type(error).__name__)
+        self._each(lambda outlet: outlet.close())
 
     def after_fork_in_child(self) -> None:
         """What the parent counted and holds is the parent's."""
         self.errors.clear()
         self._behind.clear()
+        self._each(lambda outlet: outlet.after_fork_in_child())
+
+    def _each(self, call: Callable[[Outlet], None]) -> None:
         for outlet in self._outlets:
-            outlet.after_fork_in_child()
+            try:
+                call(outlet)
+            except Exception as error:
+                self.count_error(outlet.name, type(error).__name__, error)
 
 
 def _why(error: BaseException | None) -> str:

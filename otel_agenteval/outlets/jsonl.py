@@ -31,8 +31,8 @@ _WRITE_BYTES = 1 << 20
 class JsonLinesOutlet(Outlet):
     """Appends to a file, whole lines in each write, so that several processes can share it.
 
-    The file is opened with the first score. What a disk does not take waits in memory, within bounds, and is written with
-    what comes next, or flushed. What becomes of each score is counted in ``agenteval.emit.records{outlet="jsonl"}``.
+    The file is opened with the first score. What the disk does not take waits in memory, within bounds, and is written with
+    the next batch or flush. What becomes of each score is counted in ``agenteval.emit.records{outlet="jsonl"}``.
 
     Args:
         path: of the file, made if need be, readable for its owner only.
@@ -59,7 +59,7 @@ class JsonLinesOutlet(Outlet):
 
     @property
     def full(self) -> bool:
-        """Whether as much waits as may."""
+        """Whether as much waits in memory as may."""
         return self._bytes >= self._max_waiting
 
     def keep_all(self) -> None:
@@ -75,7 +75,7 @@ class JsonLinesOutlet(Outlet):
         lines = [jsonio.dumps(line).encode() + b"\n" for scored in batch for line in lines_of(scored)]
         self.records.add(len(lines))
         if self.full and not self._keeps_all:
-            with suppress(OSError):  # there may be room again
+            with suppress(OSError):  # the disk may have room again
                 self._write()
         for index, line in enumerate(lines):
             if self.full and not self._keeps_all:
@@ -99,34 +99,34 @@ class JsonLinesOutlet(Outlet):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)
             _log.warning("%d scores could not be written to %s", lost, self._path)
-        self._let_go()
+        self._close_file()
         self._reset()
 
     def after_fork_in_child(self) -> None:
         """What waits is the parent's; the file can be shared."""
-        self._let_go()
+        self._close_file()
         self._reset()
         self.records.reset()
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
     def _write(self) -> None:
         while self._waiting:
-            lines = self._some()
+            lines = self._next_lines()
             data = b"".join(lines)
             try:
                 done = self._append(data)  # a disk that is almost full takes a part; the next try says why
             except OSError as error:
-                self._let_go()
+                self._close_file()
                 error.filename = error.filename or self._path  # a write does not say where
                 raise
-            self.records.finish("sent", self._take_out(done))
+            self.records.finish("sent", self._forget_written(done))
 
-    def _some(self) -> list[bytes]:
-        """What goes in one write."""
+    def _next_lines(self) -> list[bytes]:
+        """The lines of one write."""
         found: list[bytes] = []
         size = 0
         for line in self._waiting:
@@ -136,7 +136,7 @@ class JsonLinesOutlet(Outlet):
             size += len(line)
         return found
 
-    def _take_out(self, done: int) -> int:
+    def _forget_written(self, done: int) -> int:
         """Forget lines that were written to their end; how many. A line that was torn is written once more, as a whole."""
         lines = 0
         while self._waiting and done >= len(self._waiting[0]):

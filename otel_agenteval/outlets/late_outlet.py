@@ -17,7 +17,7 @@ class LateOutlet(Outlet):
     Args:
         name: of the outlet.
         make: the outlet, or None while its provider leads nowhere.
-        missing: said once when a batch had nowhere to go.
+        missing: logged once, when a batch had nowhere to go.
     """
 
     flushed_at_exit = False
@@ -26,7 +26,7 @@ class LateOutlet(Outlet):
         self.name = name
         self._make = make
         self._missing = missing
-        self._said = False
+        self._logged = False
         self._outlet: Outlet | None = None
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
@@ -35,8 +35,8 @@ class LateOutlet(Outlet):
             self._outlet = self._make()
         if self._outlet is not None:
             self._outlet.emit(batch)
-        elif not self._said:
-            self._said = True
+        elif not self._logged:
+            self._logged = True
             _log.info("%s", self._missing)
 
     def flush(self, timeout: float) -> bool:

@@ -1,7 +1,7 @@
 """Scores as OpenTelemetry events: one log record ``gen_ai.evaluation.result`` each, under the evaluated turn's root.
 
-A log record can point at a span long after that span ended, so this is the outlet that every score has, also one that a
-judge made minutes later. Nothing of the turn's messages is written; an explanation is the metric's own sentence.
+A log record can point at a span long after that span ended. So every score can leave through this outlet, also one that a judge gave
+minutes later. Nothing of the turn's messages is written; an explanation is the metric's own sentence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_PROVIDER = (
 
 
 def usable(provider: object) -> bool:
-    """Whether a Logger- or MeterProvider leads anywhere: the API's own stand-ins cannot be flushed, an SDK's can."""
+    """Whether a Logger- or MeterProvider is an SDK's: the placeholders of the API lead nowhere, and cannot be flushed."""
     return callable(getattr(provider, "force_flush", None))
 
 
@@ -43,7 +43,7 @@ def context_of(root: Root) -> Context:
 
 
 def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
-    """The attributes that all scores of a turn share; what is unknown is left out."""
+    """The attributes that all scores of a turn share. What is unknown is left out."""
     turn = scored.turn
     call = answering_call(turn)
     shared: dict[str, Any] = {

@@ -26,16 +26,15 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, Meter, MeterProvider
 
 _groups: WeakKeyDictionary[MeterProvider, TelemetryGroup] = WeakKeyDictionary()
-"""The SDK keeps the callbacks of the first instrument of a name only: all engines of a provider have to share them."""
+"""The SDK keeps the callbacks of only the first instrument of a name, so all engines of a provider have to share them."""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
-"""Label sets of one instrument that a provider gets in all its life at most: the SDK never forgets one, although the
-accumulators do."""
+"""How many label sets of one instrument a provider gets in its life: the accumulators forget unused ones, but the SDK never does."""
 _NO_PROVIDER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no metrics are pushed"
 
 
 class OtlpMetricsOutlet(Outlet):
-    """Hands the metrics of one engine to a MeterProvider of the SDK (see :func:`log_events.usable`).
+    """Passes the metrics of one engine to a MeterProvider of the SDK (see :func:`log_events.usable`).
 
     Do not also read that provider with a Prometheus exporter in the registry that the Prometheus outlet uses: the same
     names would be there twice.
@@ -56,10 +55,10 @@ class OtlpMetricsOutlet(Outlet):
         with _groups_lock:
             self._group = _groups.setdefault(provider, TelemetryGroup())
         meter = provider.get_meter(SCOPE, version)
-        self._histograms: dict[str, tuple[Histogram, _Given]] = {}
+        self._histograms: dict[str, tuple[Histogram, _LabelSets]] = {}
         for instrument in INSTRUMENTS:
             if instrument.kind == "histogram":
-                self._histograms[instrument.name] = (_histogram(meter, instrument), _Given(instrument))
+                self._histograms[instrument.name] = (_histogram(meter, instrument), _LabelSets(instrument))
             else:
                 _observable(meter, instrument, self._group)
         self._taps = [telemetry.tap(item.name) for item in INSTRUMENTS if item.kind == "histogram" and item.about_us]
@@ -71,8 +70,8 @@ class OtlpMetricsOutlet(Outlet):
             context = context_of(scored.root)
             for name, labels, value in observations(scored):
                 if name in self._histograms:
-                    histogram, given = self._histograms[name]
-                    histogram.record(value, given.attributes(self._telemetry.folded(name, labels)), context=context)
+                    histogram, label_sets = self._histograms[name]
+                    histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
         self._record_tapped()
 
     def flush(self, timeout: float) -> bool:
@@ -81,7 +80,7 @@ class OtlpMetricsOutlet(Outlet):
         return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def close(self) -> None:
-        """Hand over the rest and stop feeding the provider; it belongs to the application and stays open."""
+        """Record what remains, and stop feeding the provider. It belongs to the application, so it stays open."""
         if not self._closed:
             self._closed = True
             self._record_tapped()
@@ -91,12 +90,12 @@ class OtlpMetricsOutlet(Outlet):
         for tapped in self._taps:
             for _ in range(len(tapped)):
                 name, labels, value = tapped.popleft()
-                histogram, given = self._histograms[name]
-                histogram.record(value, given.attributes(labels))
+                histogram, label_sets = self._histograms[name]
+                histogram.record(value, label_sets.attributes(labels))
 
 
-class _Given:
-    """The label sets of one instrument that a provider was given."""
+class _LabelSets:
+    """The label sets of one instrument that a provider has got so far."""
 
     def __init__(self, instrument: Instrument) -> None:
         self._names = instrument.attributes
@@ -104,7 +103,7 @@ class _Given:
         self._sets: set[Labels] = set()
 
     def bounded(self, labels: Labels) -> Labels:
-        """The labels, with ``__other__`` for what spans said once there were too many sets."""
+        """The labels; with ``__other__`` for those that come from spans, once the provider has too many sets."""
         if not self._bounded or labels in self._sets:
             return labels
         if len(self._sets) >= MAX_SETS:
@@ -132,7 +131,7 @@ def _observable(meter: Meter, instrument: Instrument, group: TelemetryGroup) -> 
 
 
 def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    given = _Given(instrument)
+    label_sets = _LabelSets(instrument)
 
     def read(_: CallbackOptions) -> Iterable[Observation]:
         family = group.read(instrument.name)
@@ -140,9 +139,9 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
             return []
         sums: dict[Labels, float] = {}
         for labels, value in family.values.items():
-            bounded = given.bounded(labels)
+            bounded = label_sets.bounded(labels)
             sums[bounded] = sums.get(bounded, 0) + value
-        return [Observation(value, given.attributes(labels)) for labels, value in sums.items()]
+        return [Observation(value, label_sets.attributes(labels)) for labels, value in sums.items()]
 
     return read
 

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class PrometheusOutlet(Outlet):
-    """Shows an engine's metrics in a registry, or on a port of its own. Never raises for what the host already has.
+    """Shows an engine's metrics in a registry, or on a port of its own. A registry or port that is in use already raises nothing.
 
     Several engines in one process can share a registry: their numbers are added up. A metric whose name the application
     already uses is left out, with one warning and ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``;

@@ -34,7 +34,7 @@ ENDING, LATE_ORDER, NO_ROOM, ROOT_ALREADY_ENDED, UNSUPPORTED = (
 
 
 class ScoreEvent(Event):
-    """A score as a span event. Whoever reads its attributes first makes them: an exporter, on a thread that is not the agent's."""
+    """A score as a span event. Its attributes are made when they are first read: by an exporter, on a thread that is not the agent's."""
 
     _limit: int | None = None
     _made: dict[str, Any] | None = None
@@ -110,10 +110,10 @@ class SpanEventOutlet:
     def __init__(self, mode: Mode = "all") -> None:
         self.mode = mode
         self.outcomes: Counter[str] = Counter()
-        """Score events by what became of them."""
+        """How many score events had which outcome."""
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Inside the SDK's ``_on_ending(span)``: whoever reads the span's events first gets the scores too. False if it cannot be."""
+        """Inside the SDK's ``_on_ending(span)``: the first read of the span's events makes the scores too. False where that is impossible."""
         if self.mode == "off":
             return True
         events = getattr(span, "_events", None)
@@ -129,13 +129,13 @@ class SpanEventOutlet:
             return []
         held = span._events._dq
         if held.maxlen is not None:
-            chosen = self._that_fit(chosen, held.maxlen - len(held))
+            chosen = self._fitting(chosen, held.maxlen - len(held))
         limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
         self.outcomes[ENDING] += len(chosen)
         return [ScoreEvent(score, time_ns, limit) for score in chosen]
 
     def while_ending(self, span: Any, scores: Sequence[Score], time_ns: int) -> None:
-        """Inside the SDK's ``_on_ending(span)``, where :meth:`defer` cannot be."""
+        """Inside the SDK's ``_on_ending(span)``, where :meth:`defer` is impossible."""
         chosen = self._chosen(scores)
         if not chosen:
             return
@@ -155,7 +155,7 @@ class SpanEventOutlet:
                 return
             held = events._dq  # type: ignore[attr-defined]
             room = len(chosen) if held.maxlen is None else held.maxlen - len(held)
-            chosen = self._that_fit(chosen, room)
+            chosen = self._fitting(chosen, room)
             longer = type(events).from_seq(held.maxlen, [*held, *(ScoreEvent(score, time_ns) for score in chosen)])  # type: ignore[attr-defined]
             span._events = longer
             self.outcomes[LATE_ORDER] += len(chosen)
@@ -170,7 +170,7 @@ class SpanEventOutlet:
         limits = getattr(span, "_limits", None)
         most = getattr(limits, "max_events", None)
         room = len(chosen) if most is None else most - len(span.events)
-        for score in self._that_fit(chosen, room):
+        for score in self._fitting(chosen, room):
             span.add_event(semconv.EVENT, attributes(score, None), time_ns)
             self.outcomes[ENDING] += 1
 
@@ -181,7 +181,7 @@ class SpanEventOutlet:
             return [score for score in scores if score.status != "skipped"]
         return [score for score in scores if _notable(score)]
 
-    def _that_fit(self, chosen: list[Score], room: int) -> list[Score]:
+    def _fitting(self, chosen: list[Score], room: int) -> list[Score]:
         if len(chosen) <= room:
             return chosen
         room = max(room, 0)

@@ -126,16 +126,23 @@ def test_every_outlet_is_asked_for_everything_in_its_order() -> None:
         ]  # fmt: skip
 
 
-@pytest.mark.parametrize("what", ["emit", "flush", "close"])
+@pytest.mark.parametrize("what", ["start", "keep_all", "emit", "flush", "after_fork_in_child", "begin_exit", "close"])
 def test_an_outlet_that_fails_is_counted_and_the_next_one_is_asked_all_the_same(
     what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken, sound = Asked(raises=what), Asked()
     all_of_it = FanOut([broken, sound], Telemetry())
-    all_of_it.emit([scored_turn(Score("code_a", 1.0))])
-    all_of_it.flush(1.0)
-    all_of_it.close()
-    assert sound.calls == ["emit", "flush", "close"]
+    if what == "after_fork_in_child":
+        all_of_it.after_fork_in_child()
+    else:
+        all_of_it.start()
+        all_of_it.keep_all()
+        all_of_it.emit([scored_turn(Score("code_a", 1.0))])
+        all_of_it.flush(1.0)
+        all_of_it.begin_exit()
+        all_of_it.close()
+    assert sound.calls == broken.calls
+    assert what in sound.calls
     assert all_of_it.errors == {("asked", "OSError"): 1}
     assert [record.getMessage() for record in caplog.records] == ["outlet asked failed: OSError (counted from now on)"]
 
