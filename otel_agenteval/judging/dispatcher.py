@@ -25,6 +25,7 @@ from ..metrics.bound_metric import BoundMetric
 from ..outlets.base import Verdict
 from ..statistics.estimates import Estimates, group_of
 from .budget import Budget
+from .circuit_breaker import Outage, Outages
 from .job import about, body_in, head_in, rendered, root_in, upstream_of
 from .leases import HeldLeases, LeaseLost
 from .models import asking_anew
@@ -32,7 +33,7 @@ from .outcomes import Fates, fate_of
 from .planner import Next, Offers
 from .queues import Job, JobQueue
 from .sampling import Chance, position
-from .session import OF_THE_SERVER, Asking, Begun, GivenUp, Models, Outage, Outages, is_transient
+from .session import OF_THE_SERVER, Asking, Begun, GivenUp, Models, is_transient
 
 _AUDIT_SEED = "audit"
 _POLL = 0.5

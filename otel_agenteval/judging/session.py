@@ -1,17 +1,15 @@
-"""Between a job and the models: the budget, the account of what was asked, and what is known of a server that is down."""
+"""Between a job and the models: the budget, and the account of what was asked."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from ..core.clock import Clock
 from ..core.errors import JudgeError
 from ..core.score import Score
 from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
@@ -30,8 +28,6 @@ OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
 """Faults that are not the question's, and that will meet every other question too."""
 _WAIT_FOR_BOOK = 15.0
 """Seconds until a job is looked at again whose budget could not be read."""
-_FIRST_HOLD, _LONGEST_HOLD = 30.0, 300.0
-_SHARE_OF_OUTAGE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,92 +296,3 @@ def is_transient(error_type: str | None) -> bool:
     return error_type is not None and (
         error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
     )
-
-
-class Outages(Protocol):
-    """What processes tell each other about servers that are down."""
-
-    def until(self, kind: str) -> float:
-        """When somebody tries next, in seconds since the Unix epoch; 0 when it is up as far as is known."""
-
-    def tell(self, kind: str, until: float, seconds: float) -> None:
-        """It is down, for so many seconds from now on; 0 says that it is up again."""
-
-    def close(self) -> None:
-        """Release what it holds."""
-
-    def after_fork_in_child(self) -> None:
-        """The child has connections of its own."""
-
-
-class Outage:
-    """A server that does not answer: all its jobs wait for the same moment, so that they keep their order, and then one tries.
-
-    Thread-safe.
-
-    Args:
-        clock: dates it.
-        kind: which server, for the others.
-        others: what other processes found out about it, and are to be told.
-    """
-
-    def __init__(self, clock: Clock, kind: str = "", others: Outages | None = None) -> None:
-        self._clock = clock
-        self._kind = kind
-        self._others = others
-        self._lock = threading.Lock()
-        self._since: float | None = None
-        self._until = 0.0
-        self._trying = False
-
-    def enter(self) -> tuple[float | None, bool]:
-        """Whether a job may go on: (0, whether it is the one that tries), or the seconds to wait; None until that one is back."""
-        if self._others is None and self._since is None:  # it is up: nothing to keep
-            return 0.0, False
-        told = 0.0 if self._others is None else self._others.until(self._kind)
-        with self._lock:
-            if told > max(self._now(), self._until):
-                self._until = told
-                self._since = self._now() if self._since is None else self._since
-            if self._since is None:
-                return 0.0, False
-            left = self._until - self._now()
-            if left > 0:
-                return left, False
-            if self._trying:
-                return None, False
-            self._trying = True
-            return 0.0, True
-
-    def leave(self, trying: bool, answered: bool | None, *, down: bool = False) -> None:
-        """How it went.
-
-        Args:
-            trying: as :meth:`enter` said.
-            answered: whether the server answered; None when it was not asked.
-            down: whether it was not asked because it is known to be down.
-        """
-        if self._since is None and not trying and not down:
-            return
-        news: float | None = None
-        with self._lock:
-            now = self._now()
-            if trying:
-                self._trying = False
-            if down or (trying and answered is False):
-                self._since = now if self._since is None else self._since
-                hold = min(_LONGEST_HOLD, max(_FIRST_HOLD, (now - self._since) / _SHARE_OF_OUTAGE))
-                if now + hold > self._until:
-                    self._until, news = now + hold, hold
-            elif answered and self._since is not None:
-                self._since, news = None, 0.0
-        if news is not None and self._others is not None:
-            self._others.tell(self._kind, self._until, news)
-
-    @property
-    def until(self) -> float:
-        """When somebody tries next, in seconds since the Unix epoch."""
-        return self._until
-
-    def _now(self) -> float:
-        return self._clock.time_ns() / 1e9

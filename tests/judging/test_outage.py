@@ -11,8 +11,8 @@ import pytest
 
 from otel_agenteval.core import semconv
 from otel_agenteval.judging import factory
+from otel_agenteval.judging.circuit_breaker import Outage
 from otel_agenteval.judging.models import judge_from
-from otel_agenteval.judging.session import Outage
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig

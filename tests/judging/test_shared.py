@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from otel_agenteval.judging.circuit_breaker import Outage
 from otel_agenteval.judging.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
 from otel_agenteval.judging.queues.redis_shared import RedisOutages, RedisSpendBook
-from otel_agenteval.judging.session import Outage
 from tests.support.clock import FakeClock
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer

@@ -18,9 +18,9 @@ from typing import Any
 from opentelemetry.trace import TraceState
 
 import otel_agenteval as oa
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.judging.queues import Job
 from otel_agenteval.judging.queues.redis import RedisQueue
-from otel_agenteval.outlets.base import Root, ScoredTurn
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.redis_server import RedisServer
