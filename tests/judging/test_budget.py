@@ -168,18 +168,18 @@ def test_questions_under_way_are_reckoned_with(book: SpendBook, clock: FakeClock
     """From the second on a question takes what such questions took, before it is answered."""
     bounded = budget(book, clock, usd_per_hour=1.0)
     first = bounded.admit(METRIC)
-    bounded.settle(first, 0.3, 100, 1)
+    bounded.correct(first, 0.3, 100, 1)
     under_way = [bounded.admit(METRIC) for _ in range(5)]
     assert [bool(one.wait) for one in under_way] == [False, False, True, True, True]
     assert bounded.remaining("usd")[0][1] == pytest.approx(0.1)
-    bounded.settle(under_way[0], 0.1, 100, 1)
+    bounded.correct(under_way[0], 0.1, 100, 1)
     assert bounded.remaining("usd")[0][1] == pytest.approx(0.3)
 
 
 def test_a_question_that_was_not_asked_gives_back_all(book: SpendBook, clock: FakeClock) -> None:
     bounded = budget(book, clock, calls_per_minute=1, tokens_per_minute=100)
     one = bounded.admit(METRIC)
-    bounded.settle(one, 0.0, 0, 0)
+    bounded.correct(one, 0.0, 0, 0)
     assert [left for _, left in bounded.remaining("calls")] == [1.0]
     assert bounded.admit(METRIC).wait == 0
 

@@ -44,13 +44,13 @@ def check(left: list[Any]) -> None:
     assert scored.root.resource == {"service.name": "shop", "cloud.zones": ["a", "b"]}
     assert (scored.root.tenant, scored.root.labels) == ("blue", {"team": "sales"})
     assert (scored.judged.probability, scored.judged.decided_by, scored.judged.upstream) == (1.0, NEAR, 0.5)
-    assert (scored.supersedes, scored.new, scored.first_id, scored.absorbs) == (None, True, "t-1", [])
+    assert (scored.supersedes, scored.new, scored.first_id, scored.absorbs) == (None, True, "t-1", ())
     _, score = found["t-1", KIND]
     assert score.detail["decided_by"] == {"metric": HELPFUL, "value": 0.25}
     scored, score = found["t-2.r1", NEAR]
     assert score.value == 0.6
     assert "decided_by" not in score.detail
-    assert (scored.supersedes, scored.new, scored.first_id, scored.absorbs) == ("t-2", False, "t-2", ["t-3"])
+    assert (scored.supersedes, scored.new, scored.first_id, scored.absorbs) == ("t-2", False, "t-2", ("t-3",))
     assert (scored.root.tenant, scored.root.sampled) == (None, True)
     scored, _ = found["conversation:c-1", WHOLE]
     assert (scored.conversation, scored.turn.conversation_id) == (True, "c-1")

@@ -105,7 +105,7 @@ def write(queue: Mapping[str, Any], clock: FakeClock) -> None:
         assert judging is not None
         judging.may_start = False
         for scored in scored_turns():
-            assert judging.offer(scored) == []
+            assert judging.plan(scored) == []
         assert judging.step()
         rig.turns()
     models.close()
