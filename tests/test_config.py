@@ -1024,7 +1024,7 @@ def test_the_metrics_of_a_group_share_what_they_do_not_say_themselves(file: Any)
         None,
     )
     assert relevance.sample is not None
-    assert relevance.sample.rate == 0.5
+    assert relevance.sample.options.rate == 0.5
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_no_public_function_has_the_name_of_its_module(name: str) -> None:
 INSIDE_A_ROOM = {
     "GraphTooLarge": "metrics",
     "LeaseLost": "judging",
+    "NewerPayload": "judging",
     "OverBudget": "judging",
     "Refusal": "server",
     "TooComplex": "metrics",

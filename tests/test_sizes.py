@@ -33,8 +33,6 @@ TOO_LARGE = {
     "Engine.__init__",
     "Pipeline",
     "Pipeline.__init__",
-    "Judging.__init__",
-    "Offers.__init__",
     "Judge.__init__",
     "Embedder.__init__",
     "Transport.__init__",

@@ -31,7 +31,7 @@ from ..judging.models.model_server import tokens_in
 from ..judging.models.prices import cost_of
 from ..judging.models.prompt import SYSTEM, question_of
 from ..judging.models.providers import Usage
-from ..judging.sampling import EVERY_TURN, position
+from ..judging.sampling import EVERY_TURN, Rule, position, rules_of
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import resolve
 from ..spans.columnar import spans_of
@@ -96,7 +96,7 @@ class Scorer:
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
         self.config = config
         self.dry = dry
-        self.metrics = chosen(config, metrics)
+        self.metrics, self._rules = chosen(config, metrics)
         self._references = ReferenceSources(config)
         self._judge: Any = judge_from(config)
         self._embedder: Any = embedder_from(config)
@@ -169,7 +169,7 @@ class Scorer:
                 continue
             probability, seen = 1.0, turn
             if judged:
-                probability = (metric.sample or EVERY_TURN).chance(turn, Known(scores)).probability
+                probability = self._rules.get(metric, EVERY_TURN).chance(turn, Known(scores)).probability
                 if position(turn.conversation_id or "" if turn.trace_id is None else turn.trace_id, self._seed) >= probability:
                     continue
                 seen = redacted_turn(turn, self.config.privacy.redact, redactor)
@@ -238,21 +238,22 @@ def _scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
     return Scorer(load_config(json.loads(config), env={}), metrics)
 
 
-def chosen(config: Config, names: Sequence[str] | None) -> list[BoundMetric]:
-    """The metrics of a run: those of the configuration, or the named ones with the parameters that it gives them.
+def chosen(config: Config, names: Sequence[str] | None) -> tuple[list[BoundMetric], Mapping[BoundMetric, Rule]]:
+    """The metrics of a run: those of the configuration, or the named ones with the parameters that it gives them; and their samples.
 
     Raises:
-        ConfigError: a name that is not known.
+        ConfigError: a name that is not known, or a sample that cannot be.
     """
     selected = select_metrics(config)
+    rules = rules_of(config, selected)
     if names is None:
-        return selected
+        return selected, rules
     found: list[BoundMetric] = []
     for name in names:
         metric, preset = resolve(name)
         configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
         found += configured or [BoundMetric(metric, preset)]
-    return found
+    return found, rules
 
 
 class _Counting:

@@ -11,6 +11,7 @@ from ..config.writing import effective_yaml
 from ..core.errors import ConfigError
 from ..evaluation.selection import select_metrics
 from ..judging.models import embedder_from, judge_from
+from ..judging.sampling import rules_of
 from .exit_codes import OK, UNUSABLE
 from .messages import say_what_lacks_a_parameter
 
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"{args.file}: no such file")
     config = load_config(args.file)
     metrics = select_metrics(config)
-    judge_from(config), embedder_from(config)  # they say what is missing
+    rules_of(config, metrics), judge_from(config), embedder_from(config)  # they say what is missing
     say_what_lacks_a_parameter(metrics)
     print(effective_yaml(config), end="")
     names = ", ".join(metric.name for metric in metrics)

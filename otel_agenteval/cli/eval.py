@@ -14,6 +14,7 @@ from ..evaluation.redaction import Redactor, leaving, redacted_score
 from ..evaluation.references import ReferenceSources, evaluate
 from ..evaluation.selection import select_group, select_metrics
 from ..judging.models import Bench, Embedder, Judge, LocalEmbedder, embedder_from, judge_from
+from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import resolve
 from ..report import About, Report, Run, compare, open_outputs, parameters_hash
@@ -152,6 +153,7 @@ def _gated(args: argparse.Namespace, report: Report) -> int:
 
 def _chosen(args: argparse.Namespace, config: Config) -> list[BoundMetric]:
     selected = select_metrics(config)
+    rules_of(config, selected)  # says what is wrong with a sample, though every turn is evaluated here
     if args.metrics is None:
         return selected
     chosen: list[BoundMetric] = []

@@ -44,7 +44,7 @@ from .pipeline import ConversationMetrics, Pipeline
 from .worker import Worker
 
 if TYPE_CHECKING:
-    from ..judging.dispatcher import Judging
+    from ..judging.dispatcher import Dispatcher
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -126,14 +126,15 @@ class Engine:
         self.references = ReferenceSources(config)
         self.span_events = SpanEventOutlet(config.outlets.span_events)
         self.failures: Counter[str] = Counter()
-        metrics, judged = _split(select_metrics(config))
-        whole, judged_whole = _split(select_conversation_metrics(config))
+        of_turns, of_conversations = select_metrics(config), select_conversation_metrics(config)
+        metrics, judged = _split(of_turns)
+        whole, judged_whole = _split(of_conversations)
         self.shedding = Shedding(clock.monotonic)
         setup = Setup(config, self.telemetry, lambda: self.instance_id, __version__, logger_provider, meter_provider)
         outlets = outlets_from(setup) if self.enabled else ()
         self.outlets = FanOut(outlets, self.telemetry, config.privacy.redact, exporter_of(config))
         """Where scores leave."""
-        self.judging = self._judging(judged, judged_whole, clock) if judged or judged_whole else None
+        self.judging = self._judging(of_turns, of_conversations, clock) if judged or judged_whole else None
         self.pipeline = Pipeline(
             metrics,
             self.outlets,
@@ -183,8 +184,9 @@ class Engine:
         Raises:
             ConfigError: it is not valid. Nothing has changed then.
         """
-        metrics, judged = _split(select_metrics(config))
-        whole, judged_whole = _split(select_conversation_metrics(config))
+        of_turns, of_conversations = select_metrics(config), select_conversation_metrics(config)
+        metrics, judged = _split(of_turns)
+        whole, judged_whole = _split(of_conversations)
         references = ReferenceSources(config)
         fixed = [
             name
@@ -192,8 +194,11 @@ class Engine:
             if getattr(config, name) != getattr(self.config, name)
         ]
         if self.judging is not None:
-            self.judging.offers.reload(judged, judged_whole)
+            self.judging.metrics.reload(config, of_turns, of_conversations)
         elif judged or judged_whole:
+            from ..judging.sampling import rules_of  # as where they are judged from now on
+
+            rules_of(config, of_turns), rules_of(config, of_conversations)
             fixed.append("metrics that ask a judge or embedder")
         if self.pipeline.conversations is None and "conversation" not in fixed and _look_back(judged):
             fixed.append("metrics that look at what was said before")
@@ -205,7 +210,7 @@ class Engine:
         self.config = config
         return fixed
 
-    def _judging(self, metrics: list[BoundMetric], of_conversations: list[BoundMetric], clock: Clock) -> Judging:
+    def _judging(self, of_turns: list[BoundMetric], of_conversations: list[BoundMetric], clock: Clock) -> Dispatcher:
         from ..judging.factory import judging_from  # only who judges pays for queues, providers and budgets
 
         def put(verdict: Verdict, size: int) -> bool:
@@ -213,7 +218,7 @@ class Engine:
 
         return judging_from(
             self.config,
-            metrics,
+            of_turns,
             of_conversations,
             self.telemetry,
             put,
@@ -519,8 +524,8 @@ class Engine:
         expect, pipeline = self.telemetry.expect, self.pipeline
         expect(semconv.DROPPED, metric=[metric.name for metric in (*pipeline.metrics, *pipeline.heavy)], reason=_LOST_WITH_A_TURN)
         if self.judging is not None:
-            offers = self.judging.offers
-            expect(semconv.DROPPED, metric=[*offers.names(conversation=False), *offers.names(conversation=True)])
+            judged = self.judging.metrics
+            expect(semconv.DROPPED, metric=[*judged.names(conversation=False), *judged.names(conversation=True)])
 
     def dropped(self) -> dict[str, int]:
         """Spans that were not used, by reason; and parents and log records that were missing."""

@@ -44,7 +44,7 @@ from ..turns.state import Closed, Portion
 from ..turns.stitching import Stitcher, may_go_on, reader_of, separate
 
 if TYPE_CHECKING:
-    from ..judging.dispatcher import Judging
+    from ..judging.dispatcher import Dispatcher
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -206,7 +206,7 @@ class Pipeline:
         conversations: ConversationMetrics | None = None,
         patience: float = 0.0,
         now: Callable[[], float] = time.monotonic,
-        judging: Judging | None = None,
+        judging: Dispatcher | None = None,
         shedding: Shedding | None = None,
         fill: Callable[[], float] = lambda: 0.0,
     ) -> None:
@@ -386,7 +386,7 @@ class Pipeline:
                 self.outlets.count_error("pipeline", type(error).__name__)
                 self.lose(item, "fault")
         if verdicts and self._judging is not None:
-            verdicts = self._judging.begin(verdicts)
+            verdicts = self._judging.confirm(verdicts)
         for scored in done if self.heavy else ():
             more, _, seconds = self._evaluate(scored.turn, self.heavy, None, scored.sources, self.shedding.leaves_out("heavy"))
             scored.scores = [*scored.scores, *more]
@@ -447,7 +447,7 @@ class Pipeline:
                 return  # its job comes back from the queue, or was counted there
             elif item.__class__ is Ended:
                 metrics = self._conversations.metrics if self._conversations is not None else ()
-                judged = self._judging.offers.names(conversation=True) if self._judging is not None else ()
+                judged = self._judging.metrics.names(conversation=True) if self._judging is not None else ()
                 names = [*(metric.name for metric in metrics), *judged]
                 account_lost(self._telemetry, names if item.supersedes is None else (), item.turn.agent or "", reason)
                 self._remember(item.turn.turn_id or "", reason)
@@ -493,7 +493,7 @@ class Pipeline:
                 self.spans_left_out[outcome] += spans
 
     def _account_lost(self, agent: Any, service: Any, close_reason: Any, complete: bool, reason: str) -> None:
-        judged = self._judging.offers.names(conversation=False) if self._judging is not None else ()
+        judged = self._judging.metrics.names(conversation=False) if self._judging is not None else ()
         names = [metric.name for metric in (*self.metrics, *self.heavy)]
         turn = str(service or ""), str(close_reason or ""), complete
         account_lost(self._telemetry, [*names, *judged], str(agent or ""), reason, turn)
@@ -541,7 +541,7 @@ class Pipeline:
                 if scored.turn.conversation_id and not scored.conversation and not scored.turn.history:
                     vars(scored.turn)["history"] = self._conversations.store.before(scored.turn)
         with self._judging.at_once():
-            return [said for scored in done for said in self._judging.offer(scored)]
+            return [answered for scored in done for answered in self._judging.plan(scored)]
 
     def emit(self, done: Sequence[ScoredTurn]) -> None:
         """Remember what became of scored turns, and send them through every outlet."""
@@ -569,9 +569,9 @@ class Pipeline:
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric what became of it on a recent turn; None when the turn is not remembered."""
         found = self._recent.get(turn_id)
-        judged = self._judging.fates.of(turn_id) if self._judging is not None else {}
+        judged = self._judging.outcomes.of(turn_id) if self._judging is not None else {}
         if isinstance(found, str):
-            asked = self._judging.offers.names(conversation=False) if self._judging is not None else ()
+            asked = self._judging.metrics.names(conversation=False) if self._judging is not None else ()
             return dict.fromkeys([*(metric.name for metric in (*self.metrics, *self.heavy)), *asked], f"dropped: {found}")
         return {**{score.metric: _outcome(score) for score in found or ()}, **judged} if found is not None or judged else None
 
@@ -675,7 +675,7 @@ class Pipeline:
             counted_as=first_id, absorbs=earlier.also,
         )  # fmt: skip
         self.outlets.redact(scored)
-        if self._judging is not None and self._judging.offers.wants_events:
+        if self._judging is not None and self._judging.metrics.wants_events:
             scored.events = {event.name for member in group.members for event in member.events}
         return scored, pending
 

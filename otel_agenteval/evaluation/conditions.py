@@ -68,9 +68,10 @@ FACTS: Mapping[str, Fact] = {
     "close_reason": Fact(True, lambda turn: turn.close_reason),
     "new_tool": Fact(False, None),
     "slow": Fact(False, None),
-    "dear": Fact(False, None),
+    "expensive": Fact(False, None),
 }
 """Facts of a turn that conditions may name."""
+_OLD_NAMES = {"dear": "expensive"}
 
 Lookup = Callable[[str], Any]
 _Test = Callable[[Lookup], Any]
@@ -240,7 +241,7 @@ class _Reader:
         return _Operand(token.kind == "text", lambda lookup: value, token)
 
     def _named(self, token: _Token) -> _Operand:
-        name = token.text
+        name = _OLD_NAMES.get(token.text, token.text)
         self.names.add(name)
         if name.startswith(EVENT_PREFIX) and name != EVENT_PREFIX:
             return _Operand(False, lambda lookup: lookup(name), token)

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..config.keypath import KeyPath, dotted
 from ..config.metrics import MetricEntry
 from ..config.root import Config
+from ..config.sampling import SampleOptions
 from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
 from ..core.score import Policy
-from ..judging.sampling import rule_of
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import default_pack, resolve
+
+
+class Sampling(NamedTuple):
+    """What is configured for the sampling of a judged metric."""
+
+    options: SampleOptions
+    path: KeyPath
+    """Where it stands."""
+
 
 Entries = Sequence[tuple[KeyPath, MetricEntry]]
 """Configured metrics, and where they stand."""
@@ -35,7 +44,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     replaced = {bound.name for bound in configured}
     inline = {name: bound for name, bound in _inline(config) if name not in replaced}
     selected = [*inline.values(), *configured]
-    _sample(config, entries, configured, selected)
+    _sample(config, entries, configured)
     return selected
 
 
@@ -61,36 +70,21 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     """
     entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(config.conversation.metrics)]
     configured = _configured(config, entries)
-    _sample(config, entries, configured, configured)
+    _sample(config, entries, configured)
     return configured
 
 
-def _sample(config: Config, entries: Entries, configured: list[BoundMetric], evaluated: list[BoundMetric]) -> None:
-    """Give the judged metrics their rules of sampling, whose conditions may name the scores of those that are evaluated at once."""
-    inline = [bound.name for bound in evaluated if bound.metric.kind == "code"]
+def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
+    """Let the judged metrics know what is configured for their sampling; its rules are made where they are judged."""
     for (path, entry), bound in zip(entries, configured, strict=True):
         if entry.sample is None:
             continue
-        where = config.where((*path, "sample"))
+        place = (*path, "sample")
         if bound.metric.kind == "code":
-            raise ConfigError(f"{where}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics are sampled")
-        others = [other.name for other in evaluated if other.metric.kind != "code" and other.name != bound.name]
-        bound.sample = rule_of(entry.sample, inline, where, others)
-    _refuse_circles(config, entries, configured)
-
-
-def _refuse_circles(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Metrics that wait for each other would never be asked."""
-    first = {bound.name: bound.sample.cascade.after for bound in configured if bound.sample is not None and bound.sample.cascade}
-    for (path, _), bound in zip(entries, configured, strict=True):
-        chain = [bound.name]
-        while chain[-1] in first:
-            chain.append(first[chain[-1]])
-            if chain[-1] == bound.name:
-                where = config.where((*path, "sample", "cascade", "after"))
-                raise ConfigError(f"{where}: {' after '.join(chain)} is not allowed; a metric that does not wait for this one is")
-            if chain[-1] in chain[:-1]:
-                break
+            raise ConfigError(
+                f"{config.where(place)}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics are sampled"
+            )
+        bound.sample = Sampling(entry.sample, place)
 
 
 def _configured(config: Config, entries: Entries) -> list[BoundMetric]:

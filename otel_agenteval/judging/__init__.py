@@ -1,8 +1,9 @@
 """Judged metrics on live turns: sampled, queued, asked within the budget, and sent out like any other score.
 
-The worker offers each turn with its inline scores (:mod:`.planner`). What is to be judged becomes a job that holds the turn in form
-``turn.v1`` (:mod:`.job`). Threads of our own claim jobs, ask, and hand each score back to the worker, which renders it
-(:mod:`.dispatcher`). A job is settled once its score was rendered, so that what is lost in between comes back from a queue that survives.
+The worker plans each turn with its inline scores (:mod:`.planner`). What is to be judged becomes a job that holds the turn in form
+``turn.v1`` (:mod:`.job`). Threads of our own claim jobs (:mod:`.dispatcher`), ask the models (:mod:`.runner`, :mod:`.session`), and give
+each score to the worker, which sends it out. A job is acknowledged only then, so what is lost in between comes back from a queue that
+outlives the process.
 
 May import :mod:`~otel_agenteval.outlets` and below; of others httpx, numpy and, on first use, what its queues and models need.
 Start at :mod:`.planner`, then :mod:`.dispatcher`.

@@ -1,6 +1,6 @@
-"""How a turn compares with those before it: a tool that was never called, longer or dearer than nearly all.
+"""How a turn compares with those before it: it calls a new tool, or is slower or more expensive than nearly all of them.
 
-Bounded, and of this process only. What is not known yet is None, so that no condition is met by it.
+Bounded, and of this process only. What is not known yet is None, so that it meets no condition.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 from ..core.tenancy import qualified
 from ..core.turn import Turn
 
+COMPARISONS = frozenset(("new_tool", "slow", "expensive"))
+"""What :meth:`History.compare` gives."""
 _AGENTS = 1_000
 _TOOLS = 10_000
 _TURNS = 200
@@ -52,10 +54,10 @@ class History:
         self._tools: set[tuple[str, str]] = set()
 
     def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
-        """``new_tool``, ``slow`` and ``dear`` of a turn; then, unless told otherwise, it is one of those before.
+        """``new_tool``, ``slow`` and ``expensive`` of a turn; then, with ``learn``, later turns are compared with it too.
 
-        ``slow`` and ``dear`` are more than in 95 of 100 of the agent's last 200 turns, known from the 21st on. ``new_tool`` is
-        the first call of a tool by the agent; once ten thousand are known, nobody can tell any more.
+        ``slow`` and ``expensive`` are more than in 95 of 100 of the agent's last 200 turns, known from the 21st on. ``new_tool`` is the
+        first call of a tool by the agent; once ten thousand tools are known, it stays unknown.
         """
         agent = qualified(turn.tenant, turn.agent or "")
         durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())
@@ -64,7 +66,7 @@ class History:
             self._amounts.popitem(last=False)
         called = {(agent, call.name) for call in turn.tool_calls or ()}
         new = None if len(self._tools) >= _TOOLS or turn.tool_calls is None else not called <= self._tools
-        found = {"new_tool": new, "slow": durations.exceeds(turn.duration_s), "dear": costs.exceeds(turn.cost_usd)}
+        found = {"new_tool": new, "slow": durations.exceeds(turn.duration_s), "expensive": costs.exceeds(turn.cost_usd)}
         if learn:
             durations.add(turn.duration_s)
             costs.add(turn.cost_usd)

@@ -1,7 +1,7 @@
-"""What judges may take: asked before each question, told after it.
+"""Bounds on what judges take: each question is admitted before it is asked, and corrected afterwards.
 
-A question takes what its kind took lately the moment it is admitted, and what it really took replaces that afterwards: questions
-that are under way count. Who is killed in between leaves its estimate behind, so a bound is met early rather than late.
+A question takes what its kind took lately the moment it is admitted, and what it really took replaces that afterwards: so questions that
+are under way count. A process that is killed in between leaves its estimate behind, so a bound is reached early rather than late.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Budget:
         bounds: on dollars, tokens and questions.
         book: keeps what was spent.
         clock: its wall time moves the windows.
-        soft: share of each bound from which only jobs that matter more, and those that were begun, go on.
+        soft: share of each bound from which only jobs that matter more, and those that were begun, continue.
     """
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
@@ -94,7 +94,7 @@ class Budget:
 
         Args:
             metric: its name.
-            urgent: whether it may use what is kept for those that matter more, and for jobs that were begun.
+            urgent: whether it may use what is reserved for jobs that matter more, and for those that were begun.
         """
         at = self._now()
         if not self._concerns(metric):
@@ -107,8 +107,8 @@ class Budget:
     def _concerns(self, metric: str) -> bool:
         return "" in self._accounts or metric in self._accounts
 
-    def settle(self, admission: Admission, usd: float | None, tokens: int | None, calls: int) -> None:
-        """What a question took in the end. None: nobody knows, and it is taken to be as usual."""
+    def correct(self, admission: Admission, usd: float | None, tokens: int | None, calls: int) -> None:
+        """What a question really took. None is unknown: it is then assumed to be as usual."""
         if not admission.metric:  # no bound is about it
             return
         spent = {"usd": usd, "tokens": tokens, "calls": calls}

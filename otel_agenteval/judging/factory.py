@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from ..config.keypath import KeyPath
 from ..config.root import Config
 from ..core.clock import Clock
 from ..core.errors import ConfigError, nearest
+from ..core.semconv import BUDGET_CALLS, BUDGET_REMAINING, BUDGET_TOKENS, JUDGE_CACHE, JUDGE_REQUESTS, QUEUE_CAPACITY, QUEUE_SIZE
 from ..core.sqlite import fault_of
 from ..core.telemetry import Telemetry
 from ..evaluation.load_shedding import Shedding
@@ -18,87 +20,105 @@ from ..metrics.bound_metric import BoundMetric
 from ..outlets.base import Verdict
 from ..statistics.estimates import Estimates
 from .budget import WINDOWS, Budget, bounds_of
-from .dispatcher import Judging
+from .circuit_breaker import CircuitBreakers
+from .content import Content
+from .dispatcher import Dispatcher
 from .job import SCORE_BYTES
+from .judged_metrics import JudgedMetrics
+from .leases import HeldLeases
 from .models import embedder_from, judge_from, seal_from
-from .outcomes import Fates
-from .planner import Offers
-from .queues import outages_from, queue_from, spend_book_from
+from .outcomes import Outcomes
+from .planner import Planner, PlanOptions
+from .queues import JobQueue, outages_from, queue_from, spend_book_from
 from .queues.sealed import SealedQueue
-from .session import Models
+from .runner import JobOptions, JobRunner
+from .session import Models, Sessions
 
 _log = logging.getLogger("otel_agenteval")
 
 _LEASES = 10
-"""For how many leases a job is held whose metric comes to no end."""
+"""For how many leases a job is held whose metric does not end."""
 
 
 def judging_from(
     config: Config,
-    metrics: Sequence[BoundMetric],
-    conversation_metrics: Sequence[BoundMetric],
+    of_turns: Sequence[BoundMetric],
+    of_conversations: Sequence[BoundMetric],
     telemetry: Telemetry,
     put: Callable[[Verdict, int], bool],
     failed: Callable[[str, BaseException], None],
     clock: Clock,
     shedding: Shedding,
     note_outcome: Callable[[str, str, str], None] | None = None,
-) -> Judging:
-    """What a configuration asks for. ``put`` hands a score of so many bytes to the worker;
-    ``note_outcome`` is called, on any thread, with turn id, metric, and what became of it.
+) -> Dispatcher:
+    """What a configuration asks for.
+
+    Args:
+        config: as loaded.
+        of_turns: all metrics of turns, judged or not.
+        of_conversations: the same for conversations.
+        telemetry: counts what is judged.
+        put: hands a score of so many bytes to the worker; False when it has no room.
+        failed: called with faults of ours.
+        clock: dates jobs.
+        shedding: what is left out at the moment.
+        note_outcome: called, on any thread, with turn id, metric and outcome.
 
     Raises:
-        ConfigError: a bound for a metric that is not judged.
+        ConfigError: a sampling rule cannot be, or a bound is for a metric that is not judged.
     """
     wanted = config.judge
-    queue = wanted.queue
-    _warn_of(config, ("judge", "queue", "path"), queue.path, "judged metrics are dropped")
+    _warn_of(config, ("judge", "queue", "path"), wanted.queue.path, "judged metrics are dropped")
     _warn_of(config, ("judge", "cache", "path"), wanted.cache.path, "no verdict is kept")
-    _refuse_bounds(config, {metric.name for metric in (*metrics, *conversation_metrics)})
-    jobs = queue_from(queue, clock)
-    if queue.backend != "memory":
-        seal = seal_from(config)
-        jobs = jobs if seal is None else SealedQueue(jobs, seal, clock)
-    fates = Fates(telemetry, note_outcome)
+    metrics = JudgedMetrics(config, of_turns, of_conversations)
+    _refuse_bounds(config, {*metrics.names(conversation=False), *metrics.names(conversation=True)})
+    leases = _leases(config, clock, failed)
+    budget = Budget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)
+    outcomes = Outcomes(telemetry, note_outcome)
     estimates = Estimates(WINDOWS["hour"], clock)
-    offers = Offers(
-        metrics,
-        conversation_metrics,
-        seed=wanted.seed or "",
-        redact=config.privacy.redact,
-        incomplete=wanted.incomplete == "judge",
-        exported=exporter_of(config),
-        shedding=shedding,
-        fates=fates,
-        estimates=estimates,
-        failed=failed,
-        clock=clock,
-    )
-    return Judging(
-        offers,
-        fates,
-        lambda: Models(judge_from(config), embedder_from(config)),
-        jobs,
-        Budget(bounds_of(wanted.budget), spend_book_from(queue), clock, wanted.budget.soft),
-        telemetry,
-        lambda verdict: put(verdict, SCORE_BYTES),
-        failed,
-        attempts=wanted.attempts,
-        threads=wanted.max_concurrency,
-        lease=queue.lease,
-        longest=max(_LEASES * queue.lease, 2 * max(wanted.deadline, config.embedder.deadline)),
-        max_age=queue.max_age,
-        audit=wanted.cache.audit if wanted.cache.path is not None else 0.0,
-        clock=clock,
-        works=queue.work,
-        lasting=queue.backend != "memory",
-        outages=outages_from(queue),
-        estimates=estimates,
-    )
+    content = Content(config.privacy.redact, exporter_of(config))
+    planning = PlanOptions(wanted.seed or "", wanted.incomplete == "judge")
+    planner = Planner(metrics, content, outcomes, estimates, shedding, planning, failed, clock)
+    options = JobOptions(
+        attempts=wanted.attempts, threads=wanted.max_concurrency, max_age=wanted.queue.max_age,
+        audit=wanted.cache.audit if wanted.cache.path is not None else 0.0, works=wanted.queue.work,
+        lasting=wanted.queue.backend != "memory",
+    )  # fmt: skip
+    sessions = Sessions(lambda: Models(judge_from(config), embedder_from(config)), budget, telemetry)
+    breakers = CircuitBreakers(clock, outages_from(wanted.queue))
+    runner = JobRunner(planner, sessions, breakers, outcomes, options, failed, clock)
+    _watch(telemetry, leases.queue, budget, estimates)
+    return Dispatcher(planner, runner, leases, outcomes, lambda verdict: put(verdict, SCORE_BYTES), failed, options, clock)
+
+
+def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException], None]) -> HeldLeases:
+    """The configured queue, and what holds the jobs that are claimed from it."""
+    wanted = config.judge.queue
+    queue = queue_from(wanted, clock)
+    if wanted.backend != "memory":
+        seal = seal_from(config)
+        queue = queue if seal is None else SealedQueue(queue, seal, clock)
+    longest = max(_LEASES * wanted.lease, 2 * max(config.judge.deadline, config.embedder.deadline))
+    return HeldLeases(queue, wanted.lease, longest, clock, failed)
+
+
+def _watch(telemetry: Telemetry, queue: JobQueue, budget: Budget, estimates: Estimates) -> None:
+    """Show queue, budget and estimates, and from the start what may be counted."""
+    telemetry.expect(JUDGE_REQUESTS)
+    telemetry.expect(JUDGE_CACHE)
+    telemetry.watch(QUEUE_SIZE, lambda: [({"queue": "judge"}, queue.bytes)])
+    telemetry.watch(QUEUE_CAPACITY, lambda: [({"queue": "judge"}, queue.max_bytes)])
+    for name, unit in ((BUDGET_REMAINING, "usd"), (BUDGET_TOKENS, "tokens"), (BUDGET_CALLS, "calls")):
+        telemetry.watch(name, functools.partial(_remaining, budget, unit))
+    estimates.watch(telemetry)
+
+
+def _remaining(budget: Budget, unit: str) -> list[tuple[dict[str, str], float]]:
+    return [({"metric": bound.counter.account, "window": bound.window}, left) for bound, left in budget.remaining(unit)]
 
 
 def _warn_of(config: Config, where: KeyPath, path: str | None, until: str) -> None:
-    """Tell of a file that cannot be used. The agent goes on all the same, and so do we once it can."""
+    """Warn of a file that cannot be used. The agent goes on all the same, and so do we once it can be used."""
     fault = None
     if path is not None:
         with suppress(OSError):

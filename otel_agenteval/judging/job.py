@@ -1,12 +1,14 @@
-"""What a job says: which metric on which turn, by what chance it was chosen, and which metrics wait for its score.
+"""A judge job: which metric is judged on which turn, how likely it was to be chosen, and which metrics wait for its score.
 
-Its payload is a head and, after a line feed, the turn in form ``turn.v1``, both JSON.
+What a queue keeps of a job is its payload: a head and, after a line feed, the turn in form ``turn.v1``, both JSON. :class:`Payload` is the
+only code that writes or reads it. Queues outlive processes, so a payload says which version wrote it, and every later version reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from opentelemetry.trace import TraceState
 
@@ -18,89 +20,167 @@ from ..metrics.bound_metric import BoundMetric
 from .queues import Job
 from .sampling import Chance, upstream_probability
 
+VERSION = 1
+"""Of the payload. Version 0 did not say its version, and is otherwise the same."""
 SCORE_BYTES = 8 * 1024
-"""What a judged score is taken to hold in the worker's queue."""
+"""What a judged score is assumed to hold in the worker's queue."""
+
+
+class NewerPayload(Exception):
+    """The payload was written by a later version of this package, which shares the queue with us."""
+
+
+class Decision(NamedTuple):
+    """The score that decided whether a metric is judged, in a cascade."""
+
+    metric: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A metric that waits for the score of a job."""
+
+    key: str
+    """See :func:`key_of`."""
+    metric: str
+    """Its name."""
+    chance: Chance
+    """Its own, whatever is judged before it."""
+    then: Sequence[Waiting] = ()
+    """The metrics that wait for it in turn."""
+
+    def written(self) -> dict[str, Any]:
+        """As the payload holds it."""
+        then = [one.written() for one in self.then]
+        return {"key": self.key, "metric": self.metric, "chance": list(self.chance), "then": then}
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Waiting:
+        """The opposite of :meth:`written`."""
+        then = tuple(map(cls.read, written["then"]))
+        return cls(written["key"], written["metric"], Chance(*written["chance"]), then)
+
+
+def names_in(waiting: Sequence[Waiting]) -> Iterator[str]:
+    """Names of all metrics that wait, also of those that wait for them."""
+    for one in waiting:
+        yield one.metric
+        yield from names_in(one.then)
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Everything that is needed to do a job, in whatever process."""
+
+    key: str
+    """Of the metric, see :func:`key_of`."""
+    metric: str
+    """Its name."""
+    turn_id: str
+    revision: int
+    agent: str
+    at: float
+    """When the job was planned, in seconds since the Unix epoch."""
+    place: float
+    """The turn's place in the draw, see :mod:`.sampling`."""
+    chance: Chance
+    root: Root
+    body: bytes
+    """The turn in form ``turn.v1``, JSON, without what may not leave."""
+    conversation: bool = False
+    new: bool = True
+    supersedes: str | None = None
+    counted_as: str | None = None
+    absorbs: Sequence[str] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each of the turn's references came from."""
+    decided: Decision | None = None
+    then: Sequence[Waiting] = ()
+    """The metrics that wait for this one's score."""
+
+    @classmethod
+    def of(cls, metric: BoundMetric, scored: ScoredTurn, chance: Chance, place: float, at: float, body: bytes) -> Payload:
+        """That of a metric on a turn that has its inline scores."""
+        turn = scored.turn
+        return cls(
+            key_of(metric, conversation=scored.conversation), metric.name, turn.turn_id, turn.revision, turn.agent or "", at, place, chance,
+            scored.root, body, scored.conversation, scored.new, scored.supersedes, scored.counted_as, tuple(scored.absorbs),
+            dict(scored.sources),
+        )  # fmt: skip
+
+    def encode(self) -> bytes:
+        """As a queue keeps it."""
+        root = self.root
+        head = {
+            "v": VERSION, "key": self.key, "metric": self.metric, "turn_id": self.turn_id, "revision": self.revision, "agent": self.agent,
+            "conversation": self.conversation, "new": self.new, "supersedes": self.supersedes, "at": self.at,
+            "counted_as": self.counted_as, "absorbs": list(self.absorbs), "place": self.place, "chance": list(self.chance),
+            "decided": None if self.decided is None else self.decided._asdict(),
+            "then": [one.written() for one in self.then], "sources": dict(self.sources),
+            "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}", "sampled": root.sampled,
+            "trace_state": root.trace_state.to_header() if root.trace_state else "", "resource": dict(root.resource),
+            **({"tenant": root.tenant, "labels": dict(root.labels)} if root.tenant is not None else {}),
+        }  # fmt: skip
+        return jsonio.dumps(head).encode() + b"\n" + self.body
+
+    @classmethod
+    def decode(cls, data: bytes) -> Payload:
+        """The opposite of :meth:`encode`, for payloads of this version and all earlier ones.
+
+        Raises:
+            NewerPayload: a later version wrote it.
+            ValueError, KeyError: it is no payload.
+        """
+        text, _, body = data.partition(b"\n")
+        head: dict[str, Any] = jsonio.loads(text)
+        if head.get("v", 0) > VERSION:
+            raise NewerPayload
+        decided = head["decided"]
+        state = TraceState.from_header([head["trace_state"]]) if head["trace_state"] else None
+        root = Root(
+            int(head["trace_id"], 16), int(head["span_id"], 16), head["sampled"], state, head["resource"], head.get("tenant"),
+            head.get("labels", {}),
+        )  # fmt: skip
+        return cls(
+            head["key"], head["metric"], head["turn_id"], head["revision"], head["agent"], head["at"], head["place"],
+            Chance(*head["chance"]), root, body, head["conversation"], head["new"], head["supersedes"], head.get("counted_as"),
+            tuple(head.get("absorbs", ())), head["sources"], None if decided is None else Decision(**decided),
+            tuple(map(Waiting.read, head["then"])),
+        )  # fmt: skip
+
+    def turn(self) -> Turn:
+        """The turn that is judged."""
+        return Turn.written(jsonio.loads(self.body))
+
+    def scored_turn(self, turn: Turn) -> ScoredTurn:
+        """The turn, known by the same ids as where the job was planned; without scores."""
+        return ScoredTurn(
+            turn, self.root, (), self.supersedes, self.new, conversation=self.conversation, counted_as=self.counted_as, absorbs=self.absorbs,
+        )  # fmt: skip
+
+    def job(self, score: Score, metric: BoundMetric) -> Job:
+        """The job for a queue. Its id is that of the score that it makes, so that it is queued only once."""
+        score.about = (self.turn_id, b"%d" % self.revision)
+        return Job(score.result_id, self.encode(), 2 * (self.chance.by == "rule") + (metric.policy == "gate"))
 
 
 def key_of(metric: BoundMetric, *, conversation: bool) -> str:
-    """What a metric is called from process to process: with other parameters or another version it is another one."""
+    """What a metric is known by from process to process: with other parameters or another version it is another one."""
     return f"{'conversation' if conversation else 'turn'} {metric.name} {metric.signature_hash} {metric.metric.version}"
 
 
-def head_of(
-    metric: BoundMetric,
-    scored: ScoredTurn,
-    chance: Chance,
-    place: float,
-    at: float,
-    decided: Mapping[str, Any] | None,
-    then: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """The head of a job.
-
-    Args:
-        metric: what is to be judged.
-        scored: the turn, with its inline scores.
-        chance: by which the metric was chosen.
-        place: of the turn in the draw.
-        at: when the turn was offered, in seconds since the epoch.
-        decided: the score that decided it, in a cascade.
-        then: the metrics that wait for this one's score, as heads say it.
-    """
-    root, turn = scored.root, scored.turn
-    return {
-        "key": key_of(metric, conversation=scored.conversation), "metric": metric.name, "turn_id": turn.turn_id, "revision": turn.revision,
-        "agent": turn.agent or "", "conversation": scored.conversation, "new": scored.new, "supersedes": scored.supersedes, "at": at,
-        "counted_as": scored.counted_as, "absorbs": list(scored.absorbs),
-        "place": place, "chance": list(chance), "decided": decided, "then": then, "sources": dict(scored.sources),
-        "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}", "sampled": root.sampled,
-        "trace_state": root.trace_state.to_header() if root.trace_state else "", "resource": dict(root.resource),
-        **({"tenant": root.tenant, "labels": dict(root.labels)} if root.tenant is not None else {}),
-    }  # fmt: skip
-
-
-def job_of(score: Score, head: Mapping[str, Any], metric: BoundMetric, chance: Chance, body: bytes) -> Job:
-    """The job that makes a score; it is called as its result will be."""
-    score.about = (head["turn_id"], b"%d" % head["revision"])
-    return Job(score.result_id, jsonio.dumps(head).encode() + b"\n" + body, 2 * (chance.by == "rule") + (metric.policy == "gate"))
-
-
-def head_in(job: Job) -> dict[str, Any]:
-    """The head of a job."""
-    head: dict[str, Any] = jsonio.loads(job.payload.partition(b"\n")[0])
-    return head
-
-
-def body_in(job: Job) -> bytes:
-    """The turn of a job, as it was written."""
-    return job.payload.partition(b"\n")[2]
-
-
-def root_in(head: Mapping[str, Any]) -> Root:
-    """The root that a head tells of."""
-    return Root(
-        int(head["trace_id"], 16), int(head["span_id"], 16), head["sampled"],
-        TraceState.from_header([head["trace_state"]]) if head["trace_state"] else None, head["resource"],
-        head.get("tenant"), head.get("labels", {}),
-    )  # fmt: skip
-
-
-def names_in(waiting: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of all metrics that wait, also for those that wait."""
-    return [name for one in waiting for name in (one["metric"], *names_in(one["then"]))]
-
-
-def about(score: Score, turn: Turn) -> Score:
+def with_id(score: Score, turn: Turn) -> Score:
     """The score, with the id that its turn gives it."""
     if score.status != "skipped":
         score.about = (turn.turn_id, b"%d" % turn.revision)
     return score
 
 
-def rendered(
+def judged_turn(
     scored: ScoredTurn, score: Score, judged: Judged, seconds: float = 0.0, content: Mapping[str, str] | None = None
 ) -> ScoredTurn:
-    """A score of its own, about the same turn."""
+    """A judged score on its way out, apart from the turn's inline scores."""
     return ScoredTurn(
         scored.turn.without_content(), scored.root, [score], scored.supersedes, scored.new, conversation=scored.conversation,
         size=SCORE_BYTES, seconds=seconds, judged=judged, content=content or {}, redactor=scored.redactor,
@@ -109,5 +189,5 @@ def rendered(
 
 
 def upstream_of(root: Root) -> float | None:
-    """How likely the trace was kept by whoever sampled it before us."""
+    """How likely head samplers were to keep the trace; None where nothing says so."""
     return upstream_probability(root.trace_state)

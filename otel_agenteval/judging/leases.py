@@ -1,4 +1,4 @@
-"""The leases that this process holds: extended while their jobs are worked on, so that nobody else begins with a job that is slow.
+"""The leases that this process holds: extended while their jobs are worked on, so that no other process begins a job that is slow.
 
 A process that dies extends nothing, and its jobs are claimed by others once their leases have ended. A job that makes no progress is
 held for a bounded time only.
@@ -18,19 +18,19 @@ _BEATS_PER_LEASE = 3
 
 
 class LeaseLost(Exception):
-    """Somebody else claimed a job while it was worked on here: the lease had ended before it was extended."""
+    """Another process claimed a job while it was worked on here: the lease had ended before it was extended."""
 
 
 @dataclass(slots=True)
 class _Lease:
     job: Job
-    """As it was claimed last, which may be later than the claim that somebody works on."""
+    """As it was claimed last, which may be later than the claim that is worked on."""
     since: float
-    """When it was claimed, or begun with."""
+    """When it was claimed, or begun."""
     until: float
-    """Before this nobody else can have claimed it."""
+    """Before this no other process can have claimed it."""
     lost: bool = False
-    """Whether somebody else did."""
+    """Whether another process did."""
 
 
 class HeldLeases:
@@ -41,13 +41,14 @@ class HeldLeases:
         lease: seconds for which they are granted and extended.
         longest: seconds after which a job that was begun is no longer held.
         clock: dates leases.
-        failed: told when the queue cannot be reached.
+        failed: called when the queue cannot be reached.
     """
 
     def __init__(
         self, queue: JobQueue, lease: float, longest: float, clock: Clock, failed: Callable[[str, BaseException], None]
     ) -> None:
-        self._queue = queue
+        self.queue = queue
+        """Where the jobs are claimed from."""
         self._lease = lease
         self._longest = longest
         self._clock = clock
@@ -64,7 +65,7 @@ class HeldLeases:
     def claim(self, n: int) -> list[Job]:
         """Up to ``n`` jobs that are due. Their leases are held from now on."""
         now = self._clock.monotonic()
-        jobs = self._queue.claim(n, self._lease)
+        jobs = self.queue.claim(n, self._lease)
         self._hold(jobs, now)
         return jobs
 
@@ -76,7 +77,7 @@ class HeldLeases:
             self._changed.notify_all()
 
     def begin(self, job: Job) -> None:
-        """Somebody begins with a job: the time for which it may be held is counted from now."""
+        """A job is begun: the time for which it may be held is counted from now."""
         now = self._clock.monotonic()
         with self._changed:
             held = self._held.get(job.id)
@@ -86,7 +87,7 @@ class HeldLeases:
         self._hold([job], now)
 
     def renew(self, job: Job) -> None:
-        """A job was claimed once more while somebody works on it here: it is held by the later lease."""
+        """A job was claimed once more while it is worked on here: it is held by the later lease."""
         self._hold([job], self._clock.monotonic())
 
     def is_overdue(self, job: Job) -> bool:
@@ -95,7 +96,7 @@ class HeldLeases:
         return held is not None and self._clock.monotonic() - held.since > self._longest
 
     def release(self, job: Job) -> Job:
-        """Hold a job no longer; returns it with its last lease, to settle it or to give it back."""
+        """Hold a job no longer; returns it with its last lease, to acknowledge it or to give it back."""
         with self._changed:
             held = self._held.pop(job.id, None)
         return job if held is None else held.job
@@ -122,11 +123,11 @@ class HeldLeases:
 
     def _extend(self, jobs: Sequence[Job]) -> list[str]:
         now = self._clock.monotonic()
-        lost = set(self._queue.extend(jobs, self._lease)) if jobs else set()
+        lost = set(self.queue.extend(jobs, self._lease)) if jobs else set()
         with self._changed:
             for job in jobs:
                 known = self._held.get(job.id)
-                if known is not None and known.job.token == job.token:  # else it was settled, or claimed anew, meanwhile
+                if known is not None and known.job.token == job.token:  # else it was acknowledged, or claimed anew, meanwhile
                     known.until, known.lost = now + self._lease, job.id in lost
         return list(lost)
 

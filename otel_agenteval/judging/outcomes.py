@@ -1,32 +1,71 @@
-"""What became of each judged metric on each turn: told for recent turns, and counted once for all."""
+"""The outcome of each judged metric on each turn: remembered for recent turns, and counted once for all.
+
+Every judged metric of every turn ends in exactly one outcome, so the counter ``agenteval.results`` adds up to all of them.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from ..core.score import Score
+from ..core.score import GATED, Score
 from ..core.semconv import DROPPED, RESULTS
 from ..core.telemetry import Telemetry
 from ..evaluation.scored_turn import ScoredTurn
-from .job import head_in, names_in
+from .job import NewerPayload, Payload, names_in
 from .queues import Job
 
-_RING = 1_000
+_REMEMBERED = 1_000
 
 
-def fate_of(score: Score) -> str:
-    """What is said of a metric that has a score."""
+class NoScore(NamedTuple):
+    """The outcome of a metric that gives no score."""
+
+    label: str
+    """In the counter ``agenteval.results``."""
+    text: str
+    """For ``why``."""
+    reason: str | None = None
+    """In the counter of what was dropped, if it was."""
+
+    @classmethod
+    def gated(cls, by: str) -> NoScore:
+        """A selector excludes the turn."""
+        return cls(GATED, f"gated: {by}")
+
+    @classmethod
+    def sampled_out(cls, probability: float, after: str = "") -> NoScore:
+        """The draw left the turn out."""
+        return cls("sampled_out", f"sampled out (p={probability:g}){after}")
+
+    @classmethod
+    def dropped(cls, reason: str) -> NoScore:
+        """It would have been judged."""
+        return cls("dropped", f"dropped: {reason}", reason)
+
+    @classmethod
+    def error(cls, name: str) -> NoScore:
+        """A fault of ours."""
+        return cls("error", f"error: {name}")
+
+    def as_was(self, metric: str) -> NoScore:
+        """That of a metric which waits for this one."""
+        return self._replace(text=f"{self.text}, as {metric} was")
+
+
+def outcome_of(score: Score) -> str:
+    """The outcome of a metric that has a score."""
     return "scored" if score.status == "ok" else f"{score.status}: {score.error_type or score.detail.get('reason', '')}"
 
 
-class Fates:
+class Outcomes:
     """The account of judged metrics. Thread-safe.
 
     Args:
-        telemetry: where outcomes are counted.
-        note: called, on any thread, with turn id, metric and fate.
+        telemetry: counts outcomes.
+        note: called, on any thread, with turn id, metric and outcome.
     """
 
     def __init__(self, telemetry: Telemetry, note: Callable[[str, str, str], None] | None = None) -> None:
@@ -35,48 +74,52 @@ class Fates:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the turns: they are the parent's."""
+        """Forget the turns: in a forked child they are the parent's."""
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def of(self, turn_id: str) -> dict[str, str]:
-        """For each judged metric what became of it on a recent turn."""
+        """The outcome of each judged metric on a recent turn."""
         with self._lock:
             return dict(self._recent.get(turn_id, {}))
 
-    def tell(self, turn_id: str, metric: str, fate: str) -> None:
-        """How it stands with a metric on a turn."""
+    def report(self, turn_id: str, metric: str, outcome: str) -> None:
+        """The outcome of a metric on a turn, as far as it is known by now."""
         if self._note is not None:
-            self._note(turn_id, metric, fate)
+            self._note(turn_id, metric, outcome)
         with self._lock:
-            self._recent.setdefault(turn_id, {})[metric] = fate
-            if len(self._recent) > _RING:
+            self._recent.setdefault(turn_id, {})[metric] = outcome
+            if len(self._recent) > _REMEMBERED:
                 self._recent.popitem(last=False)
 
-    def end(self, metric: str, scored: ScoredTurn, outcome: str, fate: str, reason: str | None = None) -> None:
-        """No score comes of a metric: count that, once per turn, not again for its revisions."""
+    def end(self, metric: str, scored: ScoredTurn, outcome: NoScore) -> None:
+        """A metric gives no score: count that once per turn, not again for its revisions."""
         if scored.new:
-            self._count(metric, scored.turn.agent or "", outcome, reason)
-        self.tell(scored.turn.turn_id, metric, fate)
+            self._count(metric, scored.turn.agent or "", outcome)
+        self.report(scored.turn.turn_id, metric, outcome.text)
 
     def wait(self, jobs: Sequence[Job]) -> None:
         """Jobs go into the queue."""
         for job in jobs:
-            head = head_in(job)
-            self.tell(head["turn_id"], head["metric"], "waiting")
-            for name in names_in(head["then"]):
-                self.tell(head["turn_id"], name, f"waiting for {head['metric']}")
+            payload = Payload.decode(job.payload)
+            self.report(payload.turn_id, payload.metric, "waiting")
+            for name in names_in(payload.then):
+                self.report(payload.turn_id, name, f"waiting for {payload.metric}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Jobs that nobody will do, with what waits for their scores."""
+        """Jobs that will not be done, with what waits for their scores."""
+        outcome = NoScore.dropped(reason)
         for job in jobs:
-            head = head_in(job)
-            for metric in (head["metric"], *names_in(head.get("then", ()))):
-                if head["new"]:
-                    self._count(metric, head["agent"], "dropped", reason)
-                self.tell(head["turn_id"], metric, f"dropped: {reason}")
+            try:
+                payload = Payload.decode(job.payload)
+            except (NewerPayload, ValueError, KeyError, TypeError):  # it does not say which turn it is about
+                continue
+            for metric in (payload.metric, *names_in(payload.then)):
+                if payload.new:
+                    self._count(metric, payload.agent, outcome)
+                self.report(payload.turn_id, metric, outcome.text)
 
-    def _count(self, metric: str, agent: str, outcome: str, reason: str | None) -> None:
-        self._telemetry.add(RESULTS, metric=metric, agent=agent, outcome=outcome)
-        if reason is not None:
-            self._telemetry.add(DROPPED, metric=metric, reason=reason)
+    def _count(self, metric: str, agent: str, outcome: NoScore) -> None:
+        self._telemetry.add(RESULTS, metric=metric, agent=agent, outcome=outcome.label)
+        if outcome.reason is not None:
+            self._telemetry.add(DROPPED, metric=metric, reason=outcome.reason)

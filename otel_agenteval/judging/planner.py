@@ -1,298 +1,298 @@
-"""Which judged metrics a turn is asked about: by rules, rates and quotas, by cascades, and by what is switched off just now."""
+"""Plans which metrics are judged on a turn: by rules, rates and quotas, by cascades, and by what is switched off at the moment."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from ..core import jsonio
 from ..core.clock import Clock
-from ..core.score import GATED, SHED, Score
+from ..core.score import SHED, Score
 from ..core.tenancy import qualified
 from ..core.turn import Turn
-from ..evaluation.conditions import EVENT_PREFIX, Known
+from ..evaluation.conditions import Known
 from ..evaluation.load_shedding import Shedding
-from ..evaluation.redaction import Exporter, Redactor
 from ..evaluation.references import excluded_by, tell_sources
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..statistics.estimates import Estimates, group_of
 from .baselines import History
-from .job import about, body_in, head_of, job_of, key_of, names_in, rendered, upstream_of
-from .outcomes import Fates, fate_of
+from .content import Content
+from .job import Decision, Payload, Waiting, judged_turn, key_of, names_in, upstream_of, with_id
+from .judged_metrics import JudgedMetrics
+from .outcomes import NoScore, Outcomes, outcome_of
 from .queues import Job
-from .sampling import EVERY_TURN, Chance, position
+from .sampling import Cascade, Chance, position
 
-_RING = 1_000
+_REMEMBERED = 1_000
 _ABSENT = frozenset(("no_judge", "no_embedder"))
 INCOMPLETE = "incomplete_turn"
 """Why a metric is skipped on a turn that was closed too early."""
-_COMPARED = frozenset(("new_tool", "slow", "dear"))
+
+
+class PlanOptions(NamedTuple):
+    """What the configuration says about planning."""
+
+    seed: str = ""
+    """Of the sampling: processes with the same one choose the same traces."""
+    incomplete: bool = False
+    """Whether turns are judged that are not complete."""
 
 
 @dataclass(slots=True)
-class Offer:
-    """One turn, while its judged metrics are decided on."""
+class Plan:
+    """What is judged on one turn."""
 
     scored: ScoredTurn
     place: float
-    """In the draw."""
+    """Its place in the draw."""
     can_ask: Callable[[BoundMetric], bool]
-    """Whether there is somebody whom a metric asks."""
+    """Whether there is a model for a metric."""
     chances: dict[str, Chance] = field(default_factory=dict)
-    """By key of the metric: its own, whatever is asked before it."""
+    """By key of the metric: its own, whatever is judged before it."""
     after: dict[str, list[BoundMetric]] = field(default_factory=dict)
-    """By key of the metric that is asked first: those that wait for it."""
+    """By key of the metric that is judged first: those that wait for it."""
     body: bytes = b""
-    said: list[ScoredTurn] = field(default_factory=list)
-    """Scores that could be made without asking."""
+    """The turn as it leaves, once a job needs it."""
+    answered: list[ScoredTurn] = field(default_factory=list)
+    """Scores that took no question."""
     jobs: list[Job] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
-    """What becomes of a metric that waited for a score: a job, or an outcome."""
+class FollowUp:
+    """What follows for a metric that waited for a score: a job, or no score."""
 
     metric: str
-    outcome: str = ""
-    fate: str = ""
-    reason: str | None = None
+    outcome: NoScore | None = None
     job: Job | None = None
 
 
-class Offers:
-    """Decides on turns. Used on the worker, but for :meth:`following`.
+class Planner:
+    """Plans turns. Used on the worker, but for :meth:`follow_ups`.
 
     Args:
-        metrics: ``llm_`` and ``embed_`` metrics of turns.
-        conversation_metrics: those of whole conversations.
-        seed: of the sampling.
-        redact: what is taken out of a turn before it becomes a job.
-        incomplete: whether turns are judged that are not complete.
-        exported: what log events say of a turn's content; None is nothing.
-        shedding: what is left out for the moment.
-        fates: told what becomes of each metric.
-        estimates: told which turns somebody is to be asked about.
-        failed: told of faults of ours.
+        metrics: what is judged.
+        content: what of a turn may leave.
+        outcomes: learns of each metric that gives no score.
+        estimates: learns for which turns a model is to be asked.
+        shedding: what is left out at the moment, for lack of time.
+        options: as configured.
+        failed: called with faults of ours.
         clock: dates jobs.
     """
 
     def __init__(
         self,
-        metrics: Sequence[BoundMetric],
-        conversation_metrics: Sequence[BoundMetric],
-        *,
-        seed: str,
-        redact: Collection[str],
-        incomplete: bool,
-        exported: Exporter | None,
-        shedding: Shedding,
-        fates: Fates,
+        metrics: JudgedMetrics,
+        content: Content,
+        outcomes: Outcomes,
         estimates: Estimates,
+        shedding: Shedding,
+        options: PlanOptions,
         failed: Callable[[str, BaseException], None],
         clock: Clock,
     ) -> None:
-        self._by_key: dict[str, BoundMetric] = {}
-        self._seed = seed
-        self._redact = redact
-        self._incomplete = incomplete
-        self._exported = exported
+        self.metrics = metrics
+        self.content = content
+        self.estimates = estimates
+        self._outcomes = outcomes
         self._shedding = shedding
-        self._fates = fates
-        self._estimates = estimates
+        self._options = options
         self._failed = failed
         self._clock = clock
         self._history = History()
-        self.reload(metrics, conversation_metrics)
-        self.reset()
+        self._reset()
 
-    def reset(self) -> None:
-        """Forget the turns: they are the parent's."""
+    def _reset(self) -> None:
         self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
         """Of recent turns: what is judged once is judged again when it is revised."""
 
-    def reload(self, metrics: Sequence[BoundMetric], conversation_metrics: Sequence[BoundMetric]) -> None:
-        """Judge by these metrics from the next turn on. Jobs of others that wait are done as they were meant."""
-        self._metrics = {False: list(metrics), True: list(conversation_metrics)}
-        chosen = {key_of(metric, conversation=whole): metric for whole, some in self._metrics.items() for metric in some}
-        self._by_key = {**self._by_key, **chosen}
-        conditions = [
-            metric.sample.always_if.names for metric in self._by_key.values() if metric.sample and metric.sample.always_if
-        ]
-        self._compares = any(not _COMPARED.isdisjoint(names) for names in conditions)
-        self.wants_events = any(name.startswith(EVENT_PREFIX) for names in conditions for name in names)
-        """Whether a condition of the sampling asks for events on the turn's spans."""
+    def after_fork_in_child(self) -> None:
+        """Forget the turns: they are the parent's."""
+        self._reset()
+        self.estimates.after_fork_in_child()
 
-    def names(self, *, conversation: bool) -> list[str]:
-        """Names of the judged metrics of turns, or of conversations."""
-        return [metric.name for metric in self._metrics[conversation]]
+    def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
+        """What is judged on a turn that has its inline scores, and the scores that take no question. Never raises.
 
-    def content_of(self, turn: Turn, redactor: Redactor | None = None) -> Mapping[str, str]:
-        """What goes out of a turn's content with its scores."""
-        return {} if self._exported is None else self._exported(turn, redactor)
-
-    def metric_of(self, key: str) -> BoundMetric | None:
-        """The metric that a job names."""
-        return self._by_key.get(key)
-
-    def decide(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Offer:
-        """What is to be judged on a turn that has its inline scores, and what can be said at once. Never raises."""
-        offer = Offer(scored, position(_subject(scored), self._seed), can_ask)
+        A reason why there is no score is added to the turn's own scores.
+        """
+        plan = Plan(scored, position(_subject(scored), self._options.seed), can_ask)
         first: list[BoundMetric] = []
-        for metric in self._draw(offer):
-            before = self._before(metric, scored.conversation)
-            if before is None or offer.chances[_key(metric, scored)].by == "rule" or not can_ask(metric):
+        for metric in self._draw(plan):
+            before = self._before(metric, scored)
+            if before is None or plan.chances[_key(metric, scored)].by == "rule" or not can_ask(metric):
                 first.append(metric)
             else:
-                offer.after.setdefault(_key(before, scored), []).append(metric)
+                plan.after.setdefault(_key(before, scored), []).append(metric)
         for metric in first:
-            self._consider(metric, offer)
-        for key in offer.after.keys() - offer.chances.keys():  # what they wait for is not for this turn
-            for metric in offer.after.pop(key):
-                self._consider(metric, offer)
-        return offer
+            self._consider(metric, plan)
+        for key in plan.after.keys() - plan.chances.keys():  # what they wait for is not for this turn
+            for metric in plan.after.pop(key):
+                self._consider(metric, plan)
+        return plan
 
-    def _draw(self, offer: Offer) -> list[BoundMetric]:
+    def _draw(self, plan: Plan) -> list[BoundMetric]:
         """The metrics that the turn is for, once their chances are known; the others are gated."""
-        scored, turn = offer.scored, offer.scored.turn
+        scored, turn = plan.scored, plan.scored.turn
         drawn = []
-        try:
-            compared = self._history.compare(turn, learn=scored.new) if self._compares and not scored.conversation else {}
-        except Exception as error:
-            self._failed("judging", error)
-            compared = {}
-        known = Known(scored.scores, compared, scored.events)
+        known = self._known(scored)
         earlier = self._chances.get(scored.supersedes or turn.turn_id, {}) if not scored.new else {}
         now = self._clock.time_ns() / 1e9
-        for metric in self._metrics[scored.conversation]:
+        for metric in self.metrics.all(conversation=scored.conversation):
             key = _key(metric, scored)
             try:
                 excluded = None if metric.when is None else excluded_by(metric.when, turn)
                 if excluded is not None:
-                    self._fates.end(metric.name, scored, GATED, f"gated: when.{excluded}")
+                    self._outcomes.end(metric.name, scored, NoScore.gated(f"when.{excluded}"))
                     continue
-                if not (turn.complete or self._incomplete or scored.conversation):
+                if not (turn.complete or self._options.incomplete or scored.conversation):
                     scored.scores = [*scored.scores, metric.left_out(INCOMPLETE)]
                     continue
-                offer.chances[key] = earlier.get(key) or (metric.sample or EVERY_TURN).chance(turn, known, now)
+                plan.chances[key] = earlier.get(key) or self.metrics.rule(key).chance(turn, known, now)
                 drawn.append(metric)
             except Exception as error:
                 self._failed("judging", error)
-                self._fates.end(metric.name, scored, "error", f"error: {type(error).__name__}")
-        self._chances[turn.turn_id] = offer.chances
-        if len(self._chances) > _RING:
+                self._outcomes.end(metric.name, scored, NoScore.error(type(error).__name__))
+        self._chances[turn.turn_id] = plan.chances
+        if len(self._chances) > _REMEMBERED:
             self._chances.popitem(last=False)
         return drawn
 
-    def _before(self, metric: BoundMetric, conversation: bool) -> BoundMetric | None:
-        """The metric that is asked before this one."""
-        cascade = metric.sample.cascade if metric.sample is not None else None
+    def _known(self, scored: ScoredTurn) -> Known:
+        """What conditions may name beside the turn itself."""
+        compared = {}
+        if self.metrics.compare and not scored.conversation:
+            try:
+                compared = self._history.compare(scored.turn, learn=scored.new)
+            except Exception as error:
+                self._failed("judging", error)
+        return Known(scored.scores, compared, scored.events)
+
+    def _before(self, metric: BoundMetric, scored: ScoredTurn) -> BoundMetric | None:
+        """The metric that is judged before this one."""
+        cascade = self.metrics.rule(_key(metric, scored)).cascade
         if cascade is None:
             return None
-        return next((other for other in self._metrics[conversation] if other.name == cascade.after), None)
+        others = self.metrics.all(conversation=scored.conversation)
+        return next((other for other in others if other.name == cascade.after), None)
 
-    def _consider(
-        self, metric: BoundMetric, offer: Offer, chance: Chance | None = None, decided: dict[str, Any] | None = None
-    ) -> None:
-        """One metric: left out, said, or made a job, together with those that wait for it."""
-        scored = offer.scored
+    def _consider(self, metric: BoundMetric, plan: Plan, chance: Chance | None = None, decided: Decision | None = None) -> None:
+        """Leave a metric out, answer it without a question, or make it a job, together with those that wait for it."""
+        scored = plan.scored
         key = _key(metric, scored)
-        chance = chance or offer.chances[key]
-        can_ask = offer.can_ask(metric)
+        chance = chance or plan.chances[key]
+        can_ask = plan.can_ask(metric)
         try:
-            if can_ask and self._shedding.leaves_out(metric.metric.kind):
-                if offer.place < chance.probability:
-                    self._chosen(metric, scored, chance)
-                for name in (metric.name, *names_in(self._waiting(key, offer))):
-                    self._fates.end(name, scored, "dropped", f"dropped: {SHED}", SHED)
+            if can_ask and self._leaves_out(metric, plan, chance):
                 return
-            if can_ask and offer.place >= chance.probability:
-                said = f"sampled out (p={chance.probability:g})"
-                self._fates.end(metric.name, scored, "sampled_out", said)
-                for name in names_in(self._waiting(key, offer)):
-                    self._fates.end(name, scored, "sampled_out", f"{said}, as {metric.name} was")
-                return
-            score = about(metric.evaluate(scored.turn), scored.turn)
-            if score.status == "skipped" and score.detail.get("reason") in _ABSENT and can_ask:
-                offer.body = offer.body or self._written(scored)
-                head = head_of(
-                    metric, scored, chance, offer.place, self._clock.time_ns() / 1e9, decided, self._waiting(key, offer)
-                )
-                offer.jobs.append(job_of(score, head, metric, chance, offer.body))
-                self._chosen(metric, scored, chance)
+            score = with_id(metric.evaluate(scored.turn), scored.turn)
+            if can_ask and score.status == "skipped" and score.detail.get("reason") in _ABSENT:
+                self._queue(metric, plan, chance, decided, score)
                 return
             if score.status == "skipped":
                 scored.scores = [*scored.scores, score]
             else:
-                tell_sources(metric, score, scored.sources)
-                if decided is not None:
-                    score.detail["decided_by"] = decided
-                judged = Judged(
-                    metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False
-                )
-                offer.said.append(rendered(scored, score, judged, content=self.content_of(scored.turn, scored.redactor)))
-                self._fates.tell(scored.turn.turn_id, metric.name, fate_of(score))
+                self._answer(metric, plan, chance, decided, score)
         except Exception as error:  # nothing leaves a turn that could not be redacted
             self._failed("judging", error)
-            for name in (metric.name, *names_in(self._waiting(key, offer))):
-                self._fates.end(name, scored, "error", f"error: {type(error).__name__}")
+            for name in (metric.name, *self._names_after(key, plan)):
+                self._outcomes.end(name, scored, NoScore.error(type(error).__name__))
             return
-        asked = chance if can_ask else Chance(1.0, "")
-        for one in offer.after.pop(key, ()):
-            own = offer.chances[_key(one, scored)]
-            followed, why = _decision(one, own, asked, scored.turn, score)
-            self._consider(one, offer, followed, why)
+        first = chance if can_ask else Chance(1.0, "")
+        for one in plan.after.pop(key, ()):
+            its = _key(one, scored)
+            cascade = self.metrics.rule(its).cascade
+            if cascade is not None:
+                self._consider(one, plan, *_decide(cascade, plan.chances[its], first, scored.turn, score))
 
-    def _waiting(self, key: str, offer: Offer) -> list[dict[str, Any]]:
-        """The metrics that wait for one, with those that wait for them, as a job holds them."""
+    def _leaves_out(self, metric: BoundMetric, plan: Plan, chance: Chance) -> bool:
+        """Whether a model could be asked and is not, for lack of time or by the draw."""
+        scored, key = plan.scored, _key(metric, plan.scored)
+        if self._shedding.leaves_out(metric.metric.kind):
+            if plan.place < chance.probability:
+                self._note_choice(metric, scored, chance)
+            for name in (metric.name, *self._names_after(key, plan)):
+                self._outcomes.end(name, scored, NoScore.dropped(SHED))
+            return True
+        if plan.place >= chance.probability:
+            outcome = NoScore.sampled_out(chance.probability)
+            self._outcomes.end(metric.name, scored, outcome)
+            for name in self._names_after(key, plan):
+                self._outcomes.end(name, scored, outcome.as_was(metric.name))
+            return True
+        return False
+
+    def _queue(self, metric: BoundMetric, plan: Plan, chance: Chance, decided: Decision | None, score: Score) -> None:
+        """A model has to be asked."""
+        scored = plan.scored
+        plan.body = plan.body or self.content.written(scored)
+        payload = Payload.of(metric, scored, chance, plan.place, self._clock.time_ns() / 1e9, plan.body)
+        payload = replace(payload, decided=decided, then=self._waiting(payload.key, plan))
+        plan.jobs.append(payload.job(score, metric))
+        self._note_choice(metric, scored, chance)
+
+    def _answer(self, metric: BoundMetric, plan: Plan, chance: Chance, decided: Decision | None, score: Score) -> None:
+        """The turn answers for itself, as an empty one does."""
+        scored = plan.scored
+        tell_sources(metric, score, scored.sources)
+        if decided is not None:
+            score.detail["decided_by"] = decided._asdict()
+        judged = Judged(metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False)
+        plan.answered.append(judged_turn(scored, score, judged, content=self.content.exported(scored.turn, scored.redactor)))
+        self._outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
+
+    def _waiting(self, key: str, plan: Plan) -> tuple[Waiting, ...]:
+        """The metrics that wait for one, with those that wait for them. They are no longer in the plan then."""
         found = []
-        for metric in offer.after.pop(key, ()):
-            its = _key(metric, offer.scored)
-            found.append(
-                {"key": its, "metric": metric.name, "chance": list(offer.chances[its]), "then": self._waiting(its, offer)}
-            )
-        return found
+        for metric in plan.after.pop(key, ()):
+            its = _key(metric, plan.scored)
+            found.append(Waiting(its, metric.name, plan.chances[its], self._waiting(its, plan)))
+        return tuple(found)
 
-    def _chosen(self, metric: BoundMetric, scored: ScoredTurn, chance: Chance) -> None:
-        """Somebody is to be asked: if there is no answer, those to the like questions stand for it."""
+    def _names_after(self, key: str, plan: Plan) -> Iterator[str]:
+        return names_in(self._waiting(key, plan))
+
+    def _note_choice(self, metric: BoundMetric, scored: ScoredTurn, chance: Chance) -> None:
+        """A model is to be asked: if it gives no answer, the answers to like questions stand for it."""
         if not scored.conversation:
             agent, group = scored.turn.agent or "", group_of(chance.by)
-            self._estimates.choose(metric.name, agent, chance.probability, group, scored.first_id)
+            self.estimates.choose(metric.name, agent, chance.probability, group, scored.first_id)
 
-    def _written(self, scored: ScoredTurn) -> bytes:
-        """The turn as it leaves for a queue and a judge."""
-        content = scored.turn.to_dict()
-        if self._redact:
-            content = (scored.redactor or Redactor(self._redact)).turn(content)
-        return jsonio.dumps(content).encode()
+    def follow_ups(self, payload: Payload, scored: ScoredTurn, score: Score) -> list[FollowUp]:
+        """What follows for the metrics that wait for the score of a job. Called on any thread."""
+        return [found for one in payload.then for found in self._follow_up(one, payload, scored, score)]
 
-    def following(self, job: Job, head: Mapping[str, Any], origin: ScoredTurn, score: Score) -> list[Next]:
-        """What becomes of the metrics that wait for this score."""
-        found = []
-        for one in head["then"]:
-            metric = self._by_key.get(one["key"])
-            if metric is None or metric.sample is None or metric.sample.cascade is None:
-                found += [
-                    Next(name, "dropped", "dropped: not_configured", "not_configured")
-                    for name in (one["metric"], *names_in(one["then"]))
-                ]
-                continue
-            chance, why = _decision(metric, Chance(*one["chance"]), Chance(*head["chance"]), origin.turn, score)
-            if head["place"] < chance.probability:
-                its = {
-                    **head_of(metric, origin, chance, head["place"], head["at"], why, one["then"]),
-                    "sources": head["sources"],
-                }
-                self._chosen(metric, origin, chance)
-                found.append(Next(metric.name, job=job_of(metric.left_out(""), its, metric, chance, body_in(job))))
-                continue
-            value = "no value" if score.value is None else f"{score.value:g}"
-            said = f"sampled out (p={chance.probability:g}) after {score.metric}: {value}"
-            found.append(Next(metric.name, "sampled_out", said))
-            found += [Next(name, "sampled_out", f"{said}, as {metric.name} was") for name in names_in(one["then"])]
-        return found
+    def _follow_up(self, waiting: Waiting, payload: Payload, scored: ScoredTurn, score: Score) -> list[FollowUp]:
+        metric = self.metrics.by_key(waiting.key)
+        cascade = None if metric is None else self.metrics.rule(waiting.key).cascade
+        if metric is None or cascade is None:
+            return [FollowUp(name, NoScore.dropped("not_configured")) for name in names_in([waiting])]
+        chance, decided = _decide(cascade, waiting.chance, payload.chance, scored.turn, score)
+        if payload.place < chance.probability:
+            its = replace(payload, key=waiting.key, metric=metric.name, chance=chance, decided=decided, then=waiting.then)
+            self._note_choice(metric, scored, chance)
+            return [FollowUp(metric.name, job=its.job(metric.left_out(""), metric))]
+        value = "no value" if score.value is None else f"{score.value:g}"
+        outcome = NoScore.sampled_out(chance.probability, f" after {score.metric}: {value}")
+        rest = [FollowUp(name, outcome.as_was(metric.name)) for name in names_in(waiting.then)]
+        return [FollowUp(metric.name, outcome), *rest]
+
+    def note_sent(self, scored: ScoredTurn) -> None:
+        """A judged score was sent out: the estimates learn of it. On the worker."""
+        judged, turn = scored.judged, scored.turn
+        if judged is None or scored.conversation:
+            return
+        for score in scored.scores:
+            if score.status == "ok" and score.value is not None and not score.vacuous:
+                trace = qualified(turn.tenant, f"{scored.root.trace_id:032x}")
+                group = group_of(judged.decided_by) if judged.asked else "itself"
+                self.estimates.add(
+                    score.metric, turn.agent or "", trace, scored.first_id, score.value, judged.probability, group,
+                    turn.revision, scored.absorbs,
+                )  # fmt: skip
 
 
 def _key(metric: BoundMetric, scored: ScoredTurn) -> str:
@@ -305,8 +305,7 @@ def _subject(scored: ScoredTurn) -> str:
     return qualified(turn.tenant, turn.conversation_id or "" if scored.conversation else f"{scored.root.trace_id:032x}")
 
 
-def _decision(metric: BoundMetric, own: Chance, first: Chance, turn: Turn, score: Score) -> tuple[Chance, dict[str, Any]]:
-    """The chance of a metric after the score that it waits for, and what is said of that on its own score."""
+def _decide(cascade: Cascade, own: Chance, first: Chance, turn: Turn, score: Score) -> tuple[Chance, Decision]:
+    """The chance of a metric after the score that it waits for, and what its own score says about that."""
     scores = [score] if score.status == "ok" else []
-    chance = metric.sample.cascade.chance(own, first, turn, Known(scores))
-    return chance, {"metric": score.metric, "value": score.value}
+    return cascade.chance(own, first, turn, Known(scores)), Decision(score.metric, score.value)

@@ -2,12 +2,12 @@
 
 A turn's place between 0 and 1 follows from its trace id alone, and is one for all metrics: what is judged at a low rate is a
 subset of what is judged at a higher one. The hash keeps it apart from head samplers, which use the trace id's own bits. A turn is
-judged when its place lies below a chance that is known before anybody looks at the place, so that chance is its probability:
+judged when its place lies below a chance that is known before the place is looked at, so that chance is its probability:
 
     a condition holds (``always_if``)          1
     ``min_per_hour: m``, the k-th turn         at least m / k, so the first m of an hour for sure
     else                                       the rate, of the first selector that fits or the metric's own
-    ``cascade``, asked after another metric    the chance of that one where its score is bad enough, else the lower of the two
+    ``cascade``, judged after another metric   the chance of that one where its score is bad enough, else the lower of the two
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..config.root import Config
 from ..config.sampling import SampleOptions
 from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
 from ..core.turn import Turn
 from ..evaluation.conditions import Condition, Known
 from ..evaluation.references import applies
+from ..metrics.bound_metric import BoundMetric
 
 _SALT = b"agenteval.sampling.v1"
 _HOUR = 3600.0
@@ -43,21 +45,21 @@ def position(trace_id: str, seed: str = "") -> float:
 
 
 def upstream_probability(trace_state: Mapping[str, str] | None) -> float | None:
-    """With which probability a head sampler kept the trace: from ``ot=th:…`` of its trace state; None where that says nothing."""
+    """The probability with which a head sampler kept the trace, from ``ot=th:…`` of its trace state; None where that says nothing."""
     found = _THRESHOLD.search((trace_state.get("ot") if trace_state else None) or "")
     return None if found is None else 1 - int(found[1].ljust(14, "0"), 16) / 2**56
 
 
 class Chance(NamedTuple):
-    """With which probability a turn is judged, and what says so."""
+    """The probability with which a turn is judged, and what decided it."""
 
     probability: float
     by: str
-    """``rule``, ``quota``, ``rate``, or the metric that was asked before."""
+    """``rule``, ``quota``, ``rate``, or the metric that is judged before."""
 
 
 class Cascade(NamedTuple):
-    """Another metric is asked first."""
+    """Another metric is judged first."""
 
     after: str
     """Its name."""
@@ -65,21 +67,21 @@ class Cascade(NamedTuple):
     """Of its score: the turn is judged then; else the rate decides."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, known: Known) -> Chance:
-        """The chance after the first metric was asked: with one place for all, both have to let it through."""
+        """The chance after the first metric was judged: a turn has one place for all metrics, so both have to let it through."""
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
 
 
 class Rule:
-    """Which turns one metric is judged on. Counts turns for its quota: one thread uses it.
+    """Decides which turns one metric is judged on. Counts turns for its quota, so only one thread may use it.
 
     Args:
         rate: share of all turns, 0 to 1.
         always_if: condition of turns that are judged in any case.
-        rates: rates of turns that selectors mean; the first that fits wins.
+        rates: rates of turns that selectors match; the first match wins.
         min_per_hour: turns of each stratum that are judged in an hour at least, as far as there are so many.
-        strata: what a stratum is: turns that are the same in these.
-        cascade: asks another metric first.
+        strata: turns that are the same in these are one stratum.
+        cascade: has another metric judged first.
     """
 
     __slots__ = ("_hours", "always_if", "cascade", "min_per_hour", "rate", "rates", "strata")
@@ -140,32 +142,71 @@ _STRATUM: Mapping[str, Any] = {
 }
 
 EVERY_TURN = Rule()
-"""What holds where nothing is configured."""
+"""The rule of a metric for which none is configured."""
+
+
+def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, Rule]:
+    """The rules of all judged metrics among those that are evaluated, in their order.
+
+    Args:
+        config: where errors say that something stands.
+        evaluated: all metrics of turns, or of conversations: a condition may name the scores of those that are computed.
+
+    Raises:
+        ConfigError: a condition cannot be read, there is no such metric to judge first, or metrics wait for each other; with its path and,
+            where it comes from a file, its line.
+    """
+    computed = [metric.name for metric in evaluated if metric.metric.kind == "code"]
+    judged = [metric for metric in evaluated if metric.metric.kind != "code"]
+    found = {}
+    for metric in judged:
+        others = [other.name for other in judged if other.name != metric.name]
+        wanted = metric.sample
+        found[metric] = EVERY_TURN if wanted is None else rule_of(wanted.options, computed, config.where(wanted.path), others)
+    _refuse_circles(config, found)
+    return found
 
 
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> Rule:
-    """The rule that a metric's ``sample`` says.
+    """The rule that a metric's ``sample`` describes.
 
     Args:
         options: as configured.
         metrics: names of the metrics whose scores its condition may name.
         where: what errors begin with.
-        judged: names of the metrics that may be asked before it.
+        judged: names of the metrics that may be judged before it.
 
     Raises:
-        ConfigError: a condition cannot be read, or there is no such metric to ask first: its position, and what is known.
+        ConfigError: a condition cannot be read, or there is no such metric to judge first: its position, and what is known.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
     cascade, wanted = None, options.cascade
     if wanted is not None:
         if wanted.after not in judged:
-            close = nearest(wanted.after, list(judged), 1) if judged else []
-            hint = (
-                f"did you mean {close[0]}? (judged metrics: {', '.join(judged)})"
-                if close
-                else "no other judged metric is configured"
-            )
-            raise ConfigError(f"{where}.cascade.after: {wanted.after!r} is not a judged metric of this configuration; {hint}")
+            raise ConfigError(f"{where}.cascade.after: {_unknown(wanted.after, judged)}")
         cascade = Cascade(wanted.after, Condition(wanted.judge_if, [wanted.after], f"{where}.cascade.judge_if"))
     rates = [(one.when, one.rate) for one in options.rates]
     return Rule(options.rate, always_if, rates, options.min_per_hour or 0, options.strata, cascade)
+
+
+def _unknown(name: str, judged: Collection[str]) -> str:
+    close = nearest(name, list(judged), 1) if judged else []
+    if close:
+        hint = f"did you mean {close[0]}? (judged metrics: {', '.join(judged)})"
+    else:
+        hint = "no other judged metric is configured"
+    return f"{name!r} is not a judged metric of this configuration; {hint}"
+
+
+def _refuse_circles(config: Config, rules: Mapping[BoundMetric, Rule]) -> None:
+    """Metrics that wait for each other would never be judged."""
+    first = {metric.name: rule.cascade.after for metric, rule in rules.items() if rule.cascade is not None}
+    for metric in rules:
+        chain = [metric.name]
+        while chain[-1] in first:
+            chain.append(first[chain[-1]])
+            if chain[-1] == metric.name:
+                where = config.where((*metric.sample.path, "cascade", "after"))
+                raise ConfigError(f"{where}: {' after '.join(chain)} is not allowed; a metric that does not wait for this one is")
+            if chain[-1] in chain[:-1]:
+                break

@@ -1,17 +1,15 @@
-"""Between a job and the models: the budget, the account of what was asked, and what is known of a server that is down."""
+"""Between a job and the models: a session holds the job's questions to the budget, and keeps the account of what was asked."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from ..core.clock import Clock
 from ..core.errors import JudgeError
 from ..core.score import Score
 from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
@@ -27,22 +25,20 @@ from .sampling import Chance
 
 T = TypeVar("T")
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
-"""Faults that are not the question's, and that will meet every other question too."""
+"""Faults of the server, not of the question: every other question meets them too."""
 _WAIT_FOR_BOOK = 15.0
 """Seconds until a job is looked at again whose budget could not be read."""
-_FIRST_HOLD, _LONGEST_HOLD = 30.0, 300.0
-_SHARE_OF_OUTAGE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Who can be asked."""
+    """The models that a configuration names."""
 
     judge: Asks | None = None
     embedder: Embeds | None = None
 
     def can_ask(self, metric: BoundMetric) -> bool:
-        """Whether there is somebody for this metric."""
+        """Whether there is a model for this metric."""
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
@@ -51,12 +47,44 @@ class Models:
         other = self.judge.server_of(metric.name, agent) if kind == "llm" and isinstance(self.judge, Bench) else ""
         return f"{kind} {other}" if other else kind
 
+    def close(self) -> None:
+        """Release their connections. A later question makes new ones."""
+        for model in (self.judge, self.embedder):
+            close = getattr(model, "close", None)
+            if close is not None:
+                close()
+
+
+class Sessions:
+    """Opens a session for each job, with the configured models and within one budget.
+
+    Args:
+        make_models: makes the models; again in a forked child.
+        budget: bounds what is asked.
+        telemetry: counts questions and their cost.
+    """
+
+    def __init__(self, make_models: Callable[[], Models], budget: Budget, telemetry: Telemetry) -> None:
+        self._make_models = make_models
+        self.models = make_models()
+        self.budget = budget
+        self._telemetry = telemetry
+
+    def open(self, metric: str, *, urgent: bool, progress: Progress | None) -> Session:
+        """A session for a job about a metric, see :class:`Session`."""
+        return Session(self.models, self.budget, self._telemetry, metric, urgent, progress)
+
+    def after_fork_in_child(self) -> None:
+        """Connections and locks of its own; what the parent spent still counts."""
+        self.models = self._make_models()
+        self.budget.after_fork_in_child()
+
 
 class OverBudget(Exception):
     """Raised where a question would go past the budget."""
 
 
-class Told(NamedTuple):
+class Reply(NamedTuple):
     """A reply, and what the judge saw of the question's material."""
 
     reply: dict[str, Any]
@@ -65,41 +93,41 @@ class Told(NamedTuple):
 
 
 @dataclass(slots=True)
-class Begun:
-    """What a job was told before it had to wait: it is paid for, and not asked again."""
+class Progress:
+    """What a job got before it had to wait: it is paid for, and not asked again."""
 
-    said: dict[tuple[str, int], Told] = field(default_factory=dict)
+    replies: dict[tuple[str, int], Reply] = field(default_factory=dict)
     """By the hash of a question, and how often it was asked before."""
     accounts: list[Account] = field(default_factory=list)
 
 
-class Asking:
+class Session:
     """Stands before judge and embedder while one job is done: holds them to the budget, and keeps account.
 
     Args:
-        models: who is asked.
-        budget: what may be asked.
+        models: the models that are asked.
+        budget: bounds what is asked.
         telemetry: counts questions and their cost.
-        metric: for which.
-        urgent: whether the job may use what the budget keeps for those that matter more.
-        begun: what it was told when it was tried before.
+        metric: the metric that asks.
+        urgent: whether the job may use what the budget reserves for those that matter more.
+        progress: what the job got when it was tried before.
     """
 
     def __init__(
-        self, models: Models, budget: Budget, telemetry: Telemetry, metric: str, urgent: bool, begun: Begun | None = None
+        self, models: Models, budget: Budget, telemetry: Telemetry, metric: str, urgent: bool, progress: Progress | None = None
     ) -> None:
         self._models = models
         self._budget = budget
         self._telemetry = telemetry
         self._metric = metric
-        self._urgent = urgent or begun is not None
-        self._begun = begun or Begun()
+        self._urgent = urgent or progress is not None
+        self._earlier = progress or Progress()
         self._times: Counter[str] = Counter()
         """How often each question was asked."""
         self.wait = 0.0
         """Seconds until the budget has room again, once it had none."""
         self.pause = 0.0
-        """Seconds that the server wants to be left alone for."""
+        """Seconds that the server asked to be left alone for."""
         self.broken: Exception | None = None
         """What kept the budget from being read or written: nothing is asked then."""
         self.fault: str | None = None
@@ -108,11 +136,11 @@ class Asking:
 
     @property
     def evaluated(self) -> Callable[[BoundMetric, Turn], Score] | None:
-        """Who decides who judges, where somebody does: each judge is then asked through this."""
+        """How several judges make one score, where there are several: each of them is asked through this session."""
         bench = self._models.judge
         if not isinstance(bench, Bench):
             return None
-        return lambda metric, turn: bench.evaluated(metric, turn, lambda judge: _Through(self, judge))
+        return lambda metric, turn: bench.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
 
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
         """As :meth:`otel_agenteval.Judge.ask`."""
@@ -121,19 +149,19 @@ class Asking:
         return self.ask_of(judge, stage, task, data, reply, **more)
 
     def ask_of(self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
-        """The same, of a judge."""
+        """The same, of one judge."""
         question = _hash_of(judge, stage, task, data, reply, more)
         this = question, self._times[question]
         self._times[question] += 1
         evaluation = current_evaluation() or Evaluation()
-        if this in self._begun.said:
-            told = self._begun.said[this]
-            evaluation.learn(told.pieces, told.truncated)
-            return copy.deepcopy(told.reply)
+        if this in self._earlier.replies:
+            earlier = self._earlier.replies[this]
+            evaluation.learn(earlier.pieces, earlier.truncated)
+            return copy.deepcopy(earlier.reply)
         found = self._known(judge, stage, task, data, reply, more)
         if found is None:
             found = self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
-        self._begun.said[this] = Told(copy.deepcopy(found), evaluation.pieces, evaluation.truncated)
+        self._earlier.replies[this] = Reply(copy.deepcopy(found), evaluation.pieces, evaluation.truncated)
         return found
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -145,7 +173,7 @@ class Asking:
     def _known(
         self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """What was asked before, if the judge keeps that: it takes nothing of the budget."""
+        """The reply to the same question of another job, if the judge keeps replies: it takes nothing of the budget."""
         if not getattr(judge, "keeps", False):
             return None
         found: dict[str, Any] | None = cast("Judge", judge).known(stage, task, data, reply, **more)
@@ -154,9 +182,10 @@ class Asking:
         return found
 
     @property
-    def begun(self) -> Begun | None:
-        """What is to be kept while the job waits; None if it was told nothing."""
-        return Begun(self._begun.said, [*self._begun.accounts, *self.accounts]) if self._begun.said else None
+    def progress(self) -> Progress | None:
+        """What is to be kept while the job waits; None if it got nothing so far."""
+        earlier = self._earlier
+        return Progress(earlier.replies, [*earlier.accounts, *self.accounts]) if earlier.replies else None
 
     @property
     def answered(self) -> bool | None:
@@ -165,15 +194,15 @@ class Asking:
             return None
         return not is_transient(self.fault)
 
-    def _through(self, asked: Asks | Embeds, question: Callable[[], T]) -> T:
-        if self._budget.wants_prices(self._metric) and not getattr(asked, "priced", True):
+    def _through(self, model: Asks | Embeds, question: Callable[[], T]) -> T:
+        if self._budget.wants_prices(self._metric) and not getattr(model, "priced", True):
             self.fault = "unpriced"
             raise JudgeError(
-                f"not asked: dollars are bounded (judge.budget) and the price of {model_of(asked)} is not known (judge.prices)",
+                f"not asked: dollars are bounded (judge.budget) and the price of {model_of(model)} is not known (judge.prices)",
                 "unpriced",
             )
         admissions = [self._admitted()]
-        self._urgent = True  # what was begun is brought to its end
+        self._urgent = True  # what was begun is finished
         outcome = "ok"
         with recording() as accounts, admitting_repairs(lambda: admissions.append(self._admitted_again())):
             try:
@@ -188,7 +217,7 @@ class Asking:
                 for account in accounts:
                     if account.cost_usd is not None:
                         self._telemetry.add(JUDGE_SPENT, account.cost_usd)
-                self._settle(admissions, accounts)
+                self._correct(admissions, accounts)
 
     def _admitted(self) -> Admission:
         """A question's place in the budget.
@@ -208,7 +237,7 @@ class Asking:
         return admission
 
     def _admitted_again(self) -> Admission:
-        """The place of the request that repairs a reply. It does not wait for one: the question would be asked from its beginning.
+        """The place of the request that repairs a reply. It does not wait for room: the whole question would be asked again.
 
         Raises:
             JudgeError: there is no room.
@@ -223,19 +252,19 @@ class Asking:
         self._telemetry.add(JUDGE_REQUESTS, outcome="unreadable")
         return admission
 
-    def _settle(self, admissions: Sequence[Admission], accounts: Sequence[Account]) -> None:
-        """Tell the budget what the question took, and what its repair did."""
+    def _correct(self, admissions: Sequence[Admission], accounts: Sequence[Account]) -> None:
+        """Correct in the budget what the question took, and what its repair did."""
         asked = [account for account in accounts if not account.repair]
         repaired = [account for account in accounts if account.repair]
         try:
             for admission, taken in zip(admissions, (asked, repaired), strict=False):
-                self._budget.settle(admission, *_spent(taken))
+                self._budget.correct(admission, *_spent(taken))
         except Exception as error:  # what was taken stands; the answer is paid for
             self.broken = error
 
     def judged(self, metric: BoundMetric, score: Score, chance: Chance, upstream: float | None) -> Judged:
         """How a score came to be."""
-        asked = [*self._begun.accounts, *self.accounts]
+        asked = [*self._earlier.accounts, *self.accounts]
         costs = [account.cost_usd for account in asked if account.error_type is None]
         known = [cost for cost in costs if cost is not None]
         cost = sum(known) if known and len(known) == len(costs) else None
@@ -247,17 +276,17 @@ class Asking:
         return Judged(kind, chance.probability, model, cost, chance.by, upstream, input_truncated=truncated)
 
 
-class _Through:
-    """One judge, behind the budget of a job."""
+class _JudgeInSession:
+    """One of several judges, asked through a session."""
 
-    def __init__(self, asking: Asking, judge: Judge) -> None:
-        self._asking = asking
+    def __init__(self, session: Session, judge: Judge) -> None:
+        self._session = session
         self._judge = judge
         self.model = judge.model
 
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
         """As :meth:`otel_agenteval.Judge.ask`."""
-        return self._asking.ask_of(self._judge, stage, task, data, reply, **more)
+        return self._session.ask_of(self._judge, stage, task, data, reply, **more)
 
 
 def _hash_of(judge: Asks, *question: Any) -> str:
@@ -272,13 +301,13 @@ def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:
     return usd, sum(account.charge_tokens for account in accounts), int(bool(charges))
 
 
-def model_of(asked: object) -> str:
+def model_of(model: object) -> str:
     """The name of who is asked."""
-    return str(getattr(asked, "model", ""))
+    return str(getattr(model, "model", ""))
 
 
-class GivenUp:
-    """Answers no question of a job that never came to an end."""
+class Exhausted:
+    """Refuses every question of a job that was tried as often as is allowed: its metric is an error, unless it needs no question."""
 
     def ask(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Refuse."""
@@ -300,92 +329,3 @@ def is_transient(error_type: str | None) -> bool:
     return error_type is not None and (
         error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
     )
-
-
-class Outages(Protocol):
-    """What processes tell each other about servers that are down."""
-
-    def until(self, kind: str) -> float:
-        """When somebody tries next, in seconds since the Unix epoch; 0 when it is up as far as is known."""
-
-    def tell(self, kind: str, until: float, seconds: float) -> None:
-        """It is down, for so many seconds from now on; 0 says that it is up again."""
-
-    def close(self) -> None:
-        """Release what it holds."""
-
-    def after_fork_in_child(self) -> None:
-        """The child has connections of its own."""
-
-
-class Outage:
-    """A server that does not answer: all its jobs wait for the same moment, so that they keep their order, and then one tries.
-
-    Thread-safe.
-
-    Args:
-        clock: dates it.
-        kind: which server, for the others.
-        others: what other processes found out about it, and are to be told.
-    """
-
-    def __init__(self, clock: Clock, kind: str = "", others: Outages | None = None) -> None:
-        self._clock = clock
-        self._kind = kind
-        self._others = others
-        self._lock = threading.Lock()
-        self._since: float | None = None
-        self._until = 0.0
-        self._trying = False
-
-    def enter(self) -> tuple[float | None, bool]:
-        """Whether a job may go on: (0, whether it is the one that tries), or the seconds to wait; None until that one is back."""
-        if self._others is None and self._since is None:  # it is up: nothing to keep
-            return 0.0, False
-        told = 0.0 if self._others is None else self._others.until(self._kind)
-        with self._lock:
-            if told > max(self._now(), self._until):
-                self._until = told
-                self._since = self._now() if self._since is None else self._since
-            if self._since is None:
-                return 0.0, False
-            left = self._until - self._now()
-            if left > 0:
-                return left, False
-            if self._trying:
-                return None, False
-            self._trying = True
-            return 0.0, True
-
-    def leave(self, trying: bool, answered: bool | None, *, down: bool = False) -> None:
-        """How it went.
-
-        Args:
-            trying: as :meth:`enter` said.
-            answered: whether the server answered; None when it was not asked.
-            down: whether it was not asked because it is known to be down.
-        """
-        if self._since is None and not trying and not down:
-            return
-        news: float | None = None
-        with self._lock:
-            now = self._now()
-            if trying:
-                self._trying = False
-            if down or (trying and answered is False):
-                self._since = now if self._since is None else self._since
-                hold = min(_LONGEST_HOLD, max(_FIRST_HOLD, (now - self._since) / _SHARE_OF_OUTAGE))
-                if now + hold > self._until:
-                    self._until, news = now + hold, hold
-            elif answered and self._since is not None:
-                self._since, news = None, 0.0
-        if news is not None and self._others is not None:
-            self._others.tell(self._kind, self._until, news)
-
-    @property
-    def until(self) -> float:
-        """When somebody tries next, in seconds since the Unix epoch."""
-        return self._until
-
-    def _now(self) -> float:
-        return self._clock.time_ns() / 1e9

@@ -136,7 +136,7 @@ def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch
         monkeypatch.setattr(Pipeline, "_score", failing)
         judging = rig.engine.judging
         assert judging is not None
-        written, calls = judging.offers._written, []
+        written, calls = judging.planner.content.written, []
 
         def unredacted(turn: Any) -> bytes:
             calls.append(1)
@@ -144,7 +144,7 @@ def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch
                 raise ValueError("redaction failed")
             return written(turn)
 
-        monkeypatch.setattr(judging.offers, "_written", unredacted)
+        monkeypatch.setattr(judging.planner.content, "written", unredacted)
         for _ in range(40):
             rig.run("vip")
         assert rig.engine.drain(30, judges=True)

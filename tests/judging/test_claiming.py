@@ -121,7 +121,7 @@ def test_a_job_that_was_given_back_is_free_before_its_thread_is_done(tmp_path: P
         def do_later(job: Job) -> None:
             began.append(job.attempts)
             if len(began) == 1:
-                judging._again(job, 0.0, counted=False)
+                judging._give_back(job, judging._now())
             else:
                 do(job)
 

@@ -93,7 +93,7 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
         Seal(ONE)
 
 
-def test_a_sealed_queue_keeps_the_order_and_the_fates_of_jobs(clock: FakeClock, tmp_path: Path) -> None:
+def test_a_sealed_queue_keeps_the_order_and_the_outcomes_of_jobs(clock: FakeClock, tmp_path: Path) -> None:
     queue = SealedQueue(SqliteQueue(str(tmp_path / "q.db"), 100_000, clock), Seal(ONE), clock)
     assert queue.put_many([Job("a", b"1"), Job("b", b"2", 2), Job("c", b"3"), Job("d", b"4")]) == []
     assert [(job.id, job.payload, job.attempts) for job in queue.claim(3, 60)] == [("b", b"2", 1), ("a", b"1", 1), ("c", b"3", 1)]

@@ -11,8 +11,8 @@ import pytest
 
 from otel_agenteval.core import semconv
 from otel_agenteval.judging import factory
+from otel_agenteval.judging.circuit_breaker import CircuitBreaker
 from otel_agenteval.judging.models import judge_from
-from otel_agenteval.judging.session import Outage
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -147,7 +147,7 @@ def _said(question: str) -> tuple[int, int]:
 
 def test_during_an_outage_all_wait_for_the_same_moment_and_one_tries() -> None:
     clock = FakeClock()
-    outage = Outage(clock)
+    outage = CircuitBreaker(clock)
     assert outage.enter() == (0.0, False)
     outage.leave(False, None, down=True)
     assert outage.enter() == (30.0, False)
@@ -164,7 +164,7 @@ def test_during_an_outage_all_wait_for_the_same_moment_and_one_tries() -> None:
 
 def test_the_longer_an_outage_lasts_the_longer_are_its_pauses() -> None:
     clock = FakeClock()
-    outage = Outage(clock)
+    outage = CircuitBreaker(clock)
     outage.leave(False, None, down=True)
     pauses = []
     for _ in range(24):
@@ -181,7 +181,7 @@ def test_the_longer_an_outage_lasts_the_longer_are_its_pauses() -> None:
 
 def test_who_tries_and_asks_nothing_says_nothing_about_the_server() -> None:
     clock = FakeClock()
-    outage = Outage(clock)
+    outage = CircuitBreaker(clock)
     outage.leave(False, None, down=True)
     clock.advance(31)
     assert outage.enter() == (0.0, True)
@@ -202,7 +202,7 @@ def test_a_dead_judge_does_not_hold_up_the_embedder(dying: Dying) -> None:
     ) as rig:
         judging = rig.engine.judging
         assert judging is not None
-        judging._outages["llm"].leave(False, None, down=True)
+        judging._runner.breakers.of("llm").leave(False, None, down=True)
         dying.dead = False
         for _ in range(3):
             rig.run()

@@ -20,7 +20,7 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.conditions import Condition, Known
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.judging.baselines import History
-from otel_agenteval.judging.sampling import Cascade, Chance, Rule, position, upstream_probability
+from otel_agenteval.judging.sampling import Cascade, Chance, Rule, position, rules_of, upstream_probability
 from otel_agenteval.statistics.estimates import Estimates, Sums
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -31,7 +31,7 @@ TURNS = 200_000
 
 
 class Population:
-    """Turns of three agents over some hours: failing ones are rare and bad, and a cheap metric guesses at the dear one's value."""
+    """Turns of three agents over some hours: failing ones are rare and bad, and a cheap metric guesses at the expensive one's value."""
 
     def __init__(self, seed: int) -> None:
         drawn = random.Random(seed)
@@ -186,7 +186,7 @@ def test_slow_and_dear_are_known_from_the_turns_before() -> None:
     history = History()
     for n in range(20):
         assert history.compare(turn(duration_s=1 + n / 100, cost_usd=0.01))["slow"] is None
-    assert history.compare(turn(duration_s=1.1, cost_usd=0.02)) == {"new_tool": None, "slow": False, "dear": True}
+    assert history.compare(turn(duration_s=1.1, cost_usd=0.02)) == {"new_tool": None, "slow": False, "expensive": True}
     assert history.compare(turn(duration_s=9.0))["slow"] is True
     assert history.compare(turn(duration_s=9.0, agent="another"))["slow"] is None
     for _ in range(300):
@@ -197,12 +197,12 @@ def test_slow_and_dear_are_known_from_the_turns_before() -> None:
 @pytest.mark.parametrize(
     ("text", "holds"),
     [
-        ("empty_answer", True), ("new_tool", True), ("slow or dear", False), ("event.user_feedback", True), ("event.other.thing", False),
+        ("empty_answer", True), ("new_tool", True), ("slow or expensive", False), ("slow or dear", False), ("event.user_feedback", True), ("event.other.thing", False),
         ("not slow", True), ("event.user_feedback and empty_answer", True),
     ],
 )  # fmt: skip
 def test_conditions_know_these_facts(text: str, holds: bool) -> None:
-    known = Known((), {"new_tool": True, "slow": None, "dear": False}, {"user_feedback"})
+    known = Known((), {"new_tool": True, "slow": None, "expensive": False}, {"user_feedback"})
     assert Condition(text, (), "").holds(turn(output=" \n"), known) is holds
 
 
@@ -380,9 +380,15 @@ def test_a_revised_turn_is_judged_if_it_was(models: ScriptedModels) -> None:
         before = len(judged(rig))
         scored.turn.revision, scored.new = 2, False
         scored.supersedes = scored.turn.turn_id
-        judging.offer(scored)
+        judging.plan(scored)
         assert rig.engine.drain(10, judges=True)
         assert len(judged(rig)) == before + 1
+
+
+def refused(given: Any) -> None:
+    """Read a configuration whose sample cannot be."""
+    found = load_config(given, {})
+    rules_of(found, select_metrics(found))
 
 
 @pytest.mark.parametrize(
@@ -400,7 +406,7 @@ def test_a_revised_turn_is_judged_if_it_was(models: ScriptedModels) -> None:
 )  # fmt: skip
 def test_a_sample_that_is_wrong_is_refused_with_its_path(models: ScriptedModels, sample: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        select_metrics(load_config(config(models, sample), {}))
+        refused(config(models, sample))
     assert message in str(caught.value)
 
 
@@ -409,9 +415,7 @@ def test_metrics_that_wait_for_each_other_are_refused() -> None:
         return {name: {}, "sample": {"rate": 0, "cascade": {"after": first, "judge_if": f"score.{first} < 1"}}}
 
     with pytest.raises(ConfigError, match="llm_relevance after llm_coherence after llm_relevance is not allowed"):
-        select_metrics(
-            load_config({"metrics": [after("llm_relevance", "llm_coherence"), after("llm_coherence", "llm_relevance")]}, {})
-        )
+        refused({"metrics": [after("llm_relevance", "llm_coherence"), after("llm_coherence", "llm_relevance")]})
 
 
 def test_a_configured_sample_is_written_as_it_was_read(models: ScriptedModels) -> None:

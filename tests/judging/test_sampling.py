@@ -17,7 +17,7 @@ from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.conditions import Condition, Known
 from otel_agenteval.evaluation.selection import select_conversation_metrics, select_metrics
-from otel_agenteval.judging.sampling import Rule, position
+from otel_agenteval.judging.sampling import EVERY_TURN, Rule, position, rules_of
 
 TURN = oa.Turn.from_dict({
     "turn_id": "t", "duration_s": 31.0, "agent": "travel", "output": "Hi.", "error": None, "tool_calls": [{"name": "a", "error": "x"}, {"name": "b"}],
@@ -148,11 +148,12 @@ def test_the_configuration_gives_metrics_their_rules() -> None:
         "metrics": [entry("llm_relevance", rate=0.05, always_if="score.code_latency > 5"), "llm_faithfulness"],
         "inline": {"metrics": ["code_latency"]},
     }
-    _, sampled, every = select_metrics(load_config(given, {}))
-    assert sampled.sample.rate == 0.05
-    assert sampled.sample.chance(TURN, Known(SCORES)) == (1.0, "rule")
-    assert sampled.sample.chance(TURN) == (0.05, "rate")
-    assert every.sample is None
+    config = load_config(given, {})
+    sampled, every = rules_of(config, select_metrics(config)).values()
+    assert sampled.rate == 0.05
+    assert sampled.chance(TURN, Known(SCORES)) == (1.0, "rule")
+    assert sampled.chance(TURN) == (0.05, "rate")
+    assert every is EVERY_TURN
 
 
 @pytest.mark.parametrize(
@@ -172,5 +173,5 @@ def test_a_rule_that_is_wrong_is_refused_with_its_path(where: str, given: Any, m
     config = load_config({"metrics": [given]} if where == "metrics" else {"conversation": {"metrics": [given]}}, {})
     select = select_metrics if where == "metrics" else select_conversation_metrics
     with pytest.raises(ConfigError) as caught:
-        select(config)
+        rules_of(config, select(config))
     assert message in str(caught.value)

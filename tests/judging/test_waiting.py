@@ -83,7 +83,7 @@ def test_a_question_that_a_server_always_fails_on_holds_nobody_up(server: Server
             clock.advance(5)
         judging = rig.engine.judging
         assert judging is not None
-        assert judging._outages["llm"].until > 0
+        assert judging._runner.breakers.of("llm").until > 0
         rig.run(says="good")
         for _ in range(700):
             work(rig)
@@ -152,8 +152,8 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is(server: Server, clock:
             clock.advance(15)
         assert clock.monotonic() - started < 1_800
         assert len(server.requests) == 1
-        fates = {(rig.engine.pipeline.why(turn.turn_id) or {})[METRIC] for turn in rig.turns()}
-        assert fates == {"waiting: http_429", "waiting: rate_limited"}
+        waiting = {(rig.engine.pipeline.why(turn.turn_id) or {})[METRIC] for turn in rig.turns()}
+        assert waiting == {"waiting: http_429", "waiting: rate_limited"}
         server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
         for _ in range(60):
             work(rig)

@@ -190,14 +190,14 @@ def test_a_server_that_answers_is_not_down(status: int, server: Server, judge: o
 
 def test_only_one_call_tries_again(clock: FakeClock) -> None:
     breaker = Breaker(clock, threshold=1)
-    breaker.tell(breaker.admit(), alive=False)
+    breaker.leave(breaker.admit(), alive=False)
     clock.advance(30.0)
     assert breaker.admit()
     with pytest.raises(JudgeError):
         breaker.admit()
-    breaker.tell(True, alive=None)  # it was not asked after all
+    breaker.leave(True, alive=None)  # it was not asked after all
     assert breaker.admit()
-    breaker.tell(True, alive=True)
+    breaker.leave(True, alive=True)
     assert breaker.closed
     assert not breaker.admit()
 
@@ -205,7 +205,7 @@ def test_only_one_call_tries_again(clock: FakeClock) -> None:
 def test_the_failures_must_follow_each_other(clock: FakeClock) -> None:
     breaker = Breaker(clock, threshold=2)
     for alive in (False, True, False):
-        breaker.tell(breaker.admit(), alive)
+        breaker.leave(breaker.admit(), alive)
     assert breaker.closed
 
 

@@ -117,8 +117,9 @@ _COUNTED_AT = {
     (semconv.FAULTS, "where"): (r'\b_?failed\("(\w+)", error',),
     (semconv.DROPPED, "reason"): (
         r'\blose\((?:\w+, )?"(\w+)"\)',
-        r'fates\.drop\(.+, "(\w+)"\)',
-        r'_discard\(job, "(\w+)"\)',
+        r'outcomes\.drop\(.+, "(\w+)"\)',
+        r'\bDiscard\("(\w+)"\)',
+        r'NoScore\.dropped\("(\w+)"\)',
     ),
     (semconv.EMIT_ERRORS, "reason"): (r'EMIT_ERRORS,.+ reason="(\w+)"\)', r'self\._failed\("(spool_\w+)"\)'),
     (semconv.EMIT_RECORDS, "outcome"): (r'\.settled\("(\w+)",', r'EMIT_RECORDS,.+ outcome="(\w+)"'),

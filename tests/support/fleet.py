@@ -73,7 +73,7 @@ class _Service:
         self.handle.shutdown()
         for thread in judging._threads:  # one that was asking may have connected anew after the shutdown
             thread.join(10)
-        judging._models.judge.close()
+        judging._runner.sessions.models.judge.close()
 
 
 class _Outpost:

@@ -1,4 +1,7 @@
-"""What keeps us from asking too much: token buckets, a limit of calls at once, and a breaker for a server that is down."""
+"""What keeps us from asking too much: token buckets, a limit of calls at once, and a breaker for a server that is down.
+
+The breaker refuses requests at once while a server is down, whoever asks. Jobs are held back by :mod:`..circuit_breaker`.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,7 @@ class Breaker:
         return self._opened is None
 
     def admit(self) -> bool:
-        """Let a call through; whether it is the one that tries again. :meth:`tell` says how it went.
+        """Let a call through; whether it is the one that tries again. :meth:`leave` says how it went.
 
         Raises:
             JudgeError: the server is taken to be down.
@@ -115,7 +118,7 @@ class Breaker:
             self._probing = True
             return True
 
-    def tell(self, probe: bool, alive: bool | None) -> None:
+    def leave(self, probe: bool, alive: bool | None) -> None:
         """How a call went that was let through: the server answered, it failed, or (None) it was not asked after all."""
         with self._lock:
             if probe:

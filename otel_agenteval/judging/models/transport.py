@@ -186,7 +186,7 @@ class Transport:
             alive = error.status is not None and (error.status < 500 or not error.transient)
             raise
         finally:
-            self._breaker.tell(probe, alive)
+            self._breaker.leave(probe, alive)
 
     def _send(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of what came.

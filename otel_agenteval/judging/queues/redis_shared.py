@@ -18,7 +18,7 @@ _OWED, _AT_ONCE = 10_000, 100
 """Corrections that wait for the server at most, and how many of them it is told in one step."""
 _WAIT_UNREACHED = 10.0
 """Seconds after which a question is tried again whose budget nobody could be asked for."""
-_TOLD_FOR = 0.5
+_READ_FOR = 0.5
 """Seconds for which an answer about an outage stands."""
 
 _USED = """
@@ -165,19 +165,19 @@ class RedisOutages:
     def __init__(self, url: str, name: str = "agenteval") -> None:
         self._server = Server(url)
         self._name = name
-        self._told: dict[str, tuple[float, float]] = {}
+        self._read: dict[str, tuple[float, float]] = {}
 
     def until(self, kind: str) -> float:
         """When somebody tries next, in seconds since the Unix epoch; 0 when the judge is up as far as is known."""
-        at, found = self._told.get(kind, (-1.0, 0.0))
-        if time.monotonic() - at > _TOLD_FOR:
+        at, found = self._read.get(kind, (-1.0, 0.0))
+        if time.monotonic() - at > _READ_FOR:
             found = self._try(lambda client: float(client.get(self._key(kind)) or 0.0)) or 0.0
-            self._told[kind] = time.monotonic(), found
+            self._read[kind] = time.monotonic(), found
         return found
 
-    def tell(self, kind: str, until: float, seconds: float) -> None:
+    def report(self, kind: str, until: float, seconds: float) -> None:
         """It is down, for so many seconds from now on; 0 says that it is up again."""
-        self._told.pop(kind, None)
+        self._read.pop(kind, None)
         key = self._key(kind)
         if seconds > 0:
             self._try(lambda client: client.set(key, repr(until), px=max(1, round(seconds * 1000))))

@@ -1,0 +1,65 @@
+"""The metrics that a configuration has judged, each with its sampling rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..config.root import Config
+from ..evaluation.conditions import EVENT_PREFIX
+from ..metrics.bound_metric import BoundMetric
+from .baselines import COMPARISONS
+from .job import key_of
+from .sampling import Rule, rules_of
+
+
+class JudgedMetrics:
+    """Knows the ``llm_`` and ``embed_`` metrics of turns and of conversations. Safe to read from any thread.
+
+    Args:
+        config: where errors say that something stands.
+        of_turns: all metrics of turns: conditions of sampling may name the scores of those that are computed.
+        of_conversations: the same for conversations.
+
+    Raises:
+        ConfigError: as :func:`~.sampling.rules_of`.
+    """
+
+    def __init__(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
+        self._by_key: Mapping[str, BoundMetric] = {}
+        self._rules: Mapping[str, Rule] = {}
+        self.reload(config, of_turns, of_conversations)
+
+    def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
+        """Judge by these metrics from the next turn on. Jobs of others that wait are done as they were meant.
+
+        Raises:
+            ConfigError: as :func:`~.sampling.rules_of`. Nothing has changed then.
+        """
+        rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
+        keyed = {
+            key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
+        }
+        self._metrics = {whole: tuple(some) for whole, some in rules.items()}
+        self._rules = {**self._rules, **{key: rule for key, (_, rule) in keyed.items()}}
+        self._by_key = {**self._by_key, **{key: metric for key, (metric, _) in keyed.items()}}
+        named = {name for rule in self._rules.values() if rule.always_if is not None for name in rule.always_if.names}
+        self.compare = not COMPARISONS.isdisjoint(named)
+        """Whether a condition compares turns with those before them."""
+        self.wants_events = any(name.startswith(EVENT_PREFIX) for name in named)
+        """Whether a condition names events on the turn's spans."""
+
+    def all(self, *, conversation: bool) -> Sequence[BoundMetric]:
+        """Those of turns, or of conversations."""
+        return self._metrics[conversation]
+
+    def names(self, *, conversation: bool) -> list[str]:
+        """Their names."""
+        return [metric.name for metric in self._metrics[conversation]]
+
+    def by_key(self, key: str) -> BoundMetric | None:
+        """The metric that a job names; None if no configuration of this process had it."""
+        return self._by_key.get(key)
+
+    def rule(self, key: str) -> Rule:
+        """The sampling rule of a metric."""
+        return self._rules[key]
