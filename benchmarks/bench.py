@@ -303,7 +303,7 @@ def scores_of_a_turn() -> int:
     with setups("default") as made:
         setup = made["default"]
         assert setup.ours is not None
-        kept = setup.ours.engine.pipeline.kept = deque()
+        setup.ours.engine.keep_turns(kept := deque())
         scenario.turn(setup.tracer)
         setup.settle()
         return sum(score.status == "ok" for score in kept[0].scores)

@@ -14,7 +14,7 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from opentelemetry.context import Context
@@ -23,10 +23,12 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Tracer, set
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.work import ClosedSpans
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.spans.record import SpanRecord
 from otel_agenteval.turns.recordings import turns_of
+from otel_agenteval.turns.state import Closed
 
 TRACE = 0xA1
 START = 1_767_225_600_000_000_000
@@ -216,6 +218,11 @@ _NO_OUTLETS = {"span_events": "off", "log_events": False, "prometheus": None}
 _CONFIG = load_config({"outlets": _NO_OUTLETS})
 
 
+def _handle(engine: Engine, closed: Iterable[Closed]) -> None:
+    """What the worker does with closed spans, on this thread."""
+    engine.pipeline.run([ClosedSpans(engine.pipeline, item) for item in closed])
+
+
 def one_by_one(n: int) -> Callable[[], None]:
     """The turns of one trace come one by one behind OTLP, each after the one before it was closed."""
     now = [0.0]
@@ -226,9 +233,9 @@ def one_by_one(n: int) -> Callable[[], None]:
         for i in range(0, len(found), 2):
             for record in (found[i + 1], found[i]):
                 local_root = record.parent_id == 0 or record.remote_parent
-                engine.pipeline.handle(list(engine.assembler.add(TRACE, record, 512, local_root)))
+                _handle(engine, engine.assembler.add(TRACE, record, 512, local_root))
             now[0] += 30.0
-            engine.pipeline.handle(list(engine.assembler.tick()))
+            _handle(engine, engine.assembler.tick())
 
     return run
 
@@ -241,8 +248,8 @@ def one_long_trace(n: int) -> Callable[[], None]:
 
     def run() -> None:
         for record in found:
-            engine.pipeline.handle(list(engine.assembler.add(TRACE, record, 512, local_root=False)))
-        engine.pipeline.handle(list(engine.assembler.close_all("shutdown")))
+            _handle(engine, engine.assembler.add(TRACE, record, 512, local_root=False))
+        _handle(engine, engine.assembler.close_all("shutdown"))
 
     return run
 

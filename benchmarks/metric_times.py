@@ -35,7 +35,7 @@ def the_turn() -> Turn:
     outlets = {"span_events": "off", "log_events": False, "prometheus": None}
     processor = oa.AgentEvalSpanProcessor({"inline": {"metrics": []}, "outlets": outlets})
     provider.add_span_processor(processor)
-    kept = processor.engine.pipeline.kept = deque()
+    processor.engine.keep_turns(kept := deque())
     scenario.turn(provider.get_tracer("bench"))
     assert processor.force_flush()
     turn = kept[0].turn

@@ -131,7 +131,7 @@ class Sidecar:
     def take(self, body: bytes) -> None:
         """Take a request; its turns are over."""
         self.receiver.take(Request("traces", body, "", json=False))
-        with self.engine.lock:
+        with self.engine.assembler.lock:
             closed = self.engine.assembler.close_all("delay")
         self.engine.take(closed)
         assert self.engine.worker.flush(60)

@@ -8,8 +8,8 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.evaluation import redaction
+from otel_agenteval.evaluation.evaluator import evaluate
 from otel_agenteval.evaluation.redaction import KINDS, redacted, redacted_text, redacted_turn
-from otel_agenteval.evaluation.references import evaluate
 from tests.support.rig import Rig
 
 KEY = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"

@@ -11,7 +11,8 @@ import otel_agenteval as oa
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.turn import Turn
-from otel_agenteval.evaluation.references import ReferenceSources, applies, evaluate
+from otel_agenteval.evaluation.evaluator import evaluate
+from otel_agenteval.evaluation.references import ReferenceSources, applies
 from otel_agenteval.evaluation.selection import select_metrics
 from tests.support.rig import Rig
 

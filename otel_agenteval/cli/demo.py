@@ -350,7 +350,7 @@ def play(
     """Play scenes, and give each with what was scored, as soon as the worker is through with it."""
     assert handle.processor is not None
     kept: deque[ScoredTurn] = deque()
-    handle.processor.engine.pipeline.kept = kept
+    handle.processor.engine.keep_turns(kept)
     agent = ScriptedAgent(provider, time.time_ns() if start_ns is None else start_ns)
     for scene in scenes:
         agent.play(scene)

@@ -10,8 +10,9 @@ from pathlib import Path
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
+from ..evaluation.evaluator import evaluate
 from ..evaluation.redaction import Redactor, leaving, redacted_score
-from ..evaluation.references import ReferenceSources, evaluate
+from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_group, select_metrics
 from ..judging.models import Bench, Embedder, Judge, LocalEmbedder, embedder_from, judge_from
 from ..judging.sampling import rules_of

@@ -1,20 +1,17 @@
-"""Everything one door needs, put together from a configuration: assembler, pipeline, worker, outlets, and their end of life.
+"""Everything behind the entry points: spans come in, turns are closed, evaluated, judged and emitted; and all of it comes to an end.
 
-The doors (span processor, log processor, exporter) own no state of their own.
+Entry points (span processor, log processor, exporter, server, Kafka) own no state of their own, and know nothing but this class.
 """
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
-import platform
-import threading
 import time
 import uuid
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
@@ -22,46 +19,45 @@ from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.telemetry import Telemetry
-from ..dialects.reader import role_in, role_of
+from ..evaluation.evaluator import Evaluator
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources
-from ..evaluation.selection import select_conversation_metrics, select_metrics
-from ..metrics.bound_metric import BoundMetric
-from ..outlets.base import Setup, Verdict
+from ..outlets.base import RecordAccount, Setup
 from ..outlets.factory import outlets_from
 from ..outlets.fan_out import FanOut
+from ..outlets.memory import Kept, MemoryOutlet
 from ..outlets.span_events import SpanEventOutlet
-from ..spans.record import LogPart, SpanRecord
-from ..spans.sdk import attributes_of, scope_of
-from ..spans.wire import Part, WireSpan
+from ..spans.record import LogPart
+from ..spans.wire import Part
 from ..turns.assembler import Assembler
+from ..turns.composer import Composer
 from ..turns.conversations import Conversations, Ended
 from ..turns.early_logs import EarlyLogs
+from ..turns.live_roles import role_of_span
 from ..turns.roots import Group
 from ..turns.state import Closed, Limits
-from .pipeline import ConversationMetrics, Pipeline
+from .ending import Ending
+from .ending_root import close_root
+from .outcomes import TurnOutcomes
+from .pipeline import Pipeline
+from .selected import Selected, selected
+from .self_metrics import dropped, expect_metrics, unused_spans, watch_engine
+from .work import ClosedSpans, EndedConversation, GroupedSpans, WorkItem
 from .worker import Worker
 
 if TYPE_CHECKING:
     from ..judging.dispatcher import Dispatcher
+    from ..judging.verdict import Verdict
 
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
 """Seconds that ``turn.decision_delay: auto`` means where spans come in batches: exporters make them, and Collectors do."""
-_EARLY_BYTES = 32 * 1024 * 1024
-"""What log records may hold that come before their spans."""
-_SHARE_OF_JUDGES = 0.8
-_SHARE_OF_OUTLETS = 0.25
-"""Of the time that an end may take: for handing over what was evaluated in the rest of it."""
 _SHARE_OF_QUEUE = 0.5
 """Of the worker's queue, that turns may take which only waited for their time: they can wait for room too."""
-
-_LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck")
-"""Why a metric that is computed gave nothing: its turn was lost."""
-_TAKES_SPANS = ("on_start", "on_end", "export")
-"""Where a fault of ours costs a span."""
+_EARLY_BYTES = 32 * 1024 * 1024
+"""What log records may hold that come before their spans."""
 
 
 def switched_on() -> bool:
@@ -71,32 +67,12 @@ def switched_on() -> bool:
     return not (disabled or refused)
 
 
-def _trace_of(item: Any) -> int | None:
-    """The trace of what was closed and waits to be evaluated; None for everything else."""
-    if item.__class__ is Closed:
-        trace: int = item.trace_id
-        return trace
-    return item.root.trace_id if item.__class__ is Group else None
-
-
-def role_of_span(span: Any) -> str | None:
-    """A span's role from what it says now, as far as turn roots are concerned."""
-    if span is None:
-        return None
-    if span.__class__ is SpanRecord:
-        return role_in(span)
-    if span.__class__ is WireSpan:
-        return role_in(span.record())
-    scope = scope_of(span)
-    return None if scope == semconv.SCOPE else role_of(attributes_of(span), scope, span.name)
-
-
 class Engine:
     """One pipeline with its state.
 
     Args:
         config: what to evaluate and where scores go.
-        decision_delay: seconds that ``turn.decision_delay: auto`` means behind this door.
+        decision_delay: seconds that ``turn.decision_delay: auto`` means behind this entry point.
         logger_provider: where log events go; None = the global one, looked up when the first score leaves.
         meter_provider: where OTLP metrics go, when they are on; None = the global one.
         clock: injected by tests.
@@ -115,59 +91,67 @@ class Engine:
     ) -> None:
         self.config = config
         self.enabled = switched_on()
-        """False: the door that made this engine must do nothing, and no outlet is opened."""
+        """False: the entry point that made this engine must do nothing, and no outlet is opened."""
         self.instance_id = str(uuid.uuid4())
         self.telemetry = Telemetry(clock)
-        self.lock = threading.Lock()
-        """Guards the assembler. Held for microseconds, never during evaluation or I/O."""
-        self._decision_delay = decision_delay
-        waited = waited or clock.monotonic
-        self.assembler = Assembler(self._limits(config), role_of_span, waited)
-        self.references = ReferenceSources(config)
-        self.span_events = SpanEventOutlet(config.outlets.span_events)
         self.failures: Counter[str] = Counter()
-        of_turns, of_conversations = select_metrics(config), select_conversation_metrics(config)
-        metrics, judged = _split(of_turns)
-        whole, judged_whole = _split(of_conversations)
-        self.shedding = Shedding(clock.monotonic)
+        self.late_log_records = 0
+        """Log records whose span did not come in time."""
+        self._decision_delay = decision_delay
+        self._waited = waited or clock.monotonic
+        self._keeps_all = False
+        metrics = selected(config)
+        self.assembler = Assembler(self._limits(config), role_of_span, self._waited)
+        self.early_logs = EarlyLogs(_EARLY_BYTES, config.turn.idle_timeout, self._waited)
         setup = Setup(config, self.telemetry, lambda: self.instance_id, __version__, logger_provider, meter_provider)
         outlets = outlets_from(setup) if self.enabled else ()
         self.outlets = FanOut(outlets, self.telemetry, config.privacy.redact, exporter_of(config))
         """Where scores leave."""
-        self.judging = self._judging(of_turns, of_conversations, clock) if judged or judged_whole else None
-        self.pipeline = Pipeline(
-            metrics,
-            self.outlets,
-            self.telemetry,
-            self.span_events,
-            config.inline.budget,
-            self.references,
-            self._conversations(whole, judged_whole, judged, waited),
-            config.turn.stitch_timeout,
-            waited,
-            self.judging,
-            self.shedding,
-            lambda: self.worker.bytes / self.worker.max_bytes,
-        )
-        self.pipeline.warm_up()
+        self.pipeline = self._pipeline(metrics, clock)
+        self.pipeline.evaluator.warm_up()
         self.worker = Worker(
-            self.pipeline.handle, self.tick, self.outlets.flush, config.queue.max_bytes, self.outlets.can_emit, self.failed
+            self.pipeline.run, self.tick, self.outlets.flush, config.queue.max_bytes, self.outlets.can_emit, self.failed
         )
-        self._keeps_all = False
-        self.delivered = False
-        """After :meth:`shutdown`: whether what was evaluated left through every outlet."""
-        self.left_behind: set[int] | None = None
-        """After :meth:`shutdown`: the traces that were not evaluated, where the next process finds them again."""
-        self.spans_received = 0
-        self.late_log_records = 0
-        """Log records whose span did not come in time."""
-        self.early_logs = EarlyLogs(_EARLY_BYTES, config.turn.idle_timeout, waited)
-        self._watch()
-        self._closed = False
-        self._exit_registered = False
-        self._exit_until: float | None = None
+        watch_engine(self)
+        self._end = Ending(self)
         this = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _in_child(this))
+
+    def _pipeline(self, metrics: Selected, clock: Clock) -> Pipeline:
+        config, shedding = self.config, Shedding(clock.monotonic)
+        judging = self._judging(metrics, clock, shedding) if metrics.any_judged else None
+        composer = Composer(config.turn.stitch_timeout, self._waited)
+        evaluator = Evaluator(metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding)
+
+        def names(conversation: bool) -> Sequence[str]:
+            computed = [metric.name for metric in evaluator.whole] if conversation else evaluator.names
+            return [*computed, *(judging.metrics.names(conversation=conversation) if judging is not None else ())]
+
+        return Pipeline(
+            composer, evaluator, self.outlets, SpanEventOutlet(config.outlets.span_events),
+            TurnOutcomes(self.telemetry, composer, names, self.failed), self._conversations(metrics), judging,
+            lambda: self.worker.bytes / self.worker.max_bytes,
+        )  # fmt: skip
+
+    def _judging(self, metrics: Selected, clock: Clock, shedding: Shedding) -> Dispatcher:
+        from ..judging.factory import judging_from  # only who judges pays for queues, providers and budgets
+
+        def put(verdict: Verdict, size: int) -> bool:
+            return self.worker.put(verdict, size)
+
+        return judging_from(
+            self.config, metrics.of_turns, metrics.of_conversations, self.telemetry, put, self.failed, clock, shedding,
+            self.outlets.note_outcome,
+        )  # fmt: skip
+
+    def _conversations(self, metrics: Selected) -> Conversations | None:
+        """Conversations are held for metrics over whole ones, and for judged ones that look at what was said before a turn."""
+        if not metrics.conversations:
+            return None
+        wanted = self.config.conversation
+        return Conversations(
+            wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, self._waited, metrics.history
+        )
 
     def _limits(self, config: Config) -> Limits:
         wanted = config.turn
@@ -175,6 +159,11 @@ class Engine:
             self._decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout,
             wanted.max_duration, wanted.max_open, wanted.max_spans, wanted.max_bytes, wanted.total_bytes,
         )  # fmt: skip
+
+    @property
+    def judging(self) -> Dispatcher | None:
+        """The judged metrics; None when no metric asks a model."""
+        return self.pipeline.judging
 
     def reload(self, config: Config) -> list[str]:
         """Go on with another configuration: metrics with their parameters, policies and samples, references, and bounds of turns.
@@ -184,78 +173,73 @@ class Engine:
         Raises:
             ConfigError: it is not valid. Nothing has changed then.
         """
-        of_turns, of_conversations = select_metrics(config), select_conversation_metrics(config)
-        metrics, judged = _split(of_turns)
-        whole, judged_whole = _split(of_conversations)
-        references = ReferenceSources(config)
+        metrics, references = selected(config), ReferenceSources(config)
         fixed = [
             name
             for name in ("judge", "embedder", "privacy", "outlets", "queue", "conversation")
             if getattr(config, name) != getattr(self.config, name)
         ]
         if self.judging is not None:
-            self.judging.metrics.reload(config, of_turns, of_conversations)
-        elif judged or judged_whole:
+            self.judging.metrics.reload(config, metrics.of_turns, metrics.of_conversations)
+        elif metrics.any_judged:
             from ..judging.sampling import rules_of  # as where they are judged from now on
 
-            rules_of(config, of_turns), rules_of(config, of_conversations)
+            rules_of(config, metrics.of_turns), rules_of(config, metrics.of_conversations)
             fixed.append("metrics that ask a judge or embedder")
-        if self.pipeline.conversations is None and "conversation" not in fixed and _look_back(judged):
+        if self.pipeline.conversations is None and "conversation" not in fixed and metrics.history:
             fixed.append("metrics that look at what was said before")
-        with self.lock:
+        with self.assembler.lock:
             self.assembler.set_limits(self._limits(config))
-        self.references = references
-        self.pipeline.reload(metrics, whole, config.inline.budget, references)
-        self._expect_of_metrics()
+        self.pipeline.evaluator.reload(metrics.computed, metrics.whole, references, config.inline.budget)
+        expect_metrics(self)
         self.config = config
         return fixed
 
-    def _judging(self, of_turns: list[BoundMetric], of_conversations: list[BoundMetric], clock: Clock) -> Dispatcher:
-        from ..judging.factory import judging_from  # only who judges pays for queues, providers and budgets
+    # --- the way in: spans of this process
 
-        def put(verdict: Verdict, size: int) -> bool:
-            return self.worker.put(verdict, size)
-
-        return judging_from(
-            self.config,
-            of_turns,
-            of_conversations,
-            self.telemetry,
-            put,
-            self.failed,
-            clock,
-            self.shedding,
-            self.outlets.note_outcome,
-        )
-
-    def _conversations(
+    def span_started(
         self,
-        metrics: list[BoundMetric],
-        judged: list[BoundMetric],
-        of_turns: list[BoundMetric],
-        now: Callable[[], float],
-    ) -> ConversationMetrics | None:
-        """Conversations are held for metrics over whole ones, and for judged ones that look at what was said before a turn."""
-        wanted = self.config.conversation
-        history = _look_back(of_turns)
-        if not (metrics or judged or history):
-            return None
-        store = Conversations(wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, now)
-        return ConversationMetrics(store, metrics, bool(judged), history)
+        trace_id: int,
+        span_id: int,
+        parent_id: int,
+        role: str | None,
+        span: Any,
+        references: dict[str, Any] | None,
+        carried_id: int,
+    ) -> None:
+        """A span started that needs a look: see :meth:`Assembler.start`."""
+        with self.assembler.lock:
+            self.assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
+        if self.worker.idle:
+            self.worker.wake()
 
-    def start(self) -> None:
-        """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""
-        self.outlets.start()
+    def span_ended(
+        self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool
+    ) -> Sequence[Closed]:
+        """A span ended that needs a look: see :meth:`Assembler.end`. What it closed belongs into :meth:`root_closed`."""
+        with self.assembler.lock:
+            self.assembler.received += 1
+            return self.assembler.end(trace_id, span_id, span, attributes, local_root)
 
-    # --- the way in
+    def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
+        """The end of a span closed something. If the span is a root it gets its scores: see :mod:`.ending_root`."""
+        waiting = list(closed)
+        try:
+            while waiting:
+                close_root(self.pipeline, waiting.pop(0), span, still_ending, self._put)
+        finally:
+            if waiting:  # the host's thread was interrupted
+                self.take(waiting)
+
+    # --- the way in: spans that come after their end, and log records
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
         """Spans that came after their end: by trace key, those of one trace in one batch."""
         assembler, early = self.assembler, self.early_logs
         closed: list[Closed] = []
-        with self.lock:
+        with assembler.lock:
             for trace_id, part in parts:
-                self.spans_received += len(part.spans)
+                assembler.received += len(part.spans)
                 closed += assembler.add_received(trace_id, part.spans, part.size, part.local_root)
                 if early and trace_id in early:
                     for span_id, log, size in early.pop(trace_id):
@@ -266,86 +250,71 @@ class Engine:
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
         """Content of a span in a log record. One whose span is not known is late, or waits for it where logs can be ``early``."""
-        with self.lock:
+        with self.assembler.lock:
             if not self.assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
 
     def count_drop(self, reason: str, spans: int) -> None:
         """Spans were received, and nothing comes of them."""
-        with self.lock:
-            self.spans_received += spans
-            self.pipeline.spans_left_out[reason] += spans
+        with self.assembler.lock:
+            self.assembler.received += spans
+        self.pipeline.composer.spans.count(reason, spans)
 
     # --- closing turns away from the agent's thread
+
+    def start(self) -> None:
+        """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""
+        self.outlets.start()
 
     def admits_by_room(self) -> None:
         """Spans come in only while there is room for them (whoever takes them looks): what was taken is never dropped for lack of it."""
         self._keeps_all = True
 
     def keep_all(self) -> None:
-        """What is not evaluated or handed over in time is on disk for the next process: no outlet drops a score for lack of room.
+        """What is not evaluated or delivered in time is on disk for the next process: no outlet drops a score for lack of room.
 
-        While one of them has none, turns wait, and who sends has to.
+        While one of them has none, turns wait, and senders have to.
         """
         self._keeps_all = True
-        self.left_behind = set()
+        self._end.left_behind = set()
         self.outlets.keep_all()
 
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
         """Give closed turns to the worker, which evaluates them. What does not fit its queue is counted, unless it ``must`` be taken."""
         for item in closed:
             if item.spans or item.sole or item.late:
-                self._queue(item, item.size, must=must)
+                self._put(ClosedSpans(self.pipeline, item), must=must)
 
-    def _queue(self, item: Closed | Group | Ended, size: int, *, must: bool = False) -> None:
-        if not self.worker.put(item, size, must=must or self._keeps_all):
-            self.pipeline.lose(item, "queue_full")
+    def take_groups(self, groups: Iterable[Group], *, must: bool = False) -> None:
+        """The same, for groups that waited for their continuation."""
+        for group in groups:
+            self._put(GroupedSpans(self.pipeline, group), must=must)
+
+    def take_ended(self, ended: Iterable[Ended]) -> None:
+        """The same, for conversations that are over."""
+        for one in ended:
+            self._put(EndedConversation(self.pipeline, one))
+
+    def _put(self, item: WorkItem, *, must: bool = False) -> None:
+        if not self.worker.put(item, item.size, must=must or self._keeps_all):
+            item.lose("queue_full")
 
     def tick(self) -> bool:
         """Close what has waited long enough; whether anything still waits."""
-        with self.lock:
-            closed = self.assembler.tick(self.worker.max_bytes * _SHARE_OF_QUEUE - self.worker.bytes)
-            waiting = self.assembler.waiting
+        assembler = self.assembler
+        with assembler.lock:
+            closed = assembler.tick(self.worker.max_bytes * _SHARE_OF_QUEUE - self.worker.bytes)
+            waiting = assembler.waiting
         self.take(closed)
-        self._take_groups(self.pipeline.due())
+        self.take_groups(self.pipeline.composer.due())
         store = self.pipeline.conversations
         if store is not None:
-            self._end(store.due())
+            self.take_ended(store.due())
         if self.judging is not None:
             self.judging.start()
-        for _ in range(len(self.assembler.late_ages)):
-            self.telemetry.observe(semconv.LATE_SPAN_AGE, self.assembler.late_ages.popleft())
-        return waiting or self.pipeline.waiting > 0 or bool(store)
-
-    @property
-    def waits(self) -> bool:
-        """Whether anything may become due as time passes."""
-        return self.assembler.waiting or self.pipeline.waiting > 0 or bool(self.pipeline.conversations)
-
-    def held(self, trace_ids: set[int]) -> set[int]:
-        """Those of some traces of which something is not evaluated yet, except what is in the worker's queue."""
-        with self.lock:
-            found = self.assembler.held(trace_ids)
-            found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}
-        return found | (trace_ids & self.pipeline.waiting_traces())
-
-    def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop all that is known of some traces whose spans were received, also what waits to be evaluated: somebody else does that."""
-
-        def forget() -> None:
-            with self.lock:
-                self.assembler.forget_traces(trace_ids)
-                for trace_id in trace_ids:
-                    self.early_logs.pop(trace_id)
-            self.pipeline.forget_traces(trace_ids)
-
-        def unwanted(item: Any) -> bool:
-            if _trace_of(item) not in trace_ids:
-                return False
-            self.pipeline.leave(item, "moved")
-            return True
-
-        self.worker.discard(unwanted, forget)
+        for _ in range(len(assembler.late_ages)):
+            self.telemetry.observe(semconv.LATE_SPAN_AGE, assembler.late_ages.popleft())
+        return waiting or self.pipeline.composer.waiting > 0 or bool(store)
 
     def end_conversation(self, conversation_id: str) -> bool:
         """A conversation is over: its metrics are evaluated. False when it is not held."""
@@ -354,22 +323,87 @@ class Engine:
             return False
         self.worker.drain(self.config.exit_timeout)  # its last turn may be on its way
         ended = store.end(conversation_id)
-        self._end(ended)
+        self.take_ended(ended)
         return bool(ended)
 
-    def _end_conversations(self, timeout: float) -> None:
-        store = self.pipeline.conversations
-        if store is not None:
-            self.worker.drain(timeout)
-            self._end(store.end_all())
+    def forget_traces(self, trace_ids: set[int]) -> None:
+        """Drop all that is known of some traces, also what waits to be evaluated: another process evaluates them."""
 
-    def _end(self, ended: Iterable[Ended]) -> None:
-        for one in ended:
-            self._queue(one, 0)
+        def forget() -> None:
+            with self.assembler.lock:
+                self.assembler.forget_traces(trace_ids)
+                for trace_id in trace_ids:
+                    self.early_logs.pop(trace_id)
+            self.pipeline.composer.forget_traces(trace_ids)
 
-    def _take_groups(self, groups: Iterable[Group], *, must: bool = False) -> None:
-        for group in groups:
-            self._queue(group, group.size, must=must)
+        def unwanted(item: WorkItem) -> bool:
+            found = item.is_of(trace_ids)
+            if found:
+                item.leave("moved")
+            return found
+
+        self.worker.discard(unwanted, forget)
+
+    # --- questions
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything may become due as time passes."""
+        return self.assembler.waiting or self.pipeline.composer.waiting > 0 or bool(self.pipeline.conversations)
+
+    def held(self, trace_ids: set[int]) -> set[int]:
+        """Those of some traces of which something is not evaluated yet, except what is in the worker's queue."""
+        with self.assembler.lock:
+            found = self.assembler.held(trace_ids)
+            found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}
+        return found | (trace_ids & self.pipeline.composer.waiting_traces())
+
+    def why(self, turn_id: str) -> dict[str, str] | None:
+        """For each metric its outcome on a recent turn; None when the turn is not remembered."""
+        found = self.pipeline.outcomes.of(turn_id)
+        judged = self.judging.outcomes.of(turn_id) if self.judging is not None else {}
+        return {**(found or {}), **judged} if found is not None or judged else None
+
+    def keep_turns(self, kept: Kept) -> MemoryOutlet:
+        """Append every scored turn to a list of the caller's from now on; ``engine.outlets.remove`` ends that."""
+        outlet = MemoryOutlet(kept)
+        self.outlets.add(outlet)
+        return outlet
+
+    @property
+    def spans_received(self) -> int:
+        """Spans that came, whatever became of them."""
+        return self.assembler.received
+
+    @property
+    def spans_scored(self) -> int:
+        """Spans of turns that were evaluated. Each span is counted once: here, or in :meth:`unused_spans`."""
+        return self.pipeline.composer.spans.scored
+
+    def progress(self) -> int | None:
+        """A number that changes while the worker gets on; None while it has nothing to do."""
+        worker = self.worker
+        if worker.idle and not worker.waiting:
+            return None
+        return worker.looks + worker.handled + self.pipeline.evaluator.evaluations
+
+    @property
+    def accepted_baggage(self) -> Mapping[str, str]:
+        """Baggage keys that are let in, and the reference that each one is."""
+        return self.pipeline.evaluator.references.baggage
+
+    def dropped(self) -> dict[str, int]:
+        """Spans that were not used, by reason; and parents and log records that were missing."""
+        return dropped(self)
+
+    def unused_spans(self) -> dict[str, int]:
+        """Received spans that no score came of, by reason: each of them once."""
+        return unused_spans(self)
+
+    @property
+    def records(self) -> dict[str, RecordAccount]:
+        """The account of the records of each outlet that has one."""
+        return self.outlets.records()
 
     def failed(self, where: str, error: BaseException) -> None:
         """A fault of ours, kept away from the agent: counted, and logged the first time, without content."""
@@ -379,198 +413,55 @@ class Engine:
                 "%s failed: %s (counted from now on)", where, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG)
             )
 
-    def progress(self) -> int | None:
-        """A number that changes while the worker gets on; None while it has nothing to do."""
-        worker = self.worker
-        if worker.idle and not worker.waiting:
-            return None
-        return worker.looks + worker.handled + self.pipeline.evaluations
-
     # --- end of life
 
     def flush(self, timeout: float) -> bool:
-        """Hand over everything that closed so far. Closes no open turn."""
+        """Deliver everything that closed so far. Closes no open turn."""
         return self.worker.flush(timeout)
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
-        """As :meth:`flush`; with ``judges``, wait too until every judged metric of these turns is settled."""
+        """As :meth:`flush`; with ``judges``, wait too until every judged metric of these turns has its outcome."""
         until = time.monotonic() + timeout
         done = self.worker.drain(timeout)
         if judges and self.judging is not None:
             done = self.judging.drain(until, self.worker.drain) and done
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
-    def _end_judging(self, until: float) -> None:
-        """Use most of the time that is left for what waits; what stays behind is counted, unless its queue outlives us."""
-        if self.judging is not None:
-            left = max(0.0, until - time.monotonic())
-            self.judging.drain(time.monotonic() + left * _SHARE_OF_JUDGES, self.worker.drain, patient=False)
-            self.judging.stop(lambda: self.worker.drain(max(0.0, until - time.monotonic())))
+    def register_exit(self) -> None:
+        """At the first span: see :meth:`Ending.register`."""
+        self._end.register()
 
     def shutdown(self) -> bool:
-        """Evaluate what is open, hand everything over within ``exit_timeout``, release ports and files. Safe to call twice.
+        """Evaluate what is open, deliver everything within ``exit_timeout``, release ports and files. Safe to call twice.
 
-        False when time ran out before everything was handed over.
+        False when time ran out before everything was delivered.
         """
-        if self._closed:
-            return True
-        self._closed = True
-        self.outlets.begin_exit()
-        if self._exit_registered:
-            atexit.unregister(self._at_exit)
-        self._close_open("shutdown")
-        at_exit = self._exit_until is not None  # then providers may be gone already, and a part of the time is
-        timeout = self.config.exit_timeout if self._exit_until is None else max(0.0, self._exit_until - time.monotonic())
-        until = time.monotonic() + timeout
-        evaluate_until = until - timeout * _SHARE_OF_OUTLETS
-        self._end_conversations(_left(evaluate_until))
-        self.worker.drain(_left(evaluate_until))
-        self._end_judging(evaluate_until)
-        store = self.pipeline.conversations
-        if store is not None:  # what judges said last of their turns
-            self._end(store.end_late())
-        self.worker.drain(_left(evaluate_until))
-        self.pipeline.ending = True
-        left = self.worker.give_up(_left(until) / 2)  # the outlets get the rest
-        for item in left:
-            self._leave(item)
-        self.delivered = self.worker.stop(_left(until), outlets=not at_exit)
-        done = self.delivered and not left
-        if not done and not at_exit:
-            _log.warning("not all scores were handed over within %.3g s", self.config.exit_timeout)
-        self.outlets.close()
-        return done
+        return self._end.shutdown(self)
 
-    def _leave(self, item: Any) -> None:
-        """There was no time for something: the next process evaluates it, or nobody does."""
-        if self.left_behind is None:
-            self.pipeline.lose(item, "shutdown")
-        else:
-            self.left_behind |= self.pipeline.leave(item, "left_for_next_start")
+    @property
+    def delivered(self) -> bool:
+        """After :meth:`shutdown`: whether what was evaluated left through every outlet."""
+        return self._end.delivered
 
-    def register_exit(self) -> None:
-        """At the first span: handlers run last-in first-out, so this one runs before those of providers that exist by now."""
-        self._exit_registered = True
-        this = weakref.ref(self)
-        self._at_exit = lambda: _at_exit(this)
-        atexit.register(self._at_exit)
-
-    def exit(self) -> None:
-        """At interpreter exit: starts no thread, and takes no longer than ``exit_timeout``."""
-        self.worker.may_start = False
-        if self.judging is not None:
-            self.judging.may_start = False
-        self._exit_until = time.monotonic() + self.config.exit_timeout
-        self.outlets.begin_exit()
-        self._close_open("exit")
-        self._end_conversations(self.config.exit_timeout)
-        self.worker.drain(max(0.0, self._exit_until - time.monotonic()))
-        self._end_judging(self._exit_until)
-        done = self.worker.drain(max(0.0, self._exit_until - time.monotonic()))
-        if not (self.outlets.end_exit(max(0.0, self._exit_until - time.monotonic())) and done):
-            _log.warning("not all scores were handed over within %.3g s at exit", self.config.exit_timeout)
-
-    def _close_open(self, reason: Any) -> None:
-        with self.lock:
-            closed = self.assembler.close_all(reason)
-        self._take_groups(self.pipeline.stop_waiting(), must=True)
-        self.take(closed, must=True)
+    @property
+    def left_behind(self) -> set[int] | None:
+        """After :meth:`shutdown`: the traces that were not evaluated, where the next process finds them again."""
+        return self._end.left_behind
 
     def after_fork_in_child(self) -> None:
         """The parent owns open turns, queue and port; the child starts its worker when it needs one."""
-        self.lock = threading.Lock()
         self.assembler.forget()
         self.early_logs.forget()
         self.telemetry.after_fork_in_child()
         self.pipeline.after_fork_in_child()
-        self.spans_received = self.late_log_records = self.pipeline.spans_scored = 0
-        for counted in (self.failures, self.span_events.outcomes, self.pipeline.spans_left_out):
-            counted.clear()
+        self.late_log_records = 0
+        self.failures.clear()
         self.worker.after_fork_in_child()
         self.instance_id = str(uuid.uuid4())
         self.outlets.after_fork_in_child()
-
-    # --- self-telemetry: plain integers here, read at collection
-
-    def _watch(self) -> None:
-        watch = self.telemetry.watch
-        assembler, worker = self.assembler, self.worker
-        watch(semconv.SPANS_RECEIVED, lambda: [({}, self.spans_received)])
-        watch(semconv.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in self.dropped().items()])
-        watch(semconv.FAULTS, lambda: [({"where": where}, n) for where, n in self.failures.copy().items()])
-        watch(semconv.LATE_SPANS, lambda: [({}, assembler.late_spans)])
-        watch(semconv.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
-        watch(semconv.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])
-        watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "worker"}, worker.max_bytes)])
-        watch(semconv.LOAD_LEVEL, lambda: [({}, self.shedding.level)])
-        watch(semconv.SPAN_EVENTS, lambda: [({"outcome": outcome}, n) for outcome, n in self.span_events.outcomes.copy().items()])
-        watch(semconv.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in self.outlets.errors.copy().items()])
-        watch(semconv.BUILD_INFO, lambda: [({"version": __version__, "python": platform.python_version()}, 1)])
-        self._expect()
-
-    def _expect(self) -> None:
-        """Show what may be counted from the start."""
-        expect = self.telemetry.expect
-        outlets = {"metrics", *(outlet.name for outlet in self.outlets)}
-        expect(semconv.SPANS_DROPPED)
-        expect(semconv.FAULTS)
-        expect(semconv.SPAN_EVENTS)
-        expect(semconv.EMIT_ERRORS, outlet=outlets)
-        expect(semconv.EMIT_RECORDS, outlet=outlets)
-        self._expect_of_metrics()
-
-    def _expect_of_metrics(self) -> None:
-        """The same, for what is counted by metric."""
-        expect, pipeline = self.telemetry.expect, self.pipeline
-        expect(semconv.DROPPED, metric=[metric.name for metric in (*pipeline.metrics, *pipeline.heavy)], reason=_LOST_WITH_A_TURN)
-        if self.judging is not None:
-            judged = self.judging.metrics
-            expect(semconv.DROPPED, metric=[*judged.names(conversation=False), *judged.names(conversation=True)])
-
-    def dropped(self) -> dict[str, int]:
-        """Spans that were not used, by reason; and parents and log records that were missing."""
-        found = Counter(self.unused_spans())
-        found["orphan_parent"] = self.assembler.orphan_parents
-        found["late_log_record"] = self.late_log_records
-        return {reason: count for reason, count in found.items() if count}
-
-    def unused_spans(self) -> dict[str, int]:
-        """Received spans that no score came of, by reason: each of them once."""
-        found = Counter(self.pipeline.spans_left_out)
-        found["late"] += self.assembler.late_unused
-        found["moved"] += self.assembler.moved
-        found["pruned"] = self.assembler.pruned_spans
-        found["duplicate"] = self.assembler.duplicates
-        found["error"] = sum(self.failures[where] for where in _TAKES_SPANS)
-        return {reason: count for reason, count in found.items() if count}
-
-
-def _left(until: float) -> float:
-    """Seconds until then."""
-    return max(0.0, until - time.monotonic())
-
-
-def _look_back(judged: list[BoundMetric]) -> bool:
-    """Whether a judged metric of turns looks at what was said before them: conversations are held for it."""
-    return any("history" in metric.metric.reads for metric in judged)
-
-
-def _split(metrics: list[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Those that are computed, and those that ask somebody."""
-    computed = [metric for metric in metrics if metric.metric.kind == "code"]
-    return computed, [metric for metric in metrics if metric.metric.kind != "code"]
 
 
 def _in_child(this: weakref.ref[Engine]) -> None:
     engine = this()
     if engine is not None:
         engine.after_fork_in_child()
-
-
-def _at_exit(this: weakref.ref[Engine]) -> None:
-    engine = this()
-    if engine is not None:
-        try:
-            engine.exit()
-        except Exception as error:
-            engine.failed("exit", error)

@@ -8,7 +8,7 @@ A span's word is data of whoever sent it: without ``accept_from`` it decides not
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,6 @@ from ..core.extras import require
 from ..core.score import Score
 from ..core.turn import Document, Retrieval, Turn
 from ..metrics.bound_metric import BoundMetric
-from ..metrics.registry import Asks, Embeds
-from .redaction import redacted_turn
 
 BAGGAGE = "baggage:"
 _CASE = "case_id"
@@ -127,30 +125,6 @@ class ReferenceSources:
             if not turn.retrieved_ids:
                 known["retrieved_ids"] = [d.id for retrieval in found for d in retrieval.documents if d.id] or None
             sources["context"] = f"tool {', '.join(tools)}"
-
-
-def evaluate(
-    turn: Turn,
-    metrics: Sequence[BoundMetric],
-    references: ReferenceSources | None = None,
-    *,
-    judge: Asks | None = None,
-    embedder: Embeds | None = None,
-    redact: Collection[str] = (),
-) -> list[Score]:
-    """Score a turn that stands alone: with its references, by the metrics that are for it.
-
-    ``redact`` is what is taken out of the turn for those that ask a judge or embedder.
-    """
-    sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
-    scores = []
-    for metric in metrics:
-        if applies(metric.when, turn):
-            seen = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
-            score = metric.evaluate(seen, judge=judge, embedder=embedder)
-            tell_sources(metric, score, sources)
-            scores.append(score)
-    return scores
 
 
 def tell_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:

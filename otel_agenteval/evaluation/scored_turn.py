@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ..core.score import Kind, Score
 from ..core.tenancy import base_of
 from ..core.turn import Turn
+from ..metrics.bound_metric import BoundMetric
 from .redaction import Redactor
+
+
+class Receipt(Protocol):
+    """A job that is done once its score was emitted."""
+
+    def acknowledge(self) -> None:
+        """The score was emitted."""
 
 
 @dataclass(slots=True)
@@ -70,6 +78,8 @@ class ScoredTurn:
     """False for a revision: counters must not count the turn or its scores twice."""
     conversation: bool = False
     """Whether the turn is a whole conversation, whose turns were counted one by one."""
+    final: bool = True
+    """False for a conversation of which only the signals are new: judges are not asked about it again."""
     size: int = 0
     """Bytes it is taken to hold in a queue."""
     seconds: float = 0.0
@@ -90,6 +100,10 @@ class ScoredTurn:
     """The turn id of its first revision, under which the turn was counted; None where that is its own."""
     absorbs: Sequence[str] = ()
     """Ids of other turns that were counted, and turned out to be parts of this one."""
+    pending: Sequence[BoundMetric] = ()
+    """Metrics that are still to be evaluated on the worker: heavy ones, and those that the time budget cut."""
+    receipt: Receipt | None = None
+    """Of a judged score: the job that it comes of."""
 
     @property
     def first_id(self) -> str:

@@ -47,7 +47,7 @@ class Handle:
 
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric, what became of it on a recent turn (``scored``, ``skipped: …``, ``sampled out …``); None if it is not remembered."""
-        return self._processor.engine.pipeline.why(turn_id) if self._processor is not None else None
+        return self._processor.engine.why(turn_id) if self._processor is not None else None
 
     def end_conversation(self, conversation_id: str) -> bool:
         """Say that a conversation is over, instead of waiting until it was silent for ``conversation.idle_timeout``.

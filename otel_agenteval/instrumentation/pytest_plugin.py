@@ -23,6 +23,7 @@ import pytest
 if TYPE_CHECKING:
     from ..core.score import Score
     from ..core.turn import Turn
+    from ..evaluation.scored_turn import ScoredTurn
     from ..metrics.bound_metric import BoundMetric
 
 _CONFIG = {
@@ -215,14 +216,15 @@ def agenteval(request: pytest.FixtureRequest, _agenteval_handle: Any) -> Iterato
     handle = _agenteval_handle
     if not handle.enabled:
         pytest.fail("the agenteval fixture captures nothing: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED switches it off")
-    pipeline = handle.processor.engine.pipeline
+    engine = handle.processor.engine
     handle.flush(_SETTLE)
-    before, pipeline.kept = pipeline.kept, deque()
+    kept: deque[ScoredTurn] = deque()
+    outlet = engine.keep_turns(kept)
     try:
-        yield AgentTurns(handle, pipeline.kept, _report_of(request.config), request.node.nodeid)
+        yield AgentTurns(handle, kept, _report_of(request.config), request.node.nodeid)
     finally:
         handle.flush(_SETTLE)
-        pipeline.kept = before
+        engine.outlets.remove(outlet)
 
 
 def _report_of(config: pytest.Config) -> Path | None:

@@ -1,4 +1,4 @@
-"""The door for spans of this process: a SpanProcessor that can stand anywhere in a provider's list.
+"""Spans of this process: a SpanProcessor that can stand anywhere in a provider's list.
 
 On the agent's thread it collects, and when a turn's root ends with nothing open below it, promises the span its events and
 hands the turn to the worker. Nothing it does can raise into the agent, block it, or do I/O.
@@ -17,19 +17,16 @@ from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..dialects.reader import ROLE_KEYS, is_genai_scope, role_of
 from ..engine.engine import Engine
-from ..engine.pipeline import INLINE_MAX_BYTES
 from ..spans.sdk import end_of, start_of
-from ..turns.assembler import PLAIN_KEPT
 from .expectations import current_references, expect
 from .span_exporter import AgentEvalSpanExporter, SafeExporter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from opentelemetry.context import Context
 
     from ..spans.record import LogPart
-    from ..turns.state import Closed
 
 _MAX_SCOPES = 1_000
 _log = logging.getLogger("otel_agenteval")
@@ -57,10 +54,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.engine = Engine(load_config(config), logger_provider=logger_provider, meter_provider=meter_provider, clock=clock)
-        self._assembler = self.engine.assembler
-        self._pipeline = self.engine.pipeline
-        self._traces = self._assembler.traces
-        self._baggage = tuple(self.engine.references.baggage)
+        assembler = self.engine.assembler
+        self._traces = assembler.traces
+        self._start_below, self._ending = assembler.start_below, assembler.ending
+        self._baggage = self.engine.accepted_baggage
         self._active = False
         self._passive = not self.engine.enabled
         self._ending_is_called = False
@@ -76,17 +73,13 @@ class AgentEvalSpanProcessor(SpanProcessor):
             trace = self._traces.get(parent[0]) if parent is not None else None
             if trace is not None:
                 owner: Any = trace.nodes.get(parent[1])
-                if (owner.takes_all and not expect.in_use) or (
-                    self._plain_scopes.get(span._instrumentation_scope._name) and ROLE_KEYS.isdisjoint(span._attributes._dict)
-                ):
-                    with self.engine.lock:
-                        if owner.heir is None:
-                            span_id = span._context[1]
-                            trace.nodes[span_id] = owner
-                            owner.open += 1
-                            if owner.ids is not None:
-                                owner.ids.add(span_id)
-                            return
+                if (
+                    (owner.takes_all and not expect.in_use)
+                    or (
+                        self._plain_scopes.get(span._instrumentation_scope._name) and ROLE_KEYS.isdisjoint(span._attributes._dict)
+                    )
+                ) and self._start_below(trace, owner, span._context[1]):
+                    return
         except Exception:  # noqa: S110 - the long way tells faults from other SDKs
             pass
         self._start(span, parent_context)
@@ -108,11 +101,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                     references = current_references(parent_context, self._baggage)
             parent = None if parent_id else span.parent
             carried_id = parent.span_id if parent is not None else 0
-            engine = self.engine
-            with engine.lock:
-                self._assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
-            if engine.worker.idle:
-                engine.worker.wake()
+            self.engine.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
         except Exception as error:
             self.engine.failed("on_start", error)
 
@@ -129,20 +118,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._end(span)
             return
         try:
-            engine = self.engine
-            with engine.lock:
-                engine.spans_received += 1
-                if owner.open > 1 and not owner.closed and owner.span_id != span_id:
-                    if owner.genai:
-                        if self._assembler.end_below(owner, span, attributes):
-                            return
-                    elif len(owner.members) < PLAIN_KEPT and ROLE_KEYS.isdisjoint(attributes):
-                        owner.open -= 1
-                        owner.members.append(span)
-                        return
-                closed = self._assembler.ended(trace, owner, span_id, span, attributes)
+            closed = self._ending(trace, owner, span_id, span, attributes)
             if closed:
-                self._after(closed, span)
+                self.engine.root_closed(closed, span, still_ending=True)
         except Exception as error:
             self.engine.failed("on_end", error)
 
@@ -156,40 +134,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if not self._active and not self._activate(span):
                 return
             trace_id, span_id, local_root, attributes = end_of(span)
-            engine = self.engine
-            with engine.lock:
-                engine.spans_received += 1
-                closed = self._assembler.end(trace_id, span_id, span, attributes, local_root)
+            closed = self.engine.span_ended(trace_id, span_id, span, attributes, local_root)
             if closed:
-                self._after(closed, span)
+                self.engine.root_closed(closed, span, still_ending=self._ending_is_called)
         except Exception as error:
             self.engine.failed("on_end", error)
-
-    def _after(self, closed: Sequence[Closed], span: Any) -> None:
-        waiting = list(closed)
-        try:
-            while waiting:
-                item = waiting.pop(0)
-                if not (self._is_root(span, item) and item.complete and item.size <= INLINE_MAX_BYTES and self._pipeline.metrics):
-                    self.engine.take([item])
-                    continue
-                pending = self._pipeline.defer(item, span) if self._ending_is_called else None
-                if pending is not None:
-                    self._hand_over(pending, pending.size)
-                else:
-                    self._pipeline.score_inline(item, span, self._ending_is_called, self._hand_over)
-        finally:
-            if waiting:  # the host's thread was interrupted
-                self.engine.take(waiting)
-
-    def _is_root(self, span: Any, item: Closed) -> bool:
-        if self._ending_is_called:
-            return item.root is span
-        return item.root is not None and item.root.context == span.context  # ``on_end`` gets a copy of the span that started
-
-    def _hand_over(self, work: Any, size: int) -> None:
-        if not self.engine.worker.put(work, size):
-            self._pipeline.lose(work, "queue_full")
 
     def take_content(self, span: Any, part: LogPart) -> None:
         """Content of an open span that is written nowhere else (see :mod:`.completion_hook`)."""

@@ -12,13 +12,13 @@ from ..core.clock import Clock
 from ..core.score import Score
 from ..core.threads import OwnThread, is_meant_for_host
 from ..evaluation.scored_turn import ScoredTurn
-from ..outlets.base import Verdict
 from .leases import HeldLeases, LeaseLost
 from .outcomes import Outcomes, outcome_of
 from .planner import Planner
 from .queues import Job, JobQueue
 from .runner import Discard, Done, JobOptions, JobRunner, pause_after
 from .session import Models
+from .verdict import Verdict
 
 _POLL = 0.5
 """Seconds between two looks at jobs that are not due yet."""
@@ -275,7 +275,15 @@ class Dispatcher:
                 self.outcomes.end(one.metric, done.scored, one.outcome)
         self._progressed.set()
 
-    def confirm(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
+        """Of scored turns that are about to be emitted, all but the judged ones that may not be. On the worker."""
+        verdicts = [scored.receipt for scored in done if isinstance(scored.receipt, Verdict)]
+        if not verdicts:
+            return list(done)
+        kept = set(map(id, self._confirm(verdicts)))
+        return [scored for scored in done if scored.receipt is None or id(scored.receipt) in kept]
+
+    def _confirm(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """The judged scores that may be sent out: their jobs are still ours, and they were not sent before. On the worker.
 
         This extends the leases, so that no other process claims the jobs until :meth:`Verdict.settle` acknowledges them.

@@ -17,7 +17,6 @@ from ..core.telemetry import Telemetry
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
 from ..metrics.bound_metric import BoundMetric
-from ..outlets.base import Verdict
 from ..statistics.estimates import Estimates
 from .budget import WINDOWS, Budget, bounds_of
 from .circuit_breaker import CircuitBreakers
@@ -33,6 +32,7 @@ from .queues import JobQueue, outages_from, queue_from, spend_book_from
 from .queues.sealed import SealedQueue
 from .runner import JobOptions, JobRunner
 from .session import Models, Sessions
+from .verdict import Verdict
 
 _log = logging.getLogger("otel_agenteval")
 

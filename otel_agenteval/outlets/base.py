@@ -19,23 +19,9 @@ from ..core.semconv import EMIT_RECORDS
 from ..core.telemetry import Telemetry
 from ..core.writable import warn_of_fault
 from ..evaluation.scored_turn import ScoredTurn
-from ..judging.queues import Job
 
 if TYPE_CHECKING:
     from ..config.root import Config
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A judged score on its way to the worker."""
-
-    scored: ScoredTurn
-    job: Job
-    """What it comes of. It may be sent out as long as nobody else has claimed that."""
-    settle: Callable[[], None]
-    """To be called once it was sent out."""
-    keep: Callable[[], None]
-    """To be called when it is not sent out: what was paid for is remembered."""
 
 
 class RecordAccount:

@@ -124,6 +124,8 @@ class SpanEventOutlet:
 
     def events_of(self, span: Any, scores: Sequence[Score], time_ns: int) -> list[ScoreEvent]:
         """The events that :meth:`defer` promised, counted; as many as the span has room for."""
+        if self.mode == "off":
+            return []
         chosen = self._chosen(scores)
         if not chosen:
             return []
@@ -133,6 +135,15 @@ class SpanEventOutlet:
         limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
         self.outcomes[ENDING] += len(chosen)
         return [ScoreEvent(score, time_ns, limit) for score in chosen]
+
+    def write(self, span: Any, root: Any, scores: Sequence[Score], still_ending: bool) -> None:
+        """Write the scores of a turn on its root, if the span is that; ``still_ending`` as the two ways below differ."""
+        if root.context is None or root.context.span_id != span.context.span_id:
+            self.root_already_ended(scores)
+        elif still_ending:
+            self.while_ending(span, scores, root.end_ns)
+        else:
+            self.after_end(span, scores, root.end_ns)
 
     def while_ending(self, span: Any, scores: Sequence[Score], time_ns: int) -> None:
         """Inside the SDK's ``_on_ending(span)``, where :meth:`defer` is impossible."""

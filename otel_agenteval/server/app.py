@@ -300,9 +300,9 @@ class Service:
         records made = delivered + waiting + failed.
         """
         engine = self.engine
-        with engine.lock:
+        with engine.assembler.lock:
             open_turns, received = engine.assembler.open_turns, engine.spans_received
-            unused, scored = engine.unused_spans(), engine.pipeline.spans_scored
+            unused, scored = engine.unused_spans(), engine.spans_scored
         answers: dict[str, int] = {}
         for (_, _, outcome), count in sorted(self.receiver.outcomes.copy().items()):
             answers[outcome] = answers.get(outcome, 0) + count

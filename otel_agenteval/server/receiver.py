@@ -97,7 +97,7 @@ class Receiver:
         self._sampled_below = int(options.sample_rate * 2**64)
         self._clients.clear()
         self.tenants.set_options(options.tenants)
-        self.engine.pipeline.tenant_labels = self.tenants.labels
+        self.engine.pipeline.composer.tenant_labels = self.tenants.labels
 
     # --- admission: before a body is read
 
@@ -318,7 +318,7 @@ class Receiver:
             Refusal: too many of its turns are open.
         """
         most = tenant.options.quotas.open_turns
-        assembler, lock = self.engine.assembler, self.engine.lock
+        assembler, lock = self.engine.assembler, self.engine.assembler.lock
         if most is None or assembler.open_turns_of(tenant.number) + len(body) // _LEAST_SPAN <= most:
             return
         try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def what_became_of(engine: Engine, turn_id: str) -> dict[str, str] | None:
     """What an engine knows of a turn: what it remembers, and what its store has. None for an unknown turn."""
-    live = engine.pipeline.why(turn_id)
+    live = engine.why(turn_id)
     store = engine.config.outlets.store
     stored = None
     if store is not None:

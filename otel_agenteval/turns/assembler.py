@@ -17,6 +17,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,9 @@ def _leave_share(trace: Trace, size: int) -> None:
 
 
 class Assembler:
-    """The state of all open turns. Not thread-safe: its owner serialises the calls.
+    """The state of all open turns.
+
+    Not thread-safe: its owner holds :attr:`lock` around every call but :meth:`start_below` and :meth:`ending`, which take it themselves.
 
     Args:
         limits: bounds.
@@ -111,6 +114,10 @@ class Assembler:
         self.set_limits(limits)
         self._role = role
         self._now = now
+        self.lock = threading.Lock()
+        """Held for microseconds, never during evaluation or I/O."""
+        self.received = 0
+        """Spans that came, whatever became of them."""
         self.traces: OrderedDict[int, Trace] = OrderedDict()
         self._shares: dict[int, Share] = {}
         """What each tenant has of them, by its number; empty where there are none."""
@@ -148,6 +155,47 @@ class Assembler:
         self._total_bytes = limits.total_bytes
 
     # --- spans of this process
+
+    def start_below(self, trace: Trace, owner: Owner, span_id: int) -> bool:
+        """The usual start of a span: below one that is known. False, with nothing done, when it needs :meth:`start`."""
+        with self.lock:
+            if owner.heir is not None:
+                return False
+            trace.nodes[span_id] = owner
+            owner.open += 1
+            if owner.ids is not None:
+                owner.ids.add(span_id)
+            return True
+
+    def ending(self, trace: Trace, owner: Owner, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
+        """A span is ending whose trace and owner were looked up already. Returns what it closed: mostly nothing.
+
+        The usual end comes first, written out flat because an agent waits for it: of a span of a turn in which more is open.
+        """
+        with self.lock:
+            self.received += 1
+            if owner.open > 1 and not owner.closed and owner.span_id != span_id:
+                members = owner.members
+                if owner.genai:
+                    size = 512
+                    for value in attributes.values():
+                        if value.__class__ is str:
+                            size += len(value)
+                    if (
+                        owner.size + size <= self._max_bytes
+                        and len(members) < self._max_spans
+                        and self._size + size <= self._total_bytes
+                    ):
+                        owner.size += size
+                        self._size += size
+                        owner.open -= 1
+                        members.append(span)
+                        return ()
+                elif len(members) < PLAIN_KEPT and ROLE_KEYS.isdisjoint(attributes):
+                    owner.open -= 1
+                    members.append(span)
+                    return ()
+            return self._ended(trace, owner, span_id, span, attributes)
 
     def start(
         self,
@@ -219,9 +267,9 @@ class Assembler:
                 self._keep_late(trace_id, span, size_of(attributes))
                 return ()
             return () if self._role(span) is None else self.add(trace_id, span, size_of(attributes), local_root)
-        return self.ended(trace, owner, span_id, span, attributes)
+        return self._ended(trace, owner, span_id, span, attributes)
 
-    def ended(self, trace: Trace, owner: Owner, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
+    def _ended(self, trace: Trace, owner: Owner, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
         """As :meth:`end`, for a span whose owner was looked up already."""
         trace_id = trace.trace_id
         own = owner.span_id == span_id
@@ -270,21 +318,6 @@ class Assembler:
         if owner.size > self._max_bytes or len(owner.members) > self._max_spans or self._size > self._limits.total_bytes:
             return self._enforce(trace, owner)
         return ()
-
-    def end_below(self, owner: Owner, span: Any, attributes: dict[str, Any]) -> bool:
-        """The usual end of a span of a turn in which more is open. False, with nothing done, when it needs :meth:`end`."""
-        members = owner.members
-        size = 512
-        for value in attributes.values():
-            if value.__class__ is str:
-                size += len(value)
-        if owner.size + size > self._max_bytes or len(members) >= self._max_spans or self._size + size > self._total_bytes:
-            return False
-        owner.size += size
-        self._size += size
-        owner.open -= 1
-        members.append(span)
-        return True
 
     # --- spans that arrive after their end, and log records
 
@@ -451,6 +484,8 @@ class Assembler:
 
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it, and scores it when it ends."""
+        self.lock = threading.Lock()
+        self.received = 0
         for trace_id in [*self.traces, *self._recent]:
             self._remember(trace_id).ids = None
         self.traces.clear()

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..core.score import Score
 from ..core.tenancy import qualified
 from ..core.turn import Message, Turn, Usage
 
@@ -90,7 +91,16 @@ class Conversations:
         now: monotonic seconds.
     """
 
-    def __init__(self, idle_timeout: float, max_open: int, max_turns: int, max_bytes: int, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        idle_timeout: float,
+        max_open: int,
+        max_turns: int,
+        max_bytes: int,
+        now: Callable[[], float],
+        gives_history: bool = False,
+    ) -> None:
+        self.gives_history = gives_history
         self._idle_timeout = idle_timeout
         self._max_open = max_open
         self._max_turns = max_turns
@@ -267,6 +277,16 @@ def _ended(found: _Conversation, reason: EndReason) -> Ended:
 def conversation_of(turn: Turn) -> str:
     """What a turn's conversation is called among those of all tenants; "" where it has none."""
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
+
+
+def signals_in(scores: Iterable[Score]) -> dict[str, float]:
+    """What scores of a turn say of its conversation."""
+    found = {}
+    for score in scores:
+        name = SIGNALS.get(score.metric)
+        if name is not None and score.status == "ok" and score.value is not None:
+            found[name] = score.value
+    return found
 
 
 def _start(turn: Turn) -> float:

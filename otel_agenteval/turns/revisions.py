@@ -194,7 +194,7 @@ def stands_alone(group: Group) -> bool:
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
 
-class PastTurns:
+class Revisions:
     """A bounded memory of closed turns. Thread-safe.
 
     Args:
@@ -230,7 +230,7 @@ class PastTurns:
         group.reader = None  # what was read of it is several times its spans, and hardly ever asked for again
         self._keep(group.root.trace_id, [_Part(group.members, group.size, group, as_what)])
 
-    def keep_rest(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
+    def keep_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
         """Remember spans that were in no turn: what comes late may show that they are."""
         self._keep(trace_id, [_Part([record], size // len(records)) for record in records])
 

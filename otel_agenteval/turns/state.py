@@ -25,26 +25,26 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class Portion:
-    """Spans that share one fate: the turns that they were closed into are scored, or lost.
+    """Spans that share one outcome: the turns that they were closed into are scored, or lost.
 
     The first word counts: what was evaluated once is not lost by what happens to a part of it later.
 
     Args:
         spans: how many.
-        tell: gets the outcome and the number, once.
+        count: gets the outcome and the number, once.
     """
 
-    __slots__ = ("_tell", "spans")
+    __slots__ = ("_count", "spans")
 
-    def __init__(self, spans: int, tell: Callable[[str, int], None]) -> None:
+    def __init__(self, spans: int, count: Callable[[str, int], None]) -> None:
         self.spans = spans
-        self._tell = tell
+        self._count = count
 
-    def settle(self, outcome: str) -> None:
+    def count(self, outcome: str) -> None:
         """Say what became of them, unless that is known."""
         spans, self.spans = self.spans, 0
         if spans:
-            self._tell(outcome, spans)
+            self._count(outcome, spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Closed:
     """The owner's span."""
     sole: bool = False
     """Whether the owner is the root of exactly one turn that holds all spans."""
-    leftover: bool = False
+    remainder: bool = False
     """Whether turns of this local root were closed before: then what is left is no turn of its own."""
     logs: dict[int, list[LogPart]] | None = None
     references: dict[str, Any] | None = None

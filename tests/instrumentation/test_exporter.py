@@ -21,7 +21,8 @@ class Door:
 
     def __init__(self, delay="0ms", make=BatchSpanProcessor, **options):
         self.exporter = oa.AgentEvalSpanExporter({**QUIET, "turn": {"decision_delay": delay}})
-        self.exporter.engine.pipeline.kept = self.kept = deque()
+        self.kept = deque()
+        self.exporter.engine.keep_turns(self.kept)
         self.provider = TracerProvider(shutdown_on_exit=False, **options)
         self.provider.add_span_processor(make(self.exporter))
         self.tracer = self.provider.get_tracer("app")
@@ -105,7 +106,7 @@ def test_it_waits_as_long_as_a_sidecar_and_makes_no_span_events():
     exporter = oa.AgentEvalSpanExporter({**QUIET, "outlets": {**QUIET["outlets"], "span_events": "all"}})
     try:
         assert exporter.engine.assembler._limits.decision_delay == BEHIND_OTLP == 10.0
-        assert exporter.engine.span_events.mode == "off"
+        assert exporter.engine.pipeline.span_events.mode == "off"
     finally:
         exporter.shutdown()
 

@@ -86,7 +86,7 @@ def test_an_error_is_counted_as_one(failing_metric):
 def test_why_tells_what_became_of_each_metric(failing_metric):
     with Rig({"inline": {"metrics": [failing_metric, "code_empty_answer", "code_cost"]}}) as rig:
         rig.run()
-        why = rig.engine.pipeline.why(rig.turn().turn_id)
+        why = rig.engine.why(rig.turn().turn_id)
         assert why[failing_metric] == "error: ValueError"
         assert why["code_empty_answer"] == "scored"
         assert why["code_cost"].startswith("skipped: ")

@@ -131,9 +131,9 @@ def child():
         turn(tracer, "child's")
     return handle.flush(10)
 # in the order in which the worker takes them
-engine.worker._working.acquire(); engine.lock.acquire(); engine.worker._lock.acquire(); engine.telemetry._lock.acquire()
+engine.worker._working.acquire(); engine.assembler.lock.acquire(); engine.worker._lock.acquire(); engine.telemetry._lock.acquire()
 found = fork(child)
-engine.telemetry._lock.release(); engine.worker._lock.release(); engine.lock.release(); engine.worker._working.release()
+engine.telemetry._lock.release(); engine.worker._lock.release(); engine.assembler.lock.release(); engine.worker._working.release()
 print(json.dumps(found))
 """
     assert run(script, tmp_path) is True

@@ -206,13 +206,15 @@ def test_a_heavy_metric_runs_on_the_worker_only(provider):
         def __getattr__(self, name):
             return getattr(self._bound, name)
 
-        def evaluate(self, turn):
-            by_the_worker[self._bound.name] = any(frame.function == "handle" for frame in inspect.stack())
-            return self._bound.evaluate(turn)
+        def evaluate(self, turn, **asked):
+            by_the_worker[self._bound.name] = any(
+                frame.function == "run" and frame.filename.endswith("pipeline.py") for frame in inspect.stack()
+            )
+            return self._bound.evaluate(turn, **asked)
 
     with Rig(HEAVY, provider=provider()) as rig:
-        pipeline = rig.engine.pipeline
-        pipeline.metrics, pipeline.heavy = [[Watched(bound) for bound in some] for some in (pipeline.metrics, pipeline.heavy)]
+        evaluator = rig.engine.pipeline.evaluator
+        evaluator.metrics, evaluator.heavy = [[Watched(bound) for bound in some] for some in (evaluator.metrics, evaluator.heavy)]
         rig.run(says="Hi there.")
         assert set(rig.score_events(ROOT)) == {"code_empty_answer"}
         assert {record.attributes["gen_ai.evaluation.name"] for record in rig.log_events()} == {"code_bleu", "code_empty_answer"}

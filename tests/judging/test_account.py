@@ -72,11 +72,11 @@ def test_each_outcome_is_counted_once_and_told(models: ScriptedModels) -> None:
         assert found["llm_coherence"] == {"gated": 20, "pass": 20}
         assert found["code_empty_answer"] == {"gated": 40}
         assert set(found["llm_relevance"]) == {"pass", "sampled_out"}
-        why = rig.engine.pipeline.why(rig.turns()[0].turn_id)
+        why = rig.engine.why(rig.turns()[0].turn_id)
         assert why is not None
         assert (why["code_empty_answer"], why["llm_coherence"]) == ("gated: when.agent", "gated: when.agent")
         assert (why[CODE], why["llm_relevance"] in ("scored", "sampled out (p=0.5)")) == ("scored", True)
-        vip = rig.engine.pipeline.why(next(turn.turn_id for turn in rig.turns() if turn.agent == "vip"))
+        vip = rig.engine.why(next(turn.turn_id for turn in rig.turns() if turn.agent == "vip"))
         assert vip is not None
         assert (vip["code_empty_answer"], vip["llm_coherence"]) == ("gated: when.step", "scored")
 
@@ -115,7 +115,7 @@ def test_a_lost_turn_says_why(models: ScriptedModels) -> None:
         rig.run()
         rig.processor.force_flush()
         context = rig.exported("invoke_agent bot").context
-        why = rig.engine.pipeline.why(f"{context.trace_id:032x}-{context.span_id:016x}")
+        why = rig.engine.why(f"{context.trace_id:032x}-{context.span_id:016x}")
         assert why is not None
         assert set(why.values()) == {"dropped: queue_full"}
         assert set(why) == {CODE, "code_takes_long", "llm_relevance", "llm_coherence", "code_empty_answer"}
@@ -125,15 +125,15 @@ def test_a_lost_turn_says_why(models: ScriptedModels) -> None:
 def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
     models.play(*[GOOD, 400, "prose", GOOD] * 50)
     with Rig(config(models)) as rig:
-        real, seen = Pipeline._score, []
+        real, seen = Pipeline.evaluate, []
 
-        def failing(self: Pipeline, *args: Any) -> Any:
+        def failing(self: Pipeline, *args: Any, **how: Any) -> Any:
             seen.append(1)
             if len(seen) % 5 == 0:
                 raise RuntimeError("of ours")
-            return real(self, *args)
+            return real(self, *args, **how)
 
-        monkeypatch.setattr(Pipeline, "_score", failing)
+        monkeypatch.setattr(Pipeline, "evaluate", failing)
         judging = rig.engine.judging
         assert judging is not None
         written, calls = judging.planner.content.written, []
@@ -228,7 +228,7 @@ def test_conversations_are_accounted_for_too(models: ScriptedModels) -> None:
         assert rig.engine.drain(10, judges=True)
         assert outcomes(rig)["llm_relevance"] == {"gated": 3, "pass": 3}
         assert sum(outcomes(rig)["code_contains"].values()) == 6
-        assert (rig.engine.pipeline.why("conversation-c0") or {})["llm_relevance"] == "gated: when.agent"
+        assert (rig.engine.why("conversation-c0") or {})["llm_relevance"] == "gated: when.agent"
 
 
 def test_a_lease_that_ends_too_early_makes_no_second_score(models: ScriptedModels) -> None:
@@ -286,7 +286,7 @@ def test_a_full_worker_leaves_out_judges_first_and_heavy_metrics_last(
         found = outcomes(rig)
         assert {kind for kind, metric in kinds.items() if found[metric] == {"dropped": 1}} == left_out
         assert sum(found[CODE].values()) == 1
-        why = rig.engine.pipeline.why(rig.turns()[0].turn_id) or {}
+        why = rig.engine.why(rig.turns()[0].turn_id) or {}
         assert {kind for kind, metric in kinds.items() if why[metric] == "dropped: shed"} == left_out
         assert rig.engine.telemetry.read(semconv.LOAD_LEVEL).values == {(): len(left_out)}
 

@@ -67,7 +67,7 @@ def test_a_turn_is_judged_and_its_score_leaves_through_every_outlet(models: Scri
         [line] = [line for line in lines if line["metric"] == METRIC]
         assert (line["value"], line["sample_probability"], line["judge_model"]) == (0.9, 1.0, "scripted")
         assert line["result_id"] == event[semconv.RESULT_ID]
-        why = rig.engine.pipeline.why(event[semconv.TURN_ID])
+        why = rig.engine.why(event[semconv.TURN_ID])
         assert why == {"code_latency": "scored", METRIC: "scored"}
         assert rig.engine.judging is not None
         assert (rig.engine.judging.queue.depth, rig.engine.judging.queue.bytes) == (0, 0)
@@ -79,7 +79,7 @@ def test_without_a_judge_the_metric_is_skipped_and_says_so() -> None:
         [turn] = rig.turns()
         assert results(rig) == {"skipped": 1}
         assert events(rig) == []
-        assert (rig.engine.pipeline.why(turn.turn_id) or {})[METRIC] == "skipped: no_judge"
+        assert (rig.engine.why(turn.turn_id) or {})[METRIC] == "skipped: no_judge"
 
 
 def test_flush_does_not_wait_for_judges(models: ScriptedModels) -> None:
@@ -99,7 +99,7 @@ def test_turns_that_are_not_sampled_are_counted(models: ScriptedModels) -> None:
         assert drain(rig)
         [turn] = rig.turns()
         assert results(rig) == {"sampled_out": 1}
-        assert (rig.engine.pipeline.why(turn.turn_id) or {})[METRIC] == "sampled out (p=0)"
+        assert (rig.engine.why(turn.turn_id) or {})[METRIC] == "sampled out (p=0)"
         assert models.requests == []
 
 
@@ -135,7 +135,7 @@ def test_a_judge_that_fails_is_asked_again_later_and_then_answers(models: Script
         rig.run()
         [turn] = rig.turns()
         assert judging.step()
-        assert (rig.engine.pipeline.why(turn.turn_id) or {})[METRIC] == "waiting: http_500"
+        assert (rig.engine.why(turn.turn_id) or {})[METRIC] == "waiting: http_500"
         assert not judging.step()
         clock.advance(10)
         assert judging.step()
@@ -190,7 +190,7 @@ def test_a_full_queue_drops_and_counts(models: ScriptedModels) -> None:
         assert drain(rig)
         [turn] = rig.turns()
         assert results(rig) == {"dropped": 1}
-        assert (rig.engine.pipeline.why(turn.turn_id) or {})[METRIC] == "dropped: queue_full"
+        assert (rig.engine.why(turn.turn_id) or {})[METRIC] == "dropped: queue_full"
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
@@ -262,7 +262,7 @@ def test_a_queue_whose_file_cannot_be_used_costs_only_judged_scores(models: Scri
         rig.run()
         assert not drain(rig, 0.2)
         [turn] = rig.turns()
-        assert (rig.engine.pipeline.why(turn.turn_id) or {}) == {"code_latency": "scored", METRIC: "dropped: queue_error"}
+        assert (rig.engine.why(turn.turn_id) or {}) == {"code_latency": "scored", METRIC: "dropped: queue_error"}
         assert results(rig) == {"dropped": 1}
         assert rig.engine.failures["judge_queue"] >= 1
 
@@ -372,7 +372,7 @@ def test_a_turn_that_was_cut_off_is_judged_only_if_that_is_wanted(models: Script
                 rig.chat("How far is it?", "Far.")
         assert drain(rig)
         cut = next(event for event in events(rig, "code_latency") if not event[semconv.TURN_COMPLETE])
-        why = rig.engine.pipeline.why(cut[semconv.TURN_ID])
+        why = rig.engine.why(cut[semconv.TURN_ID])
         assert why is not None
         if incomplete == "skip":
             assert len(models.requests) == results(rig)["pass"] == 1

@@ -208,5 +208,5 @@ def test_a_dead_judge_does_not_hold_up_the_embedder(dying: Dying) -> None:
             rig.run()
         assert not rig.engine.drain(2, judges=True)
         assert {key[0]: value for key, value in rig.count(semconv.RESULTS).items()} == {"embed_coherence": 3}
-        why = rig.engine.pipeline.why(rig.turns()[0].turn_id) or {}
+        why = rig.engine.why(rig.turns()[0].turn_id) or {}
         assert why[METRIC] == "waiting: circuit_open"

@@ -249,7 +249,7 @@ def test_a_cheap_metric_decides_whether_the_dear_one_is_asked(models: ScriptedMo
         assert (event[semconv.DECIDED_BY], event[semconv.SAMPLE_PROBABILITY]) == (CHEAP_METRIC, 1.0)
         [scored] = [scored for scored in rig.scored() if scored.judged is not None and scored.scores[0].metric == DEAR_METRIC]
         assert scored.scores[0].detail["decided_by"] == {"metric": CHEAP_METRIC, "value": 0.0}
-        first = rig.engine.pipeline.why(next(one.turn.turn_id for one in rig.scored() if one.judged is None)) or {}
+        first = rig.engine.why(next(one.turn.turn_id for one in rig.scored() if one.judged is None)) or {}
         assert first[DEAR_METRIC].startswith(f"sampled out (p=0) after {CHEAP_METRIC}: 0.99")
 
 

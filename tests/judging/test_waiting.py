@@ -152,7 +152,7 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is(server: Server, clock:
             clock.advance(15)
         assert clock.monotonic() - started < 1_800
         assert len(server.requests) == 1
-        waiting = {(rig.engine.pipeline.why(turn.turn_id) or {})[METRIC] for turn in rig.turns()}
+        waiting = {(rig.engine.why(turn.turn_id) or {})[METRIC] for turn in rig.turns()}
         assert waiting == {"waiting: http_429", "waiting: rate_limited"}
         server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
         for _ in range(60):
@@ -171,7 +171,7 @@ def test_jobs_wait_while_the_account_has_no_credit(server: Server, clock: FakeCl
             clock.advance(60)
         assert len(server.requests) < 20  # of five jobs, in an hour
         assert outcomes(rig) == {}
-        assert {rig.engine.pipeline.why(turn.turn_id)[METRIC] for turn in rig.turns()} <= {
+        assert {rig.engine.why(turn.turn_id)[METRIC] for turn in rig.turns()} <= {
             "waiting: insufficient_quota", "waiting: circuit_open",
         }  # fmt: skip
         server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))

@@ -265,7 +265,12 @@ def check_turn(turn, job, framework):
 def check_nothing_stays(live):
     assembler, pipeline = live.engine.assembler, live.engine.pipeline
     assert (assembler.open_turns, assembler.bytes, assembler.late_spans, assembler.orphan_parents) == (0, 0, 0, 0)
-    assert (pipeline.waiting, +pipeline.spans_left_out, +live.engine.outlets.errors, +live.engine.failures) == (0, {}, {}, {})
+    assert (pipeline.composer.waiting, +pipeline.composer.spans.left_out, +live.engine.outlets.errors, +live.engine.failures) == (
+        0,
+        {},
+        {},
+        {},
+    )
 
 
 def told(turn):
@@ -316,7 +321,7 @@ def test_turns_in_concurrent_tasks_below_one_span_hold_nothing_of_each_other(liv
 
 def check_with_batch(live, folder, framework):
     """The span around all turns is in none of them."""
-    left_out = live.engine.pipeline.spans_left_out
+    left_out = live.engine.pipeline.composer.spans.left_out
     assert left_out.pop("not_in_a_turn", 0) <= 1
     check(live, JOBS, folder, framework)
 

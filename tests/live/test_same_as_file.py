@@ -78,7 +78,7 @@ class Both:
         for scored in self.live.kept:
             last.pop(scored.supersedes, None)
             last[scored.turn.turn_id] = scored.turn
-        assert self.live.engine.assembler.open_turns == self.live.engine.pipeline.waiting == 0
+        assert self.live.engine.assembler.open_turns == self.live.engine.pipeline.composer.waiting == 0
         assert self.live.engine.assembler.bytes == 0
         return last
 

@@ -308,7 +308,7 @@ def test_an_agent_s_turns_are_kept_with_every_door_s_result_ids(tmp_path: Path) 
             (turn,) = reader.turns()
             assert (turn["agent"], turn["content"]["output"]) == ("bot", "Paris.")
             assert turn["start"] is not None
-            live = rig.engine.pipeline.why(turn["turn_id"])
+            live = rig.engine.why(turn["turn_id"])
             assert reader.why(turn["turn_id"]) == live
             assert any(fate.startswith("skipped") for fate in live.values())
 

@@ -110,7 +110,7 @@ def test_a_disk_that_takes_no_lines_holds_the_journal_back_and_nothing_is_lost(t
         for number in range(1, 6):
             assert sidecar.post("/v1/traces", turn_of(number))[0] == 200
         engine = sidecar.engine
-        with engine.lock:
+        with engine.assembler.lock:
             closed = engine.assembler.close_all("delay")
         engine.take(closed)
         assert engine.worker.drain(30)
@@ -251,12 +251,12 @@ def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: 
 def test_turns_that_are_lost_are_counted_with_their_spans(clock: FakeClock) -> None:
     with Sidecar(clock=clock) as sidecar:
 
-        def fails(group: Any, budget: Any) -> Any:
+        def fails(group: Any, **how: Any) -> Any:
             if group.root.trace_id % 2:
                 raise MemoryError
-            return real(group, budget)
+            return real(group, **how)
 
-        real, sidecar.engine.pipeline._score = sidecar.engine.pipeline._score, fails
+        real, sidecar.engine.pipeline.evaluate = sidecar.engine.pipeline.evaluate, fails
         for number in range(1, 11):
             assert sidecar.post("/v1/traces", turn_of(number))[0] == 200
         ledger = sidecar.stop()

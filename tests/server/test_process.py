@@ -185,7 +185,7 @@ def test_a_segment_is_kept_until_its_turns_have_left(tmp_path: Path) -> None:
         journal.collect(sidecar.service.receiver.held, lambda: True)
         assert journal.size > 0  # the turn is open
         engine = sidecar.engine
-        with engine.lock:
+        with engine.assembler.lock:
             closed = engine.assembler.close_all("delay")
         engine.take(closed)
         journal.collect(sidecar.service.receiver.held, lambda: False)

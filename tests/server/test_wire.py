@@ -15,7 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.evaluation.references import ReferenceSources, evaluate
+from otel_agenteval.evaluation.evaluator import evaluate
+from otel_agenteval.evaluation.references import ReferenceSources
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.turns.recordings import load_turns
 from tests.support.otlp_messages import message_of

@@ -72,7 +72,8 @@ class Live:
             self.provider.add_span_processor(spans_out)
         assert self.handle.processor is not None
         self.engine = self.handle.processor.engine
-        self.engine.pipeline.kept = self.kept = deque()
+        self.kept = deque()
+        self.engine.keep_turns(self.kept)
         self.tracer = self.provider.get_tracer("acme.app")
 
     def flush(self) -> None:

@@ -52,7 +52,7 @@ class Rig:
         self.processor = AgentEvalSpanProcessor(config, logger_provider=self.logger_provider, clock=clock)
         self.engine = self.processor.engine
         self.kept: deque[ScoredTurn] = deque()
-        self.engine.pipeline.kept = self.kept
+        self.engine.keep_turns(self.kept)
         self._spans = InMemorySpanExporter()
         self._logs = InMemoryLogRecordExporter()
         self.logger_provider.add_log_record_processor(AgentEvalLogProcessor(self.processor))

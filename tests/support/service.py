@@ -42,7 +42,7 @@ class Sidecar:
         self.kept: deque[ScoredTurn] = deque()
         self.ledger: dict[str, Any] = {}
         self.service = Service(load_config(given), clock=clock)
-        self.engine.pipeline.kept = self.kept
+        self.engine.keep_turns(self.kept)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="sidecar", daemon=True)
         self._thread.start()
@@ -89,7 +89,7 @@ class Sidecar:
     def turns(self) -> list[Turn]:
         """Every turn so far: what is open is closed and evaluated."""
         engine = self.engine
-        with engine.lock:
+        with engine.assembler.lock:
             closed = engine.assembler.close_all("delay")
         engine.take(closed)
         assert engine.worker.flush(30)

@@ -18,7 +18,8 @@ class Received:
     def __init__(self, **limits):
         self.clock = FakeClock()
         self.engine = Engine(load_config({**QUIET, "turn": {"decision_delay": "10s", **limits}}), waited=self.clock.monotonic)
-        self.engine.pipeline.kept = self.kept = []
+        self.kept = []
+        self.engine.keep_turns(self.kept)
 
     def send(self, *records):
         for record in records:
@@ -26,7 +27,8 @@ class Received:
             self.handle(self.engine.assembler.add(record.trace_id, record, 600, local_root))
 
     def handle(self, closed):
-        self.engine.pipeline.handle(list(closed))
+        self.engine.take(closed)
+        self.engine.worker.drain(30)
 
     def wait(self, seconds):
         self.clock.advance(seconds)

@@ -97,7 +97,8 @@ class Stream:
         self.clock = FakeClock()
         outlets = {"span_events": "off", "log_events": False, "prometheus": None}
         self.engine = Engine(load_config({"inline": {"metrics": ["code_refusal"]}, "outlets": outlets}), clock=self.clock)
-        self.engine.pipeline.kept = self.kept = []
+        self.kept = []
+        self.engine.keep_turns(self.kept)
 
     def send(self, lines):
         for line in lines:

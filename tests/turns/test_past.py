@@ -190,7 +190,7 @@ def test_turns_that_are_closed_together_know_what_was_said_before_them(order):
     received = Received()
     received.engine = Engine(load_config({**QUIET, **HISTORY}), waited=received.clock.monotonic)
     received.engine.judging.may_start = False
-    received.engine.pipeline.kept = received.kept
+    received.engine.keep_turns(received.kept)
     for number in order:
         received.send(*in_conversation(number, 0xC1 + number))
     received.end()

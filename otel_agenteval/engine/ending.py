@@ -1,0 +1,132 @@
+"""The end of an engine: a shutdown that was asked for, and the exit of the interpreter. Both are bounded in time."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+_log = logging.getLogger("otel_agenteval")
+
+_SHARE_OF_JUDGES = 0.8
+_SHARE_OF_OUTLETS = 0.25
+"""Of the time that an end may take: for delivering what was evaluated in the rest of it."""
+
+
+class Ending:
+    """Ends an engine, once.
+
+    Args:
+        engine: whose end it is.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = weakref.ref(engine)
+        self._closed = False
+        self._registered = False
+        self._exit_until: float | None = None
+        self.delivered = False
+        """After the shutdown: whether what was evaluated left through every outlet."""
+        self.left_behind: set[int] | None = None
+        """After the shutdown: the traces that were not evaluated, where the next process finds them again. None: there is no next one."""
+
+    def register(self) -> None:
+        """At the first span: handlers run last-in first-out, so this one runs before those of providers that exist by now."""
+        self._registered = True
+        atexit.register(self._at_exit)
+
+    def _at_exit(self) -> None:
+        engine = self._engine()
+        if engine is not None:
+            try:
+                self.exit(engine)
+            except Exception as error:
+                _log.warning("otel-agenteval could not finish at exit: %s", type(error).__name__)
+
+    def shutdown(self, engine: Engine) -> bool:
+        """Evaluate what is open, deliver everything within ``exit_timeout``, release ports and files. Safe to call twice.
+
+        False when time ran out before everything was delivered.
+        """
+        if self._closed:
+            return True
+        self._closed = True
+        engine.outlets.begin_exit()
+        if self._registered:
+            atexit.unregister(self._at_exit)
+        self._close_open(engine, "shutdown")
+        at_exit = self._exit_until is not None  # then providers may be gone already, and a part of the time is
+        timeout = engine.config.exit_timeout if self._exit_until is None else _left(self._exit_until)
+        until = time.monotonic() + timeout
+        evaluate_until = until - timeout * _SHARE_OF_OUTLETS
+        self._end_conversations(engine, _left(evaluate_until))
+        engine.worker.drain(_left(evaluate_until))
+        self._end_judging(engine, evaluate_until)
+        store = engine.pipeline.conversations
+        if store is not None:  # what judges said last of their turns
+            engine.take_ended(store.end_late())
+        engine.worker.drain(_left(evaluate_until))
+        engine.pipeline.ending = True
+        left = engine.worker.give_up(_left(until) / 2)  # the outlets get the rest
+        for item in left:
+            self._leave(item)
+        self.delivered = engine.worker.stop(_left(until), outlets=not at_exit)
+        done = self.delivered and not left
+        if not done and not at_exit:
+            _log.warning("not all scores were delivered within %.3g s", engine.config.exit_timeout)
+        engine.outlets.close()
+        return done
+
+    def _leave(self, item: Any) -> None:
+        """There was no time for an item: the next process evaluates it, or it is lost."""
+        if self.left_behind is None:
+            item.lose("shutdown")
+        else:
+            self.left_behind |= item.leave("left_for_next_start")
+
+    def exit(self, engine: Engine) -> None:
+        """At interpreter exit: starts no thread, and takes no longer than ``exit_timeout``."""
+        engine.worker.may_start = False
+        if engine.judging is not None:
+            engine.judging.may_start = False
+        self._exit_until = until = time.monotonic() + engine.config.exit_timeout
+        engine.outlets.begin_exit()
+        self._close_open(engine, "exit")
+        self._end_conversations(engine, engine.config.exit_timeout)
+        engine.worker.drain(_left(until))
+        self._end_judging(engine, until)
+        done = engine.worker.drain(_left(until))
+        if not (engine.outlets.end_exit(_left(until)) and done):
+            _log.warning("not all scores were delivered within %.3g s at exit", engine.config.exit_timeout)
+
+    @staticmethod
+    def _close_open(engine: Engine, reason: Any) -> None:
+        with engine.assembler.lock:
+            closed = engine.assembler.close_all(reason)
+        engine.take_groups(engine.pipeline.composer.stop_waiting(), must=True)
+        engine.take(closed, must=True)
+
+    @staticmethod
+    def _end_conversations(engine: Engine, timeout: float) -> None:
+        store = engine.pipeline.conversations
+        if store is not None:
+            engine.worker.drain(timeout)
+            engine.take_ended(store.end_all())
+
+    @staticmethod
+    def _end_judging(engine: Engine, until: float) -> None:
+        """Use most of the time that is left for what waits; what stays behind is counted, unless its queue outlives us."""
+        judging, worker = engine.judging, engine.worker
+        if judging is not None:
+            judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, worker.drain, patient=False)
+            judging.stop(lambda: worker.drain(_left(until)))
+
+
+def _left(until: float) -> float:
+    """Seconds until then."""
+    return max(0.0, until - time.monotonic())

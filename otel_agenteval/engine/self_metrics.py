@@ -1,0 +1,75 @@
+"""What an engine says of itself: plain integers where they are counted, read when somebody collects."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from ..core import semconv
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+_LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck")
+"""Why a metric that is computed gave nothing: its turn was lost."""
+_TAKES_SPANS = ("on_start", "on_end", "export")
+"""Where a fault of ours costs a span."""
+
+
+def watch_engine(engine: Engine) -> None:
+    """Let the engine's telemetry read its numbers, and show from the start what may be counted."""
+    watch = engine.telemetry.watch
+    assembler, worker = engine.assembler, engine.worker
+    watch(semconv.SPANS_RECEIVED, lambda: [({}, assembler.received)])
+    watch(semconv.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in dropped(engine).items()])
+    watch(semconv.FAULTS, lambda: [({"where": where}, n) for where, n in engine.failures.copy().items()])
+    watch(semconv.LATE_SPANS, lambda: [({}, assembler.late_spans)])
+    watch(semconv.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
+    watch(semconv.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])
+    watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "worker"}, worker.max_bytes)])
+    watch(semconv.LOAD_LEVEL, lambda: [({}, engine.pipeline.evaluator.shedding.level)])
+    watch(
+        semconv.SPAN_EVENTS,
+        lambda: [({"outcome": outcome}, n) for outcome, n in engine.pipeline.span_events.outcomes.copy().items()],
+    )
+    watch(semconv.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in engine.outlets.errors.copy().items()])
+    watch(semconv.BUILD_INFO, lambda: [({"version": __version__, "python": platform.python_version()}, 1)])
+    expect = engine.telemetry.expect
+    outlets = {"metrics", *(outlet.name for outlet in engine.outlets)}
+    expect(semconv.SPANS_DROPPED)
+    expect(semconv.FAULTS)
+    expect(semconv.SPAN_EVENTS)
+    expect(semconv.EMIT_ERRORS, outlet=outlets)
+    expect(semconv.EMIT_RECORDS, outlet=outlets)
+    expect_metrics(engine)
+
+
+def expect_metrics(engine: Engine) -> None:
+    """Show from the start what may be counted by metric."""
+    expect = engine.telemetry.expect
+    expect(semconv.DROPPED, metric=engine.pipeline.evaluator.names, reason=_LOST_WITH_A_TURN)
+    if engine.judging is not None:
+        judged = engine.judging.metrics
+        expect(semconv.DROPPED, metric=[*judged.names(conversation=False), *judged.names(conversation=True)])
+
+
+def dropped(engine: Engine) -> dict[str, int]:
+    """Spans that were not used, by reason; and parents and log records that were missing."""
+    found = Counter(unused_spans(engine))
+    found["orphan_parent"] = engine.assembler.orphan_parents
+    found["late_log_record"] = engine.late_log_records
+    return {reason: count for reason, count in found.items() if count}
+
+
+def unused_spans(engine: Engine) -> dict[str, int]:
+    """Received spans that no score came of, by reason: each of them once."""
+    assembler = engine.assembler
+    found = Counter(engine.pipeline.composer.spans.left_out)
+    found["late"] += assembler.late_unused
+    found["moved"] += assembler.moved
+    found["pruned"] = assembler.pruned_spans
+    found["duplicate"] = assembler.duplicates
+    found["error"] = sum(engine.failures[where] for where in _TAKES_SPANS)
+    return {reason: count for reason, count in found.items() if count}

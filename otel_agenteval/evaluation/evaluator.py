@@ -1,0 +1,198 @@
+"""The one place where metrics run: on an agent's thread, on the worker, for a judge's job, in ``eval`` and in a backfill.
+
+scores = run(metrics, turn, sources)      # selectors, time budget, load shedding, where references came from
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..core.score import GATED, SHED, Score
+from ..core.turn import Turn
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import Asks, Embeds
+from .load_shedding import Shedding
+from .redaction import redacted_turn
+from .references import ReferenceSources, applies, excluded_by, root_attributes, tell_sources
+from .scored_turn import ScoredTurn
+
+_OUR_METRICS = "otel_agenteval."
+_WARM_UP = {
+    "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111.",
+    "system": "You are an assistant that answers in one sentence and never more than that.",
+    "tool_calls": [{"name": "t", "arguments": {"q": "x"}, "result": "17"}] * 3,
+    "tool_definitions": [{"name": "t", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}],
+    "llm_calls": [{"model": "m", "finish_reason": "stop"}], "usage": {"input_tokens": 1, "output_tokens": 1}, "cost_usd": 0.1,
+}  # fmt: skip
+
+
+class Outcome(NamedTuple):
+    """What came of running metrics on one turn."""
+
+    scores: list[Score]
+    cut: Sequence[BoundMetric]
+    """The metrics for which the time budget left no room."""
+    seconds: float
+
+
+def run(
+    metrics: Sequence[BoundMetric],
+    turn: Turn,
+    sources: Mapping[str, str] | None = None,
+    *,
+    budget: float | None = None,
+    shed: bool = False,
+    judge: Any = None,
+    embedder: Any = None,
+) -> Outcome:
+    """Evaluate metrics on a turn whose references are attached.
+
+    A metric whose selector excludes the turn is ``skipped`` as gated. A heavy one is skipped as shed while that is asked for.
+
+    Args:
+        metrics: what to evaluate, in this order.
+        turn: the turn.
+        sources: where each of its references came from.
+        budget: seconds of this thread's work after which the rest is cut.
+        shed: whether heavy metrics are left out.
+        judge: for ``llm_`` metrics.
+        embedder: for ``embed_`` metrics.
+    """
+    scores: list[Score] = []
+    about = (turn.turn_id, b"%d" % turn.revision)
+    clock = time.perf_counter
+    start = clock()
+    start_cpu = time.thread_time() if budget is not None else 0.0  # a system call, which some machines make expensive
+    deadline = start + budget if budget is not None else float("inf")
+    for index, metric in enumerate(metrics):
+        excluded = None if metric.when is None else excluded_by(metric.when, turn)
+        if excluded is not None:
+            scores.append(metric.left_out(GATED, f"when.{excluded}"))
+            continue
+        if shed and metric.metric.heavy:
+            scores.append(metric.left_out(SHED))
+            continue
+        score = metric.evaluate(turn, judge=judge, embedder=embedder)
+        if sources:
+            tell_sources(metric, score, sources)
+        if score.status != "skipped":
+            score.about = about
+        scores.append(score)
+        if budget is not None and clock() > deadline:
+            spent = time.thread_time() - start_cpu
+            if spent > budget:
+                return Outcome(scores, metrics[index + 1 :], clock() - start)
+            deadline = clock() + budget - spent  # the thread was waiting for its turn, not working
+    return Outcome(scores, (), clock() - start)
+
+
+def evaluate(
+    turn: Turn,
+    metrics: Sequence[BoundMetric],
+    references: ReferenceSources | None = None,
+    *,
+    judge: Asks | None = None,
+    embedder: Embeds | None = None,
+    redact: Collection[str] = (),
+) -> list[Score]:
+    """Score a turn that stands alone: with its references, by the metrics that are for it.
+
+    ``redact`` is what is taken out of the turn for those that ask a judge or embedder.
+    """
+    sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
+    scores = []
+    for metric in metrics:
+        if applies(metric.when, turn):
+            seen = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
+            scores += run((metric,), seen, sources, judge=judge, embedder=embedder).scores
+    return scores
+
+
+class Evaluator:
+    """Runs the configured metrics that are computed: on turns as they close, and on conversations as they end.
+
+    Args:
+        metrics: of turns, in this order.
+        whole: of conversations.
+        references: what turns are compared with.
+        budget: seconds that one turn may take where the agent or an exporter waits for it.
+        shedding: what is left out while the worker cannot follow.
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[BoundMetric],
+        whole: Sequence[BoundMetric],
+        references: ReferenceSources,
+        budget: float,
+        shedding: Shedding,
+    ) -> None:
+        self.shedding = shedding
+        self.evaluations = 0
+        """How often metrics ran on something: a sign of life."""
+        self._set(metrics, whole, references, budget)
+
+    def _set(
+        self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], references: ReferenceSources, budget: float
+    ) -> None:
+        self.metrics = [metric for metric in metrics if not metric.metric.heavy]
+        """Evaluated when a turn closes, also where an exporter or the agent waits for it."""
+        self.heavy = [metric for metric in metrics if metric.metric.heavy]
+        """Evaluated after them, on the worker alone."""
+        self.whole = whole
+        self.references = references
+        self._budget = budget
+
+    def reload(
+        self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], references: ReferenceSources, budget: float
+    ) -> None:
+        """Other metrics and references from the next turn, and the next end of a conversation, on."""
+        self._set(metrics, whole, references, budget)
+        self.warm_up()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the metrics of turns."""
+        return [metric.name for metric in (*self.metrics, *self.heavy)]
+
+    def warm_up(self) -> None:
+        """Evaluate a made-up turn, so that the first real one does not pay for imports and first compilations.
+
+        Only by metrics of ours: what others do with a turn that never was, and how long it takes them, is unknown.
+        """
+        ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.fn.__module__.startswith(_OUR_METRICS)]
+        turn = Turn.from_dict(_WARM_UP)
+        for metric in ours:
+            metric.evaluate(turn)
+
+    def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
+        """Give a turn its references and the scores of all metrics that are not heavy.
+
+        Args:
+            scored: the turn as it was composed; what is left over is noted in it.
+            attributes: of the turn's root.
+            waited_for: whether the agent waits: past the time budget, the rest is left over.
+        """
+        self.evaluations += 1
+        scored.sources = self.references.attach(scored.turn, attributes)
+        found = run(self.metrics, scored.turn, scored.sources, budget=self._budget if waited_for else None)
+        scored.scores, scored.seconds = found.scores, found.seconds
+        scored.pending = [*found.cut, *self.heavy]
+
+    def finish(self, scored: ScoredTurn) -> None:
+        """Evaluate what was left over. On the worker."""
+        pending, scored.pending = scored.pending, ()
+        if pending:
+            self.evaluations += 1
+            found = run(pending, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
+            scored.scores = [*scored.scores, *found.scores]
+            scored.seconds += found.seconds
+
+    def evaluate_whole(self, scored: ScoredTurn, *, signals_only: bool = False) -> None:
+        """Evaluate a conversation; where nothing but signals is new, only with the metrics that look at those."""
+        self.evaluations += 1
+        metrics = [m for m in self.whole if "session" in m.metric.reads] if signals_only else self.whole
+        found = run(metrics, scored.turn)
+        scored.scores, scored.seconds = found.scores, found.seconds

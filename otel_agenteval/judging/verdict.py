@@ -1,0 +1,47 @@
+"""A judged score on its way back to the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..evaluation.scored_turn import ScoredTurn
+from .queues import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judged score. The worker's queue takes it as one of its items (see ``engine/work.py``)."""
+
+    scored: ScoredTurn
+    job: Job
+    """What it comes of. It may be emitted as long as nobody else has claimed that."""
+    settle: Callable[[], None]
+    """To be called once it was emitted."""
+    keep: Callable[[], None]
+    """To be called when it is not emitted: what was paid for is remembered."""
+    size: int = 0
+
+    def split(self) -> Sequence[Verdict]:
+        """It is one item."""
+        return (self,)
+
+    def score(self) -> Sequence[ScoredTurn]:
+        """The turn with its judged score, which is acknowledged through its receipt."""
+        self.scored.receipt = self
+        return (self.scored,)
+
+    def acknowledge(self) -> None:
+        """The score was emitted: the job is done."""
+        self.settle()
+
+    def lose(self, reason: str) -> None:
+        """Nothing is lost: the job comes back from its queue, or was counted there."""
+
+    def leave(self, reason: str) -> set[int]:
+        """Nothing is left behind but the job, which is in its queue."""
+        return set()
+
+    def is_of(self, trace_ids: set[int]) -> bool:
+        """A judged score is not what was closed of a trace."""
+        return False

@@ -1,0 +1,260 @@
+"""What was closed becomes turns: logs joined, groups told apart, parts stitched, late spans revising.
+
+In: closed spans (:class:`~.state.Closed`). Out: groups, each the spans of one turn; and of each group its turn, with the root that its
+scores are about. Nothing else knows how spans become turns.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from ..core.semconv import SCOPE
+from ..core.tenancy import trace_id_of
+from ..dialects.reader import role_in
+from ..evaluation.scored_turn import Root, ScoredTurn
+from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
+from ..spans.sdk import from_sdk, start_of
+from ..spans.wire import LazyAttributes, WireSpan
+from .revisions import Earlier, Revisions, stands_alone
+from .roots import Group, split
+from .state import Closed, Portion
+from .stitching import Stitcher, may_go_on, reader_of, separate
+
+SCORED = "scored"
+_HELD_BYTES = 32 * 1024 * 1024
+"""What parts of turns may hold while they wait for their continuation."""
+_REVISABLE_BYTES = 8 * 1024 * 1024
+_REVISABLE_SECONDS = 120.0
+"""How much and how long closed turns are kept for what comes late."""
+
+
+class SpanAccount:
+    """The outcome of received spans: each of them is counted once, as scored or by the reason why not. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: a forked child has received nothing yet."""
+        self._lock = threading.Lock()
+        self.scored = 0
+        self.left_out: Counter[str] = Counter()
+
+    def count(self, outcome: str, spans: int) -> None:
+        """So many spans were ``scored``, or left out for a reason."""
+        with self._lock:
+            if outcome == SCORED:
+                self.scored += spans
+            else:
+                self.left_out[outcome] += spans
+
+
+class Composer:
+    """Makes turns of closed spans. Thread-safe.
+
+    Args:
+        patience: seconds that a part of a turn waits for the trace in which it goes on.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, patience: float, now: Callable[[], float] = time.monotonic) -> None:
+        self.spans = SpanAccount()
+        self.tenant_labels: Mapping[str, Mapping[str, str]] = {}
+        """What scores carry beside their tenant, by its name."""
+        self._now = now
+        self._holding = threading.Lock()
+        self._stitcher = Stitcher(patience, _HELD_BYTES)
+        self._revisions = Revisions(_REVISABLE_BYTES, _REVISABLE_SECONDS, now)
+
+    # --- closed spans → groups
+
+    def compose(self, closed: Closed) -> list[Group]:
+        """The turns in what was closed that are complete; a part of one that goes on in another trace waits for that."""
+        return [whole for group in self._groups(closed) for whole in self._stitched(group)]
+
+    def _groups(self, closed: Closed) -> list[Group]:
+        records = [record_of(span) for span in closed.spans]
+        records = [record for record in records if record.scope != SCOPE]  # spans of ours that began inside a turn
+        portion = closed.portion = Portion(len(records), self.spans.count)
+        if len(records) < len(closed.spans):
+            self.spans.count("own", len(closed.spans) - len(records))
+        if closed.size > MAX_VALUE_CHARS:
+            for record in records:
+                if not isinstance(record.attributes, LazyAttributes):  # those are read when asked for, and were cut already
+                    cut_long_values(record)
+        if closed.logs:
+            _attach_logs(records, closed.logs)
+        if closed.late:
+            return self._revised(closed, records, portion)
+        groups = self._told_apart(closed, records)
+        if closed.references and groups and groups[0].root.references is None:
+            groups[0].root.references = closed.references
+        self._account(groups, records, portion, "not_in_a_turn")
+        if not groups and records:
+            self._revisions.keep_unmatched(closed.trace_id, records, closed.size)
+        above = _so_far(closed.above) if closed.above is not None and groups else None
+        found = []
+        for group in groups:
+            # Where starts were seen, it is known what is missing: a parent that a sampler dropped is no part of what there is.
+            group.reason, group.complete = closed.reason, closed.complete and (group.complete or closed.root is not None)
+            group.size = closed.size if len(groups) == 1 else closed.size * len(group.members) // len(records)
+            group.above = group.above or above
+            found += separate(group)
+        return found
+
+    def _told_apart(self, closed: Closed, records: list[SpanRecord]) -> list[Group]:
+        """The groups in the records of one trace. A root that is still open is added to them."""
+        if closed.sole:
+            root_id = closed.root.context.span_id
+            root = next((record for record in records if record.span_id == root_id), None)
+            if root is None:  # closed before its root ended
+                root = from_sdk(closed.root)
+                records.append(root)
+            return [Group(root, records)]
+        groups = split(records, _known_roots(closed))
+        if closed.remainder:
+            groups = [group for group in groups if role_in(group.root) is not None]
+        return [group for group in groups if stands_alone(group)] if closed.continued else groups
+
+    def _account(self, groups: Sequence[Group], records: Sequence[SpanRecord], portion: Portion, reason: str) -> None:
+        """Of new spans, those that are in a turn share its outcome; the others are counted now."""
+        for group in groups:
+            group.portions = (portion,)
+        taken = {id(member) for group in groups for member in group.members}
+        portion.spans = sum(id(record) in taken for record in records)
+        if portion.spans < len(records):
+            self.spans.count(reason, len(records) - portion.spans)
+
+    def _revised(self, closed: Closed, late: list[SpanRecord], portion: Portion) -> list[Group]:
+        """The turns that what came late changes."""
+        if closed.logs:
+            _attach_logs(self._revisions.records(closed.trace_id, closed.logs), closed.logs)
+        found = self._revisions.revised(closed.trace_id, late, closed.logs or ())
+        self._account(found, late, portion, "late")
+        for group in found:
+            group.reason, group.size = closed.reason, closed.size + 512 * len(group.members)
+        return [part for group in found for part in separate(group)]
+
+    # --- parts of turns that wait for their continuation
+
+    def _stitched(self, group: Group) -> list[Group]:
+        if not may_go_on(group):
+            return [group]
+        with self._holding:
+            return self._stitcher.offer(group, self._now())
+
+    @property
+    def waiting(self) -> int:
+        """Parts of turns that wait for the trace in which they go on."""
+        return len(self._stitcher)
+
+    def waiting_traces(self) -> set[int]:
+        """The traces of these parts."""
+        with self._holding:
+            return self._stitcher.traces()
+
+    def due(self) -> list[Group]:
+        """Turns whose continuation did not come in time, to be evaluated as they are."""
+        with self._holding:
+            return self._stitcher.due(self._now())
+
+    def stop_waiting(self) -> list[Group]:
+        """All that waits; from now on nothing does."""
+        with self._holding:
+            self._stitcher.patience = 0.0
+            return self._stitcher.release_all()
+
+    # --- groups → turns
+
+    def read(self, group: Group) -> ScoredTurn:
+        """The turn of a group with its root, without scores yet."""
+        earlier = self._revisions.before(group)
+        turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
+        record = group.root
+        context = record.context
+        root = Root(
+            trace_id_of(record.trace_id), record.span_id, record.sampled, context.trace_state if context is not None else None,
+            record.resource_attributes, turn.tenant, self.tenant_labels.get(turn.tenant or "", {}),
+        )  # fmt: skip
+        return ScoredTurn(
+            turn, root, (), earlier.turn_id, earlier.turn_id is None, size=group.size, counted_as=earlier.first_id or turn.turn_id,
+            absorbs=earlier.also,
+        )  # fmt: skip
+
+    def keep(self, group: Group, scored: ScoredTurn) -> None:
+        """The turn was evaluated: its spans are counted, and what comes late of it revises it."""
+        turn = scored.turn
+        self._revisions.keep(group, Earlier(turn.turn_id, turn.revision, scored.first_id, tuple(scored.absorbs)))
+        for portion in group.portions:
+            portion.count(SCORED)
+
+    # --- what is not evaluated
+
+    def count_closed(self, closed: Closed, outcome: str) -> None:
+        """What became of closed spans that were not composed."""
+        if closed.portion is None:
+            closed.portion = Portion(len(closed.spans), self.spans.count)
+        closed.portion.count(outcome)
+
+    def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
+        """The roots of the turns in what was closed, each with whether all of the turn was seen. For those that are lost."""
+        if closed.sole:
+            return [(record_of(closed.root), closed.complete)]
+        records = [record for record in map(record_of, closed.spans) if record.scope != SCOPE]
+        groups = split(records, _known_roots(closed))
+        if closed.late or closed.continued:  # what revises a turn was counted with it
+            groups = [group for group in groups if stands_alone(group) and not self._revisions.before(group).revision]
+        return [
+            (group.root, group.all_seen and closed.complete)
+            for group in groups
+            if not closed.remainder or role_in(group.root) is not None
+        ]
+
+    def forget_traces(self, trace_ids: set[int]) -> None:
+        """Drop what waits, and what may be revised, of some traces: another process evaluates them."""
+        with self._holding:
+            for group in self._stitcher.forget_traces(trace_ids):
+                count_group(group, "moved")
+        self._revisions.forget_traces(trace_ids)
+
+    def after_fork_in_child(self) -> None:
+        """The parent owns what waits and what may be revised; the child gets locks of its own."""
+        self._holding = threading.Lock()
+        self._stitcher.forget()
+        self._revisions.forget()
+        self.spans.reset()
+
+
+def count_group(group: Group, outcome: str) -> None:
+    """What became of the new spans in a group."""
+    for portion in group.portions:
+        portion.count(outcome)
+
+
+def record_of(span: Any) -> SpanRecord:
+    """The record of a span, in whatever form it came."""
+    kind = span.__class__
+    if kind is SpanRecord:
+        return cast("SpanRecord", span)
+    return span.record() if kind is WireSpan else from_sdk(span)
+
+
+def _known_roots(closed: Closed) -> frozenset[int]:
+    return frozenset((closed.root.context.span_id,)) if closed.cut_off else frozenset()
+
+
+def _so_far(span: Any) -> SpanRecord:
+    """What an application's span says by now. It may be open, so nothing of it is kept that others write to."""
+    trace_id, span_id, parent_id, scope, attributes = start_of(span)
+    return SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
+
+
+def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) -> None:
+    for record in records:
+        parts = logs.get(record.span_id)
+        if parts:
+            join_logs(record, parts)
