@@ -11,51 +11,37 @@ import time
 import uuid
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..config.root import Config
-from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.telemetry import Telemetry
-from ..evaluation.evaluator import Evaluator
-from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources
 from ..outlets.base import RecordAccount, Setup
 from ..outlets.factory import outlets_from
 from ..outlets.fan_out import FanOut
 from ..outlets.memory import Kept, MemoryOutlet
-from ..outlets.span_events import SpanEventOutlet
-from ..spans.record import LogPart
-from ..spans.wire import Part
 from ..turns.assembler import Assembler
-from ..turns.composer import Composer
-from ..turns.conversations import Conversations, Ended
 from ..turns.early_logs import EarlyLogs
 from ..turns.live_roles import role_of_span
-from ..turns.roots import Group
-from ..turns.state import Closed, Limits
+from ..turns.state import Limits
 from .ending import Ending
-from .ending_root import close_root
-from .outcomes import TurnOutcomes
-from .pipeline import Pipeline
-from .selected import Selected, selected
+from .factory import pipeline_from
+from .intake import Intake
+from .selected import selected
 from .self_metrics import dropped, expect_metrics, unused_spans, watch_engine
-from .work import ClosedSpans, EndedConversation, GroupedSpans, WorkItem
 from .worker import Worker
 
 if TYPE_CHECKING:
     from ..judging.dispatcher import Dispatcher
-    from ..judging.verdict import Verdict
 
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
 """Seconds that ``turn.decision_delay: auto`` means where spans come in batches: exporters make them, and Collectors do."""
-_SHARE_OF_QUEUE = 0.5
-"""Of the worker's queue, that turns may take which only waited for their time: they can wait for room too."""
 _EARLY_BYTES = 32 * 1024 * 1024
 """What log records may hold that come before their spans."""
 
@@ -67,7 +53,7 @@ def switched_on() -> bool:
     return not (disabled or refused)
 
 
-class Engine:
+class Engine(Intake):
     """One pipeline with its state.
 
     Args:
@@ -98,16 +84,16 @@ class Engine:
         self.late_log_records = 0
         """Log records whose span did not come in time."""
         self._decision_delay = decision_delay
-        self._waited = waited or clock.monotonic
+        waited = waited or clock.monotonic
         self._keeps_all = False
         metrics = selected(config)
-        self.assembler = Assembler(self._limits(config), role_of_span, self._waited)
-        self.early_logs = EarlyLogs(_EARLY_BYTES, config.turn.idle_timeout, self._waited)
+        self.assembler = Assembler(self._limits(config), role_of_span, waited)
+        self.early_logs = EarlyLogs(_EARLY_BYTES, config.turn.idle_timeout, waited)
         setup = Setup(config, self.telemetry, lambda: self.instance_id, __version__, logger_provider, meter_provider)
         outlets = outlets_from(setup) if self.enabled else ()
         self.outlets = FanOut(outlets, self.telemetry, config.privacy.redact, exporter_of(config))
         """Where scores leave."""
-        self.pipeline = self._pipeline(metrics, clock)
+        self.pipeline = pipeline_from(self, metrics, clock, waited)
         self.pipeline.evaluator.warm_up()
         self.worker = Worker(
             self.pipeline.run, self.tick, self.outlets.flush, config.queue.max_bytes, self.outlets.can_emit, self.failed
@@ -116,42 +102,6 @@ class Engine:
         self._end = Ending(self)
         this = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _in_child(this))
-
-    def _pipeline(self, metrics: Selected, clock: Clock) -> Pipeline:
-        config, shedding = self.config, Shedding(clock.monotonic)
-        judging = self._judging(metrics, clock, shedding) if metrics.any_judged else None
-        composer = Composer(config.turn.stitch_timeout, self._waited)
-        evaluator = Evaluator(metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding)
-
-        def names(conversation: bool) -> Sequence[str]:
-            computed = [metric.name for metric in evaluator.whole] if conversation else evaluator.names
-            return [*computed, *(judging.metrics.names(conversation=conversation) if judging is not None else ())]
-
-        return Pipeline(
-            composer, evaluator, self.outlets, SpanEventOutlet(config.outlets.span_events),
-            TurnOutcomes(self.telemetry, composer, names, self.failed), self._conversations(metrics), judging,
-            lambda: self.worker.bytes / self.worker.max_bytes,
-        )  # fmt: skip
-
-    def _judging(self, metrics: Selected, clock: Clock, shedding: Shedding) -> Dispatcher:
-        from ..judging.factory import judging_from  # only who judges pays for queues, providers and budgets
-
-        def put(verdict: Verdict, size: int) -> bool:
-            return self.worker.put(verdict, size)
-
-        return judging_from(
-            self.config, metrics.of_turns, metrics.of_conversations, self.telemetry, put, self.failed, clock, shedding,
-            self.outlets.note_outcome,
-        )  # fmt: skip
-
-    def _conversations(self, metrics: Selected) -> Conversations | None:
-        """Conversations are held for metrics over whole ones, and for judged ones that look at what was said before a turn."""
-        if not metrics.conversations:
-            return None
-        wanted = self.config.conversation
-        return Conversations(
-            wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, self._waited, metrics.history
-        )
 
     def _limits(self, config: Config) -> Limits:
         wanted = config.turn
@@ -195,71 +145,6 @@ class Engine:
         self.config = config
         return fixed
 
-    # --- the way in: spans of this process
-
-    def span_started(
-        self,
-        trace_id: int,
-        span_id: int,
-        parent_id: int,
-        role: str | None,
-        span: Any,
-        references: dict[str, Any] | None,
-        carried_id: int,
-    ) -> None:
-        """A span started that needs a look: see :meth:`Assembler.start`."""
-        with self.assembler.lock:
-            self.assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
-        if self.worker.idle:
-            self.worker.wake()
-
-    def span_ended(
-        self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool
-    ) -> Sequence[Closed]:
-        """A span ended that needs a look: see :meth:`Assembler.end`. What it closed belongs into :meth:`root_closed`."""
-        with self.assembler.lock:
-            self.assembler.received += 1
-            return self.assembler.end(trace_id, span_id, span, attributes, local_root)
-
-    def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
-        """The end of a span closed something. If the span is a root it gets its scores: see :mod:`.ending_root`."""
-        waiting = list(closed)
-        try:
-            while waiting:
-                close_root(self.pipeline, waiting.pop(0), span, still_ending, self._put)
-        finally:
-            if waiting:  # the host's thread was interrupted
-                self.take(waiting)
-
-    # --- the way in: spans that come after their end, and log records
-
-    def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
-        """Spans that came after their end: by trace key, those of one trace in one batch."""
-        assembler, early = self.assembler, self.early_logs
-        closed: list[Closed] = []
-        with assembler.lock:
-            for trace_id, part in parts:
-                assembler.received += len(part.spans)
-                closed += assembler.add_received(trace_id, part.spans, part.size, part.local_root)
-                if early and trace_id in early:
-                    for span_id, log, size in early.pop(trace_id):
-                        assembler.add_log(trace_id, span_id, log, size)
-        self.take(closed)
-        if self.worker.idle:
-            self.worker.wake()
-
-    def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
-        """Content of a span in a log record. One whose span is not known is late, or waits for it where logs can be ``early``."""
-        with self.assembler.lock:
-            if not self.assembler.add_log(trace_id, span_id, part, size):
-                self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
-
-    def count_drop(self, reason: str, spans: int) -> None:
-        """Spans were received, and nothing comes of them."""
-        with self.assembler.lock:
-            self.assembler.received += spans
-        self.pipeline.composer.spans.count(reason, spans)
-
     # --- closing turns away from the agent's thread
 
     def start(self) -> None:
@@ -279,43 +164,6 @@ class Engine:
         self._end.left_behind = set()
         self.outlets.keep_all()
 
-    def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
-        """Give closed turns to the worker, which evaluates them. What does not fit its queue is counted, unless it ``must`` be taken."""
-        for item in closed:
-            if item.spans or item.sole or item.late:
-                self._put(ClosedSpans(self.pipeline, item), must=must)
-
-    def take_groups(self, groups: Iterable[Group], *, must: bool = False) -> None:
-        """The same, for groups that waited for their continuation."""
-        for group in groups:
-            self._put(GroupedSpans(self.pipeline, group), must=must)
-
-    def take_ended(self, ended: Iterable[Ended]) -> None:
-        """The same, for conversations that are over."""
-        for one in ended:
-            self._put(EndedConversation(self.pipeline, one))
-
-    def _put(self, item: WorkItem, *, must: bool = False) -> None:
-        if not self.worker.put(item, item.size, must=must or self._keeps_all):
-            item.lose("queue_full")
-
-    def tick(self) -> bool:
-        """Close what has waited long enough; whether anything still waits."""
-        assembler = self.assembler
-        with assembler.lock:
-            closed = assembler.tick(self.worker.max_bytes * _SHARE_OF_QUEUE - self.worker.bytes)
-            waiting = assembler.waiting
-        self.take(closed)
-        self.take_groups(self.pipeline.composer.due())
-        store = self.pipeline.conversations
-        if store is not None:
-            self.take_ended(store.due())
-        if self.judging is not None:
-            self.judging.start()
-        for _ in range(len(assembler.late_ages)):
-            self.telemetry.observe(semconv.LATE_SPAN_AGE, assembler.late_ages.popleft())
-        return waiting or self.pipeline.composer.waiting > 0 or bool(store)
-
     def end_conversation(self, conversation_id: str) -> bool:
         """A conversation is over: its metrics are evaluated. False when it is not held."""
         store = self.pipeline.conversations
@@ -326,37 +174,7 @@ class Engine:
         self.take_ended(ended)
         return bool(ended)
 
-    def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop all that is known of some traces, also what waits to be evaluated: another process evaluates them."""
-
-        def forget() -> None:
-            with self.assembler.lock:
-                self.assembler.forget_traces(trace_ids)
-                for trace_id in trace_ids:
-                    self.early_logs.pop(trace_id)
-            self.pipeline.composer.forget_traces(trace_ids)
-
-        def unwanted(item: WorkItem) -> bool:
-            found = item.is_of(trace_ids)
-            if found:
-                item.leave("moved")
-            return found
-
-        self.worker.discard(unwanted, forget)
-
     # --- questions
-
-    @property
-    def waits(self) -> bool:
-        """Whether anything may become due as time passes."""
-        return self.assembler.waiting or self.pipeline.composer.waiting > 0 or bool(self.pipeline.conversations)
-
-    def held(self, trace_ids: set[int]) -> set[int]:
-        """Those of some traces of which something is not evaluated yet, except what is in the worker's queue."""
-        with self.assembler.lock:
-            found = self.assembler.held(trace_ids)
-            found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}
-        return found | (trace_ids & self.pipeline.composer.waiting_traces())
 
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric its outcome on a recent turn; None when the turn is not remembered."""
@@ -369,11 +187,6 @@ class Engine:
         outlet = MemoryOutlet(kept)
         self.outlets.add(outlet)
         return outlet
-
-    @property
-    def spans_received(self) -> int:
-        """Spans that came, whatever became of them."""
-        return self.assembler.received
 
     @property
     def spans_scored(self) -> int:

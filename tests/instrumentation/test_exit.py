@@ -187,7 +187,7 @@ ended = time.monotonic()
 def test_an_outlet_that_hangs_delays_the_exit_by_no_more_than_the_timeout(python):
     done = run(PRELUDE + HANGING, command=[python])
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
-    assert "not all scores were handed over" in done.stderr
+    assert "not all scores were delivered" in done.stderr
 
 
 def test_an_exit_after_shutdown_evaluates_nothing_again(tmp_path):

@@ -601,7 +601,7 @@ def test_an_agent_that_ends_at_once_has_sent_its_scores(receiver: Any) -> None:
 def test_an_agent_whose_receiver_is_gone_ends_in_time_and_says_what_was_lost() -> None:
     said, complaints, seconds = run_agent({"endpoint": free_address()[0]})
     assert said == "the agent ran\n"
-    assert "not all scores were handed over" in complaints
+    assert "not all scores were delivered" in complaints
     assert seconds < 15
 
 

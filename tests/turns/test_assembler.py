@@ -99,7 +99,7 @@ def test_two_agents_under_a_request_close_each_in_its_time():
     (second,) = house.end("second")
     assert house.names([first, second]) == [["first"], ["second"]]
     (rest,) = house.end("request")
-    assert rest.leftover
+    assert rest.remainder
     assert house.names([rest]) == [["request"]]
     assert house.assembler.open_turns == 0
 
@@ -131,7 +131,7 @@ def test_an_unknown_span_that_turns_out_to_be_a_model_call_belongs_to_the_reques
     assert house.end("call") == []
     (closed,) = house.end("request")
     assert house.names([closed]) == [["call", "request"]]
-    assert not closed.leftover
+    assert not closed.remainder
 
 
 def test_an_application_s_own_trace_closes_nothing_and_leaves_nothing():

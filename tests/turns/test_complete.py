@@ -6,6 +6,7 @@ import pytest
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.work import ClosedSpans
 from tests.support.clock import FakeClock
 from tests.support.spans import agent, chat, span, tool
 
@@ -27,8 +28,7 @@ class Received:
             self.handle(self.engine.assembler.add(record.trace_id, record, 600, local_root))
 
     def handle(self, closed):
-        self.engine.take(closed)
-        self.engine.worker.drain(30)
+        self.engine.pipeline.run([ClosedSpans(self.engine.pipeline, one) for one in closed])
 
     def wait(self, seconds):
         self.clock.advance(seconds)

@@ -1,0 +1,66 @@
+"""A pipeline as a configuration asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..core.clock import Clock
+from ..evaluation.evaluator import Evaluator
+from ..evaluation.load_shedding import Shedding
+from ..evaluation.references import ReferenceSources
+from ..outlets.span_events import SpanEventOutlet
+from ..turns.composer import Composer
+from ..turns.conversations import Conversations
+from .outcomes import TurnOutcomes
+from .pipeline import Pipeline
+from .selected import Selected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..judging.dispatcher import Dispatcher
+    from ..judging.verdict import Verdict
+    from .engine import Engine
+
+
+def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Callable[[], float]) -> Pipeline:
+    """The pipeline of an engine: its configuration's metrics, judges, references and conversations.
+
+    Raises:
+        ConfigError: one of these cannot be.
+    """
+    config, shedding = engine.config, Shedding(clock.monotonic)
+    judging = _judging_from(engine, metrics, clock, shedding) if metrics.any_judged else None
+    composer = Composer(config.turn.stitch_timeout, waited)
+    evaluator = Evaluator(metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding)
+
+    def names(conversation: bool) -> Sequence[str]:
+        computed = [metric.name for metric in evaluator.whole] if conversation else evaluator.names
+        return [*computed, *(judging.metrics.names(conversation=conversation) if judging is not None else ())]
+
+    return Pipeline(
+        composer, evaluator, engine.outlets, SpanEventOutlet(config.outlets.span_events),
+        TurnOutcomes(engine.telemetry, composer, names, engine.failed), _conversations_from(engine, metrics, waited), judging,
+        lambda: engine.worker.bytes / engine.worker.max_bytes,
+    )  # fmt: skip
+
+
+def _judging_from(engine: Engine, metrics: Selected, clock: Clock, shedding: Shedding) -> Dispatcher:
+    from ..judging.factory import judging_from  # only who judges pays for queues, providers and budgets
+
+    def put(verdict: Verdict, size: int) -> bool:
+        return engine.worker.put(verdict, size)
+
+    return judging_from(
+        engine.config, metrics.of_turns, metrics.of_conversations, engine.telemetry, put, engine.failed, clock, shedding,
+        engine.outlets.note_outcome,
+    )  # fmt: skip
+
+
+def _conversations_from(engine: Engine, metrics: Selected, waited: Callable[[], float]) -> Conversations | None:
+    """Conversations are held for metrics over whole ones, and for judged ones that look at what was said before a turn."""
+    if not metrics.conversations:
+        return None
+    wanted = engine.config.conversation
+    return Conversations(wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, waited, metrics.history)
