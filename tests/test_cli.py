@@ -137,7 +137,7 @@ def test_of_a_file_of_another_kind_the_first_faults_are_told_and_the_rest_counte
     file.write_text(json.dumps(json.loads(recording(GOOD).splitlines()[0]), indent=1))
     assert main(["turns", str(file)]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert said[0] == f"{file}:1: not JSON: a document over several lines; one a line is wanted (`jq -c .`)"
+    assert said[0] == f"{file}:1: not JSON: a document over several lines; it must be one per line (`jq -c .`)"
     lines = len(file.read_text().splitlines())
     assert said[10] == f"{file}: {lines - 10:,} more lines or records could not be read"
     assert said[11] == f"{lines} of {lines} lines or records could not be read"
@@ -147,7 +147,7 @@ def test_of_a_file_of_another_kind_the_first_faults_are_told_and_the_rest_counte
     ("content", "said"),
     [
         (b"PAR1\x15\x04\n\n", "a Parquet file, which `otel-agenteval backfill` scores"),
-        ('{"resourceSpans": []}\n'.encode("utf-16"), "UTF-16 text; UTF-8 is wanted"),
+        ('{"resourceSpans": []}\n'.encode("utf-16"), "UTF-16 text; it must be UTF-8"),
     ],
     ids=["Parquet", "UTF-16"],
 )
@@ -161,8 +161,7 @@ def test_a_file_of_another_kind_is_told_by_its_beginning(content: bytes, said: s
 def test_for_a_folder_its_files_are_asked_for(tmp_path: Path, capsys: Capture) -> None:
     assert main(["eval", f"{tmp_path}/"]) == 2
     assert (
-        capsys.readouterr().err
-        == f"otel-agenteval: {tmp_path}/: is a folder; the files in it are wanted, as in {tmp_path}/*.jsonl\n"
+        capsys.readouterr().err == f"otel-agenteval: {tmp_path}/: is a folder; name the files in it, as in {tmp_path}/*.jsonl\n"
     )
 
 

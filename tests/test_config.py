@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
 import json
 import pickle
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -1141,3 +1143,29 @@ def test_yaml_that_stands_for_more_than_it_says_is_refused(text: str, said: str,
         yaml.load(text, "text", {}, lines=False)
     few = "a: &a {k: 1}\nb: [*a, *a, {<<: *a}]\n"
     assert yaml.load(few, "text", {})[0] == {"a": {"k": 1}, "b": [{"k": 1}] * 3}
+
+
+# --- messages
+
+
+def texts_of_errors() -> Iterator[tuple[str, str]]:
+    """(place, text) of every error that a user of a configuration or command line can get; ``…`` stands for a value."""
+    package = Path(__file__).parent.parent / "otel_agenteval"
+    for file in sorted(package.rglob("*.py")):
+        raised = {"AgentEvalError", "ConfigError", "ArgumentTypeError"} | (
+            {"ValueError"} if file.parent.name == "config" else set()
+        )
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in raised and node.args:
+                parts = [node.args[0]] if isinstance(node.args[0], ast.Constant) else getattr(node.args[0], "values", [])
+                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
+                yield f"{file.relative_to(package)}:{node.lineno}", text
+
+
+def test_errors_are_full_sentences_that_say_what_is_allowed() -> None:
+    riddles = re.compile(
+        r"; [^;]*\b(is|are|does|do)$|\b(is|are) wanted|stands twice|nothing is not allowed|\bthis is not allowed"
+    )
+    found = dict(texts_of_errors())
+    assert len(found) > 100
+    assert [f"{place}: {text}" for place, text in found.items() if riddles.search(text)] == []

@@ -122,10 +122,10 @@ def test_a_data_set_is_asked_by_input(dataset):
     ("name", "content", "message"),
     [
         ("absent.jsonl", None, "cannot be read"),
-        ("cases.jsonl", '{"ground_truth": "x"}', r"cases\.jsonl:1: a case has a case_id, an input"),
+        ("cases.jsonl", '{"ground_truth": "x"}', r"cases\.jsonl:1: a case must have a case_id, an input"),
         ("cases.jsonl", '{"case_id": 1}\n{', r"cases\.jsonl:2: not JSON"),
-        ("cases.jsonl", "[1]", r"cases\.jsonl:1: a case is a JSON object"),
-        ("cases.csv", "a,b\n1,2\n", r"cases\.csv:2: a case has"),
+        ("cases.jsonl", "[1]", r"cases\.jsonl:1: a case must be a JSON object"),
+        ("cases.csv", "a,b\n1,2\n", r"cases\.csv:2: a case must have"),
     ],
 )
 def test_a_bad_data_set_is_refused_with_its_line(tmp_path, name, content, message):

@@ -131,9 +131,9 @@ def test_inverse_turns_a_boolean_and_neither_errors_nor_skips():
     [
         ("def latency(turn): 'Doc.'", "must be named code_"),
         ("def code_x(turn): pass", "has no docstring"),
-        ("def code_x(turn, other): 'Doc.'", r"takes \(turn, \*, parameters by keyword\)"),
+        ("def code_x(turn, other): 'Doc.'", r"must take \(turn, \*, parameters by keyword\)"),
         ("def code_x(turn, *, k=1): 'Doc.'", "parameter 'k' has no annotation"),
-        ("def llm_x(turn): 'Doc.'", r"takes \(turn, judge, \*, parameters by keyword\)"),
+        ("def llm_x(turn): 'Doc.'", r"must take \(turn, judge, \*, parameters by keyword\)"),
         ("def code_latency(turn): 'Doc.'", "is already defined at .*performance_cost.py:"),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_metric_that_needs_no_known_field_is_refused():
     def code_x(turn):
         """Doc."""
 
-    with pytest.raises(oa.ConfigError, match="needs 'tols', which is no field of a turn"):
+    with pytest.raises(oa.ConfigError, match="needs 'tols', which is not a field of a turn"):
         oa.metric(needs=("tols",))(code_x)
 
 
@@ -195,8 +195,8 @@ def test_a_neutral_detector_says_yes_or_no_and_never_fail():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"needs": ("outptu",)}, "needs 'outptu', which is no field of a turn; did you mean 'output'"),
-        ({"uses": ("histroy",)}, "uses 'histroy', which is no field of a turn; did you mean 'history'"),
+        ({"needs": ("outptu",)}, "needs 'outptu', which is not a field of a turn; did you mean 'output'"),
+        ({"uses": ("histroy",)}, "uses 'histroy', which is not a field of a turn; did you mean 'history'"),
         ({"uses": "history"}, r"uses is the text 'history'; a tuple of names is required, such as \('history',\)"),
         ({"references": "expected_tools"}, "references is the text 'expected_tools'"),
     ],

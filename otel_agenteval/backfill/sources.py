@@ -204,9 +204,11 @@ class ClickHouse:
         if shard[1] > 1:
             conditions.append(f"cityHash64(TraceId) % {shard[1]} = {shard[0]}")
         if options:
-            raise ConfigError(f"{', '.join(options)}: not known in a clickhouse URL; table, since, until and where are")
+            raise ConfigError(
+                f"{', '.join(options)}: unknown option of a clickhouse URL; the options are table, since, until and where"
+            )
         if not parts.hostname:
-            raise ConfigError("clickhouse://HOST:8123/DATABASE is wanted: no host in the URL")
+            raise ConfigError("the clickhouse URL has no host; it must be written as clickhouse://HOST:8123/DATABASE")
         secure = parts.scheme == "clickhouses"
         self._address: dict[str, Any] = {
             "host": parts.hostname, "port": parts.port or (8443 if secure else 8123), "secure": secure,

@@ -58,11 +58,11 @@ def run(args: argparse.Namespace) -> int:
     source = source_of(args.source, shard=shard)
     names = None if args.metrics is None else [name.strip() for name in args.metrics.split(",") if name.strip()]
     if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
-        raise ConfigError("--engine daft reads Parquet files, and shares them out itself: without --shard")
+        raise ConfigError("--engine daft reads only Parquet files, and distributes them itself; leave out --shard")
     if args.ray is not None and args.engine != "daft":
         raise ConfigError("--ray needs --engine daft")
     if args.buckets is not None and args.buckets < 1:
-        raise ConfigError("--buckets: a number from 1 is wanted")
+        raise ConfigError("--buckets: {args.buckets} is not allowed; it must be a number from 1")
     scorer = Scorer(load_config(args.config), names, dry=args.dry_run)
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
     existed, empty = (folder / "manifest.json").exists(), folder.is_dir()
@@ -94,7 +94,7 @@ def _shard(text: str | None) -> tuple[int, int]:
         return 0, 1
     k, slash, n = text.partition("/")
     if not (slash and k.isdigit() and n.isdigit() and int(k) < int(n)):
-        raise ConfigError(f"--shard: {text!r} is not allowed; K/N with K from 0 to N - 1 is, as in 0/8")
+        raise ConfigError(f"--shard: {text!r} is not allowed; it must be K/N with K from 0 to N - 1, as in 0/8")
     return int(k), int(n)
 
 

@@ -86,6 +86,6 @@ def moment(text: str | None, option: str) -> float | None:
         found = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
         raise ConfigError(
-            f"{option}: {text!r} is not allowed; how long ago (24h, 7d) or a date (2026-11-20, 2026-11-20T12:00) is"
+            f"{option}: {text!r} is not allowed; it must be how long ago (24h, 7d) or a date (2026-11-20, 2026-11-20T12:00)"
         ) from None
     return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.timezone.utc)).timestamp()

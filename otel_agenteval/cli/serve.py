@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _processes(text: str) -> int:
     if text.isdigit() and 1 <= int(text) <= 256:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not allowed; a number from 1 to 256 is")
+    raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a number from 1 to 256")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     config = configured(args)
     if config.serve.grpc is None and config.serve.http is None:
         raise ConfigError(
-            "serve.grpc and serve.http are both off: nothing could be sent here; an address for one of them is wanted"
+            "serve.grpc and serve.http are both off, so that nothing could be received; set an address for one of them"
         )
     tune()
     allow_files()

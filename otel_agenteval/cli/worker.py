@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Work until SIGTERM or SIGINT."""
     if args.spans is None and args.judge is None:
-        raise ConfigError("worker: --spans kafka://BROKER:9092/TOPIC, --judge redis://HOST:6379, or both")
+        raise ConfigError("worker: --spans kafka://BROKER:9092/TOPIC or --judge redis://HOST:6379 is required, or both")
     address = None if args.spans is None else Address.read(args.spans)
     config = configured(args)
     tune()
@@ -76,10 +76,12 @@ def configured(args: argparse.Namespace) -> Config:
     if queue:
         config = load_config(config, overrides={"judge": {"queue": queue}})
     if args.judge is not None and config.judge.base_url is None and config.embedder.base_url is None:
-        raise ConfigError("worker --judge: there is nobody to ask; set judge.base_url and judge.model, or embedder's")
+        raise ConfigError(
+            "worker --judge: neither a judge nor an embedder is configured; set judge.base_url and judge.model, or those of embedder"
+        )
     if args.spans is not None and config.judge.base_url is not None and config.judge.queue.backend == "memory":
         raise ConfigError(
-            "worker --spans: judge.queue.backend: memory would lose jobs with the process; redis or sqlite would not"
+            "worker --spans: judge.queue.backend: memory is not allowed, as its jobs are lost with the process; it must be redis or sqlite"
         )
     return config
 

@@ -21,12 +21,12 @@ Dollars = Annotated[float, BeforeValidator(_dollars), Kind("US dollars")]
 
 
 class SpendingOptions(Section):
-    """The most that may be taken within any minute, hour or day; null is without limit."""
+    """The most that may be spent within any minute, hour or day; null means no limit."""
 
     usd_per_minute: Dollars | None = None
     """US dollars."""
     usd_per_hour: Dollars | None = None
-    """US dollars. A model whose price is not known is not asked where dollars are bounded."""
+    """US dollars. A model whose price is unknown is not used where dollars are limited."""
     usd_per_day: Dollars | None = None
     """US dollars."""
     tokens_per_minute: Count | None = None
@@ -44,11 +44,11 @@ class SpendingOptions(Section):
 
 
 class BudgetOptions(SpendingOptions):
-    """What judges and embedders may take together. Past it their jobs wait. It is kept with the queue."""
+    """What judges and embedders may spend together. Beyond that their jobs wait. What was spent is kept with the queue."""
 
     soft: Share = 0.8
-    """Share of each bound from which only gates, turns of ``always_if`` and jobs that were begun go on."""
+    """Share of each limit above which only gates, turns of ``always_if`` and jobs already started continue."""
     metrics: Annotated[dict[str, SpendingOptions], Kind("bounds by metric, see [judging](judging.md#budget-and-failures)")] = (
         Field(default_factory=dict)
     )
-    """Bounds of single metrics, by name, beside those of all: ``{llm_faithfulness: {usd_per_day: 1}}``."""
+    """Limits of single metrics by name, besides those for all: ``{llm_faithfulness: {usd_per_day: 1}}``."""

@@ -13,12 +13,12 @@ class ConversationOptions(Section):
     """Turns with one conversation id, evaluated as a whole when the conversation ends. Nothing is held while ``metrics`` is empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics over the conversation: its messages are all that was said, its history the turns before the last."""
+    """Metrics over the conversation: they see all its messages, and as history the turns before the last."""
     idle_timeout: Duration = 1800.0
     """Seconds without a new turn after which a conversation has ended; a later turn resumes it."""
     max_open: Count = 10_000
-    """Conversations held; past it the one that was silent longest ends."""
+    """Maximum conversations held; beyond that the one that has been silent longest ends."""
     max_turns: Count = 200
-    """Turns of one conversation that are held; past it the oldest go."""
+    """Maximum turns held of one conversation; beyond that the oldest are dropped."""
     max_bytes: Size = 64 * 2**20
-    """Bytes of all conversations."""
+    """Maximum bytes of all conversations."""

@@ -7,7 +7,7 @@ from .types import Text
 
 
 class EmbedderOptions(ServiceOptions):
-    """The server that ``embed_`` metrics ask for vectors, OpenAI-compatible, or a model in this process; without either they are skipped."""
+    """The OpenAI-compatible server, or the model in this process, that ``embed_`` metrics get vectors from; without either they are skipped."""
 
     model: Text | None = None
     """The model's name there; ``local/wordllama`` without ``base_url`` is one in this process (extra ``[embed]``)."""

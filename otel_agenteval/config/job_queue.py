@@ -26,21 +26,21 @@ class JobQueueOptions(Section):
     """``memory``, which is lost with the process (and counted); ``sqlite``, a file that outlives it; or ``redis``, a server that any
     number of processes share. The last two hold turns."""
     path: FilePath | None = None
-    """File of the backend ``sqlite``; its folder must exist. Processes of one machine may share it."""
+    """File for the backend ``sqlite``; its folder must exist. Processes of one machine may share it."""
     url: Annotated[str, BeforeValidator(_queue_url), Kind("address")] | None = None
-    """Server of the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master``, ``redis+cluster://``; ``valkey`` may stand for ``redis``."""
+    """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master``, ``redis+cluster://``; ``valkey`` may be written for ``redis``."""
     name: Text = "agenteval"
-    """What every key of the backend ``redis`` begins with, in braces; processes with the same one share their jobs."""
+    """Prefix, in braces, of every key of the backend ``redis``; processes with the same prefix share their jobs."""
     shards: Count = 1
     """Parts of the backend ``redis``, spread over the nodes of a cluster; the same for all processes."""
     work: Switch = True
-    """Whether this process works on the jobs too; false leaves them to others: to ``otel-agenteval worker --judge``."""
+    """Whether this process works on the jobs too; false leaves them to other processes (``otel-agenteval worker --judge``)."""
     max_bytes: Size = 64 * 2**20
     """Bytes that may wait; what does not fit is dropped and counted, the least important first."""
     lease: Duration = 600.0
-    """Seconds after which another process does what one has begun that died. While a metric asks, this is extended."""
+    """Seconds after which another process takes over a job whose process has died. The lease is extended while the job runs."""
     max_age: Duration = 86_400.0
-    """Seconds after which a job that is still waiting is dropped and counted: nobody wants to know any more."""
+    """Seconds after which a job that is still waiting is dropped and counted, because its score comes too late."""
 
     @model_validator(mode="after")
     def _what_the_backend_needs(self) -> JobQueueOptions:

@@ -13,6 +13,6 @@ def dotted(path: KeyPath) -> str:
 
 
 def placed(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
-    """What an error about a value begins with: its file and line or its variable, as far as known, and its path."""
+    """How an error about a value begins: with its file and line or its variable, where known, and its path."""
     place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
     return ": ".join(part for part in (place, dotted(path)) if part)

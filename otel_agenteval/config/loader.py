@@ -77,7 +77,7 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    from . import yaml  # only who has a file or asks for one pays for it
+    from . import yaml  # imported on first use: many processes have no file
 
     data, lines = yaml.load(text, str(file), env)
     if data is None:

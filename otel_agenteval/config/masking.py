@@ -1,4 +1,4 @@
-"""Configurations as they may be shown: without what gives access to anything, wherever it stands.
+"""Configurations as they may be shown: without secrets, wherever they stand.
 
 Secrets are known by the name of their key, by what they look like, by their place in an address, and because an environment
 variable whose name says so holds them.
@@ -33,7 +33,7 @@ _QUERY = re.compile(
 
 
 def masked(value: Any, key: Any = "", env: Mapping[str, str] | None = None) -> Any:
-    """A value of a configuration as it may be shown.
+    """A value of a configuration, with its secrets masked.
 
     Args:
         value: anything of mappings, lists and scalars.
@@ -79,7 +79,7 @@ def _text(text: Any, known: Collection[str]) -> Any:
     for secret in known:
         text = text.replace(secret, MASK)
     text = _QUERY.sub(rf"\1{MASK}", _AUTHORITY.sub(_without_password, text))
-    from ..core.redaction.find import finds, may_hold  # only who shows a configuration pays for it
+    from ..core.redaction.find import finds, may_hold  # imported on first use: few processes show a configuration
 
     if not may_hold(text) or "${" in text:
         return text

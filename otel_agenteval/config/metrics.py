@@ -25,9 +25,9 @@ class InlineOptions(Section):
     metrics: Annotated[Literal["default"] | tuple[str, ...], BeforeValidator(_names), Kind("`default` or list of names")] = (
         "default"
     )
-    """``default`` (every reference-free metric that means something on any answer) or a list of metric names."""
+    """``default`` (every metric that needs no reference and applies to any answer) or a list of metric names."""
     budget: DurationOrZero = 0.005
-    """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the metrics left over run on the worker."""
+    """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the remaining metrics run on the worker."""
 
 
 class MetricEntry(Section):
@@ -40,9 +40,9 @@ class MetricEntry(Section):
     policy: Literal["gate", "trend"] = "trend"
     """``gate`` (must always pass) or ``trend`` (watch it)."""
     when: Selector | None = None
-    """Turns that it is evaluated on; all, if left out."""
+    """The turns that it is evaluated on; all by default."""
     sample: SampleOptions | None = None
-    """For ``llm_`` and ``embed_`` metrics: which of those turns are judged; all, if left out."""
+    """For ``llm_`` and ``embed_`` metrics: which of those turns are judged; all by default."""
 
     @model_validator(mode="before")
     @classmethod
@@ -63,7 +63,7 @@ class MetricEntry(Section):
         return {"name": str(names[0]), "params": dict(params or {}), **rest}
 
     def to_dict(self) -> dict[str, Any]:
-        """``{name: {parameters}}``, with what stands beside it."""
+        """``{name: {parameters}}``, with policy, selector and sampling beside it."""
         shown = self.policy != "trend" or "policy" in self.model_fields_set
         return {self.name: self.params, **({"policy": self.policy} if shown else {}), **_shared(self)}
 
@@ -79,23 +79,23 @@ def _at_least_one(entries: tuple[MetricEntry, ...]) -> tuple[MetricEntry, ...]:
 
 
 class GroupOptions(Section):
-    """Metrics that share what is said once: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
+    """Metrics that share policy, selector and sampling: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
 
     metrics: Annotated[tuple[MetricEntry, ...], AfterValidator(_at_least_one)]
-    """As under ``metrics``; what an entry says itself is stronger."""
+    """As under ``metrics``; an entry's own settings take precedence."""
     policy: Literal["gate", "trend"] = "trend"
-    """Of those that say none."""
+    """The policy of entries without one."""
     when: Selector | None = None
-    """Turns that they are evaluated on, where they say none; all, if left out."""
+    """The turns that entries without a selector are evaluated on; all by default."""
     sample: SampleOptions | None = None
-    """Which of those turns the ``llm_`` and ``embed_`` metrics among them are judged on, where they say nothing."""
+    """Which of those turns are judged by the ``llm_`` and ``embed_`` metrics without sampling of their own; all by default."""
 
     def to_dict(self) -> dict[str, Any]:
-        """What its metrics share, and they."""
+        """The shared settings, and the metrics."""
         return {"policy": self.policy, **_shared(self), "metrics": written(self.metrics)}
 
     def entries(self) -> tuple[MetricEntry, ...]:
-        """Its metrics with what they share."""
+        """Its metrics, with the shared settings filled in."""
         return tuple([self._filled(entry) for entry in self.metrics])
 
     def _filled(self, entry: MetricEntry) -> MetricEntry:

@@ -28,13 +28,13 @@ class SpoolOptions(Section):
     """Files in which scores wait for their receiver, so that they outlive the process."""
 
     directory: FilePath
-    """Folder, made when it is missing. Processes may share it; each takes a file of its own."""
+    """Folder, created if it is missing. Processes may share it; each uses a file of its own."""
     max_bytes: Size = 256 * 2**20
     """Bytes that may wait in one file; what does not fit is dropped and counted."""
 
 
 class OtlpOptions(Section):
-    """Scores sent to any OTLP endpoint by connections of our own: ``{endpoint: http://127.0.0.1:4317}``."""
+    """Scores sent to any OTLP endpoint over connections of our own: ``{endpoint: http://127.0.0.1:4317}``."""
 
     endpoint: Url
     """Address of the receiver: ``http://HOST:PORT`` in plain text, ``https://…`` with TLS. Over HTTP, ``/v1/logs`` and so on are added."""
@@ -47,7 +47,7 @@ class OtlpOptions(Section):
     timeout: Duration = 10.0
     """Seconds that one request may take."""
     ca_file: FilePath | None = None
-    """PEM file of certificates that the receiver's must be signed by; null is those of the system."""
+    """PEM file of the authorities that may sign the receiver's certificate; null means those of the system."""
     cert_file: FilePath | None = None
     """PEM file of our own certificate, for receivers that ask for one."""
     key_file: FilePath | None = None
@@ -55,11 +55,11 @@ class OtlpOptions(Section):
     log_events: Switch = True
     """One ``gen_ai.evaluation.result`` log record per score, under the Resource of the evaluated root."""
     evaluate_spans: Literal["off", "linked", "child"] = "off"
-    """A span ``evaluate AGENT`` with the scores as its events, for backends that show nothing but spans: ``linked`` is a trace of its own with a link to the turn, ``child`` stands in the turn's trace."""
+    """A span ``evaluate AGENT`` with the scores as its events, for backends that show nothing but spans: ``linked`` is a trace of its own with a link to the turn, ``child`` is part of the turn's trace."""
     metrics_interval: DurationOrZero = 60.0
     """Seconds between two exports of the metrics; 0 sends none."""
     retry_for: Duration = 3600.0
-    """Seconds after which scores are given up that a receiver kept refusing for the time being."""
+    """Seconds after which scores are dropped that the receiver keeps refusing for now."""
     queue_bytes: Size = 16 * 2**20
     """Bytes that may wait in memory; what does not fit is dropped and counted."""
     spool: SpoolOptions | None = None

@@ -13,7 +13,7 @@ from .types import FilePath, Port, Switch
 
 
 class PrometheusOptions(Section):
-    """Exactly one of the two."""
+    """Where Prometheus finds the metrics: exactly one of the two."""
 
     registry: Literal["default"] | None = None
     """``default`` joins the application's own ``/metrics``: no port is opened."""
@@ -39,12 +39,12 @@ class OutletOptions(Section):
     log_events: Switch = True
     """One ``gen_ai.evaluation.result`` log record per score."""
     otlp_metrics: Switch = False
-    """The metrics through the Meter API, for applications that push."""
+    """The metrics through the Meter API, for applications that push them."""
     prometheus: PrometheusOptions | None = PrometheusOptions(registry="default")
-    """The metrics with exemplars for a scrape; null switches it off."""
+    """The metrics with exemplars, for scraping; null switches this off."""
     jsonl: FilePath | None = None
     """File to which scores are appended as JSON lines."""
     store: StoreOptions | None = None
     """Turns and scores kept in an SQLite file, which ``why``, ``export`` and pages read; null keeps none."""
     otlp: OtlpOptions | None = None
-    """Scores sent to an OTLP endpoint by connections of our own, as a sidecar does; null sends none."""
+    """Scores sent to an OTLP endpoint over connections of our own, as a sidecar does; null sends none."""

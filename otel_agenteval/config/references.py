@@ -14,7 +14,7 @@ from .types import FilePath, Kind
 
 
 def _accepted(value: Any) -> Any:
-    """A list of attributes, each one a reference of its last part's name, or ``{attribute: reference}``."""
+    """A list of attributes, whose references are named by their last parts, or ``{attribute: reference}``."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
         return {item: re.split(r"[.:]", item)[-1] for item in value}
     if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
@@ -23,12 +23,12 @@ def _accepted(value: Any) -> Any:
 
 
 class GivenReferences(Section):
-    """References for the turns that a selector means: ``{when: {agent: travel}, expected_tools: [search, book]}``."""
+    """References for the turns that a selector matches: ``{when: {agent: travel}, expected_tools: [search, book]}``."""
 
     when: Selector | None = None
-    """Turns that they are for; all, if left out."""
+    """The turns that they apply to; all by default."""
     references: dict[str, Any]
-    """By name, as metrics know them."""
+    """By name, as the metrics call them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -48,13 +48,13 @@ class GivenReferences(Section):
 
 
 class ReferenceOptions(Section):
-    """What turns are compared with, beside what ``expect()`` says in code, which is nearest and wins."""
+    """What turns are compared with, besides what ``expect()`` gives in code, which takes precedence."""
 
     accept_from: Annotated[dict[str, str], BeforeValidator(_accepted), Kind("list, or mapping")] = Field(default_factory=dict)
-    """Attributes of the root span (``baggage:key`` for baggage) that may say a reference: a list, or ``{attribute: reference}``. No other may."""
+    """Attributes of the root span (``baggage:key`` for baggage) from which references are accepted: a list, or ``{attribute: reference}``. All others are ignored."""
     given: Annotated[tuple[GivenReferences, ...], Kind("list, see [references](references.md)")] = ()
-    """References for agents, services or routes; the first that fits wins."""
+    """References for agents, services or routes; the first that matches applies."""
     retrievers: PatternsOrNone = ()
-    """Tools that look things up (``*`` for any characters): their results are the turn's context where no retrieval span says one."""
+    """Tools that look things up (``*`` for any characters): their results are the turn's context where no retrieval span gives one."""
     dataset: FilePath | None = None
     """JSON lines, CSV or Parquet file of cases: ``case_id`` or ``input``, and references in the other columns."""

@@ -25,18 +25,18 @@ from .types import DurationOrZero, Kind
 
 
 class Config(Section):
-    """Everything that can be set. Durations are seconds and sizes bytes once read."""
+    """Everything that can be set. Once read, durations are in seconds and sizes in bytes."""
 
     turn: TurnOptions = TurnOptions()
-    """When a turn closes, and how much may be held until then."""
+    """When a turn closes, and how much may be held in memory until then."""
     exit_timeout: DurationOrZero = 5.0
-    """Seconds that the process may wait for scores at its exit."""
+    """Seconds that the process may wait for scores when it exits."""
     inline: InlineOptions = InlineOptions()
     """What is evaluated the moment a turn ends."""
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics that need parameters or a policy; one of the inline pack's names takes its place there."""
+    """Metrics that need parameters or a policy; a metric of the inline pack is replaced by the one configured here."""
     groups: Annotated[dict[str, GroupOptions], Kind("groups by their names, see [below](#groups)")] = Field(default_factory=dict)
-    """Metrics by groups that share policy, selector and sampling; evaluated beside ``metrics``, and chosen by ``eval --metrics @NAME``."""
+    """Groups of metrics that share policy, selector and sampling; evaluated besides ``metrics``, and selected by ``eval --metrics @NAME``."""
     references: ReferenceOptions = ReferenceOptions()
     """What turns are compared with."""
     conversation: ConversationOptions = ConversationOptions()
@@ -44,7 +44,7 @@ class Config(Section):
     judge: JudgeOptions = JudgeOptions()
     """The model that ``llm_`` metrics ask."""
     embedder: EmbedderOptions = EmbedderOptions()
-    """The server that ``embed_`` metrics ask for vectors."""
+    """The server or model that ``embed_`` metrics get vectors from."""
     privacy: PrivacyOptions = PrivacyOptions()
     """What is taken out before content leaves."""
     outlets: OutletOptions = OutletOptions()
@@ -52,7 +52,7 @@ class Config(Section):
     queue: QueueOptions = QueueOptions()
     """The queue between the agent's threads and our worker."""
     serve: ServeOptions = ServeOptions()
-    """The sidecar: where it listens, and what it takes from whom."""
+    """The sidecar: where it listens, and what it accepts from whom."""
 
     _sources: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
 
@@ -89,7 +89,7 @@ class Config(Section):
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
-        """Where each configured metric stands, and what it is: of ``metrics`` and all groups in order, or of one group.
+        """Each configured metric with its path: those of ``metrics`` and all groups in order, or those of one group.
 
         Names and parameters of the metrics are checked when they are selected.
         """
@@ -101,5 +101,5 @@ class Config(Section):
         return found
 
     def where(self, path: KeyPath) -> str:
-        """What an error about a value begins with: its file and line or variable, and its path."""
+        """How an error about a value begins: with its file and line or its variable, and its path."""
         return placed(path, self._sources)

@@ -12,7 +12,7 @@ from .types import Share, Text, whole_number
 
 
 class _AsGiven(Section):
-    """Written with the options that were given, and no others: what the rest is by default may change."""
+    """Written with the options that were given, and no others, because the defaults of the rest may change."""
 
     def to_dict(self) -> dict[str, Any]:
         """The options that were given."""
@@ -20,21 +20,21 @@ class _AsGiven(Section):
 
 
 class SampleRate(_AsGiven):
-    """A rate of its own for some turns: ``{when: {agent: travel}, rate: 0.5}``."""
+    """A different rate for some turns: ``{when: {agent: travel}, rate: 0.5}``."""
 
     when: Selector | None = None
-    """Turns that it is for; all, if left out."""
+    """The turns that it applies to; all by default."""
     rate: Share
     """Share of them, 0 to 1."""
 
 
 class CascadeOptions(_AsGiven):
-    """A cheaper judged metric is asked first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
+    """A cheaper judged metric decides first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
 
     after: Text
-    """Name of that metric, which is configured too."""
+    """Name of that metric, which must be configured too."""
     judge_if: Text
-    """Condition on its score: the turn is judged then; else the rate decides."""
+    """Condition on its score under which the turn is judged; otherwise the rate decides."""
 
 
 def _strata(value: Any) -> Any:
@@ -54,12 +54,12 @@ class SampleOptions(_AsGiven):
     rate: Share
     """Share of the turns, 0 to 1."""
     always_if: Text | None = None
-    """Condition of turns that are judged whatever the rate."""
+    """Condition for turns that are judged whatever the rate."""
     rates: tuple[SampleRate, ...] = ()
-    """Other rates for some turns; the first whose ``when`` fits wins."""
+    """Other rates for some turns; the first whose ``when`` matches applies."""
     min_per_hour: Annotated[int | None, BeforeValidator(_quota)] = None
-    """Turns of each stratum that are judged in any hour at least, as far as there are so many."""
+    """Minimum number of turns judged per hour in each stratum, provided there are that many."""
     strata: Annotated[tuple[str, ...], BeforeValidator(_strata)] = ("agent",)
-    """What makes a stratum: ``agent``, ``service``, ``model``, ``conversation``, or several of them."""
+    """What defines a stratum: ``agent``, ``service``, ``model``, ``conversation``, or several of them."""
     cascade: CascadeOptions | None = None
-    """A cheaper judged metric that is asked first."""
+    """A cheaper judged metric that decides first."""

@@ -1,4 +1,4 @@
-"""Which turns are meant."""
+"""The key ``when``: which turns something applies to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handof
 
 
 class Selector(Section):
-    """Which turns are meant. All conditions must hold; each takes one value or several, with ``*`` for any characters."""
+    """Which turns something applies to. All conditions must hold; each takes one value or several, with ``*`` for any characters."""
 
     agent: Patterns = ()
     """Name of the agent that answered."""
@@ -40,7 +40,7 @@ class Selector(Section):
     conversation: Patterns = ()
     """Conversation id."""
     step: Steps = ()
-    """What the turn holds: ``tool``, ``llm``, ``retrieval``, ``sub_agent``, ``handoff``."""
+    """Kinds of steps that the turn contains: ``tool``, ``llm``, ``retrieval``, ``sub_agent``, ``handoff``."""
     attribute: dict[str, Patterns] = Field(default_factory=dict)
     """Attributes of the turn's root span."""
 

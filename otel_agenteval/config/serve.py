@@ -23,52 +23,52 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_hosts), Kind("list of names"
 
 
 class ServeOptions(Section):
-    """The sidecar, ``otel-agenteval serve``: where it listens, and what it takes from whom."""
+    """The sidecar, ``otel-agenteval serve``: where it listens, and what it accepts from whom."""
 
     grpc: Address | None = "127.0.0.1:14317"
     """Address of OTLP/gRPC."""
     http: Address | None = "127.0.0.1:14318"
     """Address of OTLP/HTTP, and of ``/healthz`` and ``/readyz``."""
     metrics: Address | None = "127.0.0.1:19464"
-    """Address of ``/metrics``, and of ``/healthz`` and ``/readyz``, which are answered there whatever the others do."""
+    """Address of ``/metrics``, and of ``/healthz`` and ``/readyz``, which answer there even when the other addresses do not."""
     web: Address | None = "127.0.0.1:19465"
-    """Address of the API that says what became of a turn."""
+    """Address of the API that tells what happened to a turn."""
     insecure: Switch = False
-    """Whether other machines may connect although neither a token nor certificates of clients are asked for."""
+    """Whether other machines may connect although neither a token nor a client certificate is required."""
     token: Text | None = None
-    """What senders and users of the API must give as ``Authorization: Bearer …``, as ``${env:NAME}``. Beside ``tenants`` it opens the API only."""
+    """What senders and users of the API must give as ``Authorization: Bearer …``, written as ``${env:NAME}``. If there are ``tenants``, it gives access to the API only."""
     tenants: Annotated[
         tuple[TenantOptions, ...], AfterValidator(_once), Kind("list of tenants, see [the sidecar](sidecar.md#tenants)")
     ] = ()
-    """Who may send, each with a token and limits of its own; with them nobody else may, and turn ids begin with the tenant's name."""
+    """Who may send, each with its own token and limits. If there are any, no one else may send, and turn ids begin with the tenant's name."""
     tls: TlsOptions = TlsOptions()
     """Certificate of gRPC, HTTP and the API."""
     allowed_hosts: Names = ()
-    """Names under which HTTP clients may reach us, beside those of this machine; past loopback any may, while there are none here."""
+    """Host names under which HTTP clients may reach the sidecar, besides those of this machine. While the list is empty, any name is accepted on addresses that are not loopback."""
     allowed_origins: Names = ()
-    """Pages whose scripts may talk to us (``https://ui.example``)."""
+    """Origins of web pages whose scripts may call the sidecar (``https://ui.example``)."""
     max_body: Size = 64 * 2**20
-    """Bytes of one request, also after it was unpacked."""
+    """Maximum bytes of one request, also after it is unpacked."""
     max_inflight: Size | None = None
-    """Bytes that requests under way may take together, packed, unpacked and while they are read; more are asked to come again. Null is four times ``max_body``, and at least 256 MiB."""
+    """Maximum bytes that requests in progress may take together, packed, unpacked and while they are read; beyond that senders are asked to retry. Null means four times ``max_body``, and at least 256 MiB."""
     max_requests: Count = 32
-    """Requests at once; more are asked to come again."""
+    """Maximum requests at once; beyond that senders are asked to retry."""
     max_connections: Count = 512
-    """Connections at once, of gRPC and of each HTTP port."""
+    """Maximum connections at once, for gRPC and for each HTTP port."""
     client_connections: Count = 128
-    """HTTP connections of one address at once."""
+    """Maximum HTTP connections at once from one address."""
     client_rate: Size | None = None
-    """Bytes per second that one address may send, in the long run; null is without limit."""
+    """Bytes per second that one address may send on average; null means no limit."""
     body_timeout: Duration = 10.0
-    """Seconds in which a request must have come in."""
+    """Seconds within which a request must have arrived completely."""
     drain_timeout: Duration = 20.0
-    """Seconds from SIGTERM to the end: open turns are evaluated, and scores handed over."""
+    """Seconds from SIGTERM to the end, in which open turns are evaluated and scores delivered."""
     sample_rate: Share = 1.0
-    """Share of the traces that is evaluated, by trace id; the others are counted and never read."""
+    """Share of the traces that are evaluated, chosen by trace id; the others are counted and not read."""
     journal: FilePath | None = None
-    """Folder in which requests are kept until their turns are handed over: what was acknowledged then survives a crash."""
+    """Folder in which requests are kept until the scores of their turns are delivered, so that acknowledged requests survive a crash."""
     journal_bytes: Size = 2**30
-    """Bytes of the journal; past it senders are asked to come again."""
+    """Maximum bytes of the journal; beyond that senders are asked to retry."""
 
     @model_validator(mode="after")
     def _token_is_no_tenant_s(self) -> ServeOptions:

@@ -29,10 +29,10 @@ def _is_price(value: Any) -> bool:
 
 
 class ServiceOptions(Section):
-    """A server that is asked. It is when it has an address and a model."""
+    """A model server. It is used when it has an address and a model."""
 
     base_url: Url | None = None
-    """Address of the server, up to and including the version: ``http://127.0.0.1:11434/v1``. Null: there is none."""
+    """Address of the server, up to and including the version: ``http://127.0.0.1:11434/v1``. Null means that there is none."""
     model: Text | None = None
     """The model's name there."""
     api_key: Text | None = None
@@ -40,13 +40,13 @@ class ServiceOptions(Section):
     timeout: Duration = 30.0
     """Seconds that one attempt may take."""
     deadline: Duration = 120.0
-    """Seconds that one question may take, with retries and waiting for its turn."""
+    """Seconds that one question may take, including retries and waiting in line."""
     max_concurrency: Count = 8
-    """Questions at once; more wait."""
+    """Maximum questions at once; more wait."""
     requests_per_minute: Count | None = None
-    """Rate of requests; null is without limit."""
+    """Maximum requests per minute; null means no limit."""
     tokens_per_minute: Count | None = None
-    """Rate of input and output tokens; null is without limit."""
+    """Maximum input and output tokens per minute; null means no limit."""
     prices: Annotated[dict[str, dict[str, float]], BeforeValidator(_prices), Kind("mapping of prices")] = Field(
         default_factory=dict
     )

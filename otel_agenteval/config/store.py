@@ -17,11 +17,11 @@ class StoreOptions(Section):
     path: FilePath
     """The file; its folder must exist. Processes of one machine may share it."""
     max_age: Duration = 30 * 86400.0
-    """Seconds after which a turn goes, with its scores."""
+    """Seconds after which a turn is deleted, with its scores."""
     max_bytes: Size = 2**30
-    """Size of the file from which the oldest turns go."""
+    """Size of the file at which the oldest turns are deleted."""
     content: Switch = False
-    """Whether what was said is kept with each turn, redacted as ``privacy.redact`` says."""
+    """Whether each turn is kept with its messages, redacted as ``privacy.redact`` says."""
 
     @model_validator(mode="before")
     @classmethod

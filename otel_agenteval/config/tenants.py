@@ -33,27 +33,27 @@ def _labels(value: Any) -> dict[str, str]:
 
 
 class QuotaOptions(Section):
-    """How much one tenant may send. Past it its senders are asked to come again, and nobody else's."""
+    """How much one tenant may send. Beyond that its senders, and no others, are asked to retry."""
 
     bytes_per_second: Size | None = None
-    """Bytes of requests, unpacked, in the long run; a second's worth at once. Null is without limit."""
+    """Bytes of unpacked requests per second on average, in bursts of up to one second's worth. Null means no limit."""
     spans_per_second: Count | None = None
-    """Spans in the long run; a second's worth at once. Null is without limit."""
+    """Spans per second on average, in bursts of up to one second's worth. Null means no limit."""
     open_turns: Count | None = None
-    """Turns held open; new ones are not taken while there are so many. Null is without limit."""
+    """Maximum turns held open; at the limit new ones are refused. Null means no limit."""
 
 
 class TenantOptions(Section):
-    """Somebody who sends with a token of its own: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
+    """A sender, or a group of them, with its own token: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
 
     name: Annotated[str, BeforeValidator(_tenant_name)]
-    """Goes with its turns and scores as ``agenteval.tenant``, and is part of their ids."""
+    """Attached to its turns and scores as ``agenteval.tenant``, and part of their ids."""
     token: Text
-    """What its senders give as ``Authorization: Bearer …``, as ``${env:NAME}``; no two tenants have the same."""
+    """What its senders give as ``Authorization: Bearer …``, written as ``${env:NAME}``; no two tenants may have the same."""
     quotas: QuotaOptions = QuotaOptions()
     """How much it may send."""
     labels: Annotated[dict[str, str], BeforeValidator(_labels)] = Field(default_factory=dict)
-    """Attributes that its scores carry too: ``{team: checkout, plan: gold}``."""
+    """Attributes added to its scores: ``{team: checkout, plan: gold}``."""
 
 
 def _once(tenants: tuple[TenantOptions, ...]) -> tuple[TenantOptions, ...]:

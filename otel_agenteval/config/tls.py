@@ -9,14 +9,14 @@ from .types import FilePath
 
 
 class TlsOptions(Section):
-    """Certificate of the server, in files of PEM form. They are read again on SIGHUP."""
+    """Certificate of the server, in PEM files. They are read again on SIGHUP."""
 
     cert_file: FilePath | None = None
-    """Certificate, with those that lead to its authority; null is without encryption."""
+    """Certificate, with its chain; null means no encryption."""
     key_file: FilePath | None = None
     """Its private key."""
     client_ca_file: FilePath | None = None
-    """Authority of the clients' certificates: with it, only clients that have one are served."""
+    """Authority of the clients' certificates: if set, only clients with such a certificate are served."""
 
     @model_validator(mode="after")
     def _certificate_with_its_key(self) -> TlsOptions:

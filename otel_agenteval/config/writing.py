@@ -1,4 +1,4 @@
-"""A configuration as it may be shown: in the form in which it is read, without its secrets."""
+"""A configuration as YAML that can be read again, apart from its secrets."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 def effective_yaml(config: Config) -> str:
     """The configuration as YAML with all defaults; secrets are shown as ``****``, wherever they stand."""
-    from . import yaml  # only who has a file or asks for one pays for it
+    from . import yaml  # imported on first use: few processes show a configuration
 
     return yaml.dump(masked(config.to_dict()))

@@ -32,7 +32,7 @@ class Seal:
             made = []
         if not made:
             raise ConfigError(
-                "encryption_key: this is not allowed; keys of 32 bytes in URL-safe base64, separated by commas, are"
+                "encryption_key: this value is not allowed; it must be keys of 32 bytes in URL-safe base64, separated by commas"
             )
         self._fernet: Any = fernet.MultiFernet(made)
 

@@ -238,14 +238,14 @@ class Score:
             raise ConfigError("score.metric: a name is required")
         for key, allowed in _CHOICES.items():
             if key in fields and fields[key] not in allowed:
-                raise ConfigError(f"score.{key}: {fields[key]!r} is not allowed; one of {', '.join(allowed)}")
+                raise ConfigError(f"score.{key}: {fields[key]!r} is not allowed; it must be one of {', '.join(allowed)}")
         value = fields.get("value")
         if value is not None:
             if not isinstance(value, (int, float)):
                 raise ConfigError(f"score.value: {value!r} is not a number")
             fields["value"] = float(value)
         if fields.get("passed") not in (None, True, False):
-            raise ConfigError(f"score.passed: {fields['passed']!r} is not allowed; true, false or null")
+            raise ConfigError(f"score.passed: {fields['passed']!r} is not allowed; it must be true, false or null")
         kind = fields["metric"].split("_", 1)[0]
         fields.setdefault("kind", kind if kind in ("code", "embed", "llm") else "code")
         fields["detail"] = dict(fields.get("detail") or {})

@@ -418,7 +418,7 @@ def _unknown(path: str, key: str, known: Iterable[str]) -> ConfigError:
 
 
 def _wrong(path: str, value: Any, wanted: str) -> ConfigError:
-    return ConfigError(f"{path}: {str(value)[:80]!r} is not allowed; {wanted} is")
+    return ConfigError(f"{path}: {str(value)[:80]!r} is not allowed; it must be {wanted}")
 
 
 def _text(value: Any, path: str) -> str:

@@ -161,7 +161,7 @@ class _Reader:
             if match is None or match.lastgroup is None:
                 start = end + len(text[end:]) - len(text[end:].lstrip())
                 raise ConfigError(
-                    f"{self._where}: position {start + 1}: {text[start]!r} is not allowed; a name, number, text or sign is"
+                    f"{self._where}: position {start + 1}: {text[start]!r} is not allowed; it must be a name, a number, a text or a sign"
                 )
             found.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup) + 1))
             end = match.end()

@@ -62,7 +62,7 @@ class ReferenceSources:
             found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
             found |= inner if isinstance(inner, dict) else {}
             if case is None and not isinstance(asked, str):
-                raise ConfigError(f"{where}: {path}:{line}: a case has a case_id, an input (text), or both")
+                raise ConfigError(f"{where}: {path}:{line}: a case must have a case_id, an input (text), or both")
             if case is not None:
                 self._by_case[case] = {_CASE: case, **found}
             if isinstance(asked, str):
@@ -254,5 +254,5 @@ def _object(line: str, where: str) -> dict[str, Any]:
     except ValueError as problem:
         raise ConfigError(f"{where}: not JSON: {problem}") from None
     if not isinstance(row, dict):
-        raise ConfigError(f"{where}: a case is a JSON object")
+        raise ConfigError(f"{where}: a case must be a JSON object")
     return row

@@ -207,6 +207,8 @@ def _refuse_circles(config: Config, rules: Mapping[BoundMetric, Rule]) -> None:
             chain.append(first[chain[-1]])
             if chain[-1] == metric.name:
                 where = config.where((*metric.sample.path, "cascade", "after"))
-                raise ConfigError(f"{where}: {' after '.join(chain)} is not allowed; a metric that does not wait for this one is")
+                raise ConfigError(
+                    f"{where}: {' after '.join(chain)} is not allowed; it must name a metric that does not wait for this one"
+                )
             if chain[-1] in chain[:-1]:
                 break

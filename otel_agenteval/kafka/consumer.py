@@ -94,7 +94,7 @@ class Address:
         topics: dict[str, Signal] = {topic: "traces" for topic in parts.path.strip("/").split(",") if topic}
         if parts.scheme not in ("kafka", "kafkas") or not brokers or not topics:
             said = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}" if parts.netloc else "worker --spans"
-            raise ConfigError(f"{said}: kafka://BROKER:9092/TOPIC?group=NAME is wanted")
+            raise ConfigError(f"{said}: the address must be written as kafka://BROKER:9092/TOPIC?group=NAME")
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         topics |= {topic: "logs" for topic in given.pop("logs", "").split(",") if topic}
         group, dead, every = given.pop("group", "agenteval"), given.pop("dead", None), given.pop("commit", "2")
@@ -102,7 +102,7 @@ class Address:
         if unknown or not every.replace(".", "", 1).isdigit():
             wrong = ", ".join(unknown) or f"commit={every}"
             raise ConfigError(
-                f"{wrong}: not allowed in a kafka URL; group, logs, dead, commit (seconds) and options of librdkafka are"
+                f"{wrong} is not allowed in a kafka URL; the options are group, logs, dead, commit (seconds) and those of librdkafka"
             )
         options = {name: expanded(value, f"worker --spans: {name}", env) for name, value in given.items()}
         options["bootstrap.servers"] = brokers

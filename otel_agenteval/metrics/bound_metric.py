@@ -258,4 +258,6 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in (metric.name, name, *first["loc"]))
-        raise ConfigError(f"{path}: {reprlib.repr(value)} is not allowed: {first['msg']}") from None
+        raise ConfigError(
+            f"{path}: {reprlib.repr(value)} is not allowed; {first['msg'].replace('Input should', 'it must', 1)}"
+        ) from None

@@ -247,7 +247,7 @@ def _refuse_unknown_facts(where: str, needs: Sequence[str], uses: Sequence[str],
         unknown = next((fact for fact in given if fact not in known), None)
         if unknown is not None:
             raise ConfigError(
-                f"{where}: {option} {unknown!r}, which is no field of a turn; did you mean {nearest(unknown, known, 1)[0]!r}?"
+                f"{where}: {option} {unknown!r}, which is not a field of a turn; did you mean {nearest(unknown, known, 1)[0]!r}?"
             )
 
 
@@ -262,7 +262,7 @@ def _parameters(fn: Callable[..., Any], where: str, generic: str | None) -> dict
     wanted = 1 if fn.__name__.startswith("code_") else 2
     if len(positional) != wanted or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
         second = ", embedder" if fn.__name__.startswith("embed_") else ", judge" if wanted == 2 else ""
-        raise ConfigError(f"{where}: metric {fn.__name__!r} takes (turn{second}, *, parameters by keyword)")
+        raise ConfigError(f"{where}: metric {fn.__name__!r} must take (turn{second}, *, parameters by keyword)")
     for p in signature.parameters.values():
         if p.kind is p.KEYWORD_ONLY:
             if p.name not in hints:
@@ -325,7 +325,7 @@ def resolve(name: str) -> tuple[Metric, dict[str, Any]]:
     entries = _ALIASES.get(name, [])
     if len({entry[0] for entry in entries}) > 1:
         candidates = sorted(alias for alias in _ALIASES if alias.endswith(f":{name}"))
-        raise ConfigError(f"metric {name!r} is ambiguous; one of {', '.join(candidates)}")
+        raise ConfigError(f"metric {name!r} is ambiguous; name one of {', '.join(candidates)}")
     if entries:
         target, preset = entries[0]
         return _METRICS[target], dict(preset)

@@ -118,7 +118,7 @@ def open_outputs(formats: Sequence[str], outs: Sequence[str], inputs: Sequence[s
 
 def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequence[str]) -> None:
     if len(places) > len(formats):
-        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats; one --format for each --out")
+        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats; give one --format for each --out")
     if places.count("-") > 1:
         raise ConfigError("--format: several formats need an --out each; only one goes to standard output")
     read = {Path(name).resolve() for name in inputs if name != "-"}

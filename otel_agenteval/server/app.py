@@ -385,8 +385,8 @@ def check_exposure(options: ServeOptions) -> None:
         address = getattr(options, name)
         if address is not None and not is_loopback(address):
             raise ConfigError(
-                f"serve.{name}: {address} can be reached from other machines, and anybody there could send; "
-                "set serve.token, serve.tenants or serve.tls.client_ca_file, or say that this is meant with --insecure (serve.insecure: true)"
+                f"serve.{name}: {address} can be reached from other machines, and anyone there could send to it; "
+                "set serve.token, serve.tenants or serve.tls.client_ca_file, or confirm that this is intended with --insecure (serve.insecure: true)"
             )
 
 
@@ -406,7 +406,9 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
     except _KeyIsEncrypted:
-        raise ConfigError(f"serve.tls.key_file: {options.key_file}: is encrypted; a key without pass phrase is wanted") from None
+        raise ConfigError(
+            f"serve.tls.key_file: {options.key_file}: the key is encrypted; it must be a key without a pass phrase"
+        ) from None
     except (OSError, ssl.SSLError) as error:
         pair = f"cert_file {options.cert_file} with key_file {options.key_file}"
         raise ConfigError(f"serve.tls: {pair} cannot be used: {getattr(error, 'reason', None) or error}") from None

@@ -140,7 +140,7 @@ class Journal:
             fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._owner)
-            raise ConfigError(f"serve.journal: {self._folder}: another process has it") from None
+            raise ConfigError(f"serve.journal: {self._folder}: another process uses it") from None
         self._segments: list[_Segment] = []
         for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
             segment = _Segment(path, self._now())

@@ -129,7 +129,7 @@ def _items(path: str | Path, seen: Reading, say: Report) -> Iterator[SpanRecord 
         except ValueError as problem:
             seen.bad += 1
             longer = line.strip() in (b"{", b"[")
-            why = "a document over several lines; one a line is wanted (`jq -c .`)" if longer else str(problem)[:120]
+            why = "a document over several lines; it must be one per line (`jq -c .`)" if longer else str(problem)[:120]
             say(f"{where}: not JSON: {why}")
             continue
         for item in found:
@@ -147,8 +147,8 @@ def _items(path: str | Path, seen: Reading, say: Report) -> Iterator[SpanRecord 
 
 _OTHER_KINDS = (
     (b"PAR1", "a Parquet file, which `otel-agenteval backfill` scores"),
-    (b"\xff\xfe", "UTF-16 text; UTF-8 is wanted"),
-    (b"\xfe\xff", "UTF-16 text; UTF-8 is wanted"),
+    (b"\xff\xfe", "UTF-16 text; it must be UTF-8"),
+    (b"\xfe\xff", "UTF-16 text; it must be UTF-8"),
 )
 
 
@@ -195,6 +195,6 @@ def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
             return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(Path(path).open("rb"), closefd=True))
         return Path(path).open("rb")
     except IsADirectoryError:
-        raise AgentEvalError(f"{path}: is a folder; the files in it are wanted, as in {path.rstrip('/')}/*.jsonl") from None
+        raise AgentEvalError(f"{path}: is a folder; name the files in it, as in {path.rstrip('/')}/*.jsonl") from None
     except OSError as problem:
         raise AgentEvalError(f"{path}: cannot be read: {problem.strerror or problem}") from None

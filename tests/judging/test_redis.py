@@ -443,7 +443,7 @@ def test_sentinels_name_the_master_also_after_a_failover(tmp_path: Path) -> None
         ({"backend": "redis"}, "{backend: redis, url: redis://…}"),
         ({"url": "redis://127.0.0.1"}, "{backend: redis, url: redis://…}"),
         ({"backend": "redis", "url": "http://127.0.0.1"}, "redis://host:6379/0"),
-        ({"work": False}, "others can work on"),
+        ({"work": False}, "other processes share"),
     ],
 )
 def test_a_wrong_address_is_refused(queue: dict[str, Any], says: str) -> None:
@@ -455,7 +455,7 @@ def test_a_wrong_address_is_refused(queue: dict[str, Any], says: str) -> None:
 
 def test_sentinels_need_the_name_of_a_master() -> None:
     given = load_config({"judge": {"queue": {"backend": "redis", "url": "redis+sentinel://judge:s3cret@127.0.0.1:26379"}}}, {})
-    with pytest.raises(ConfigError, match="names no master") as raised:
+    with pytest.raises(ConfigError, match="does not name a master") as raised:
         queue_from(given.judge.queue, FakeClock())
     assert "s3cret" not in str(raised.value)
 

@@ -120,7 +120,7 @@ def test_the_judge_itself_can_have_the_endpoint(server: Server) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"endpoint": "embeddings"}, "endpoint: 'embeddings' is not allowed; chat and moderations are"),
+        ({"endpoint": "embeddings"}, "endpoint: 'embeddings' is not allowed; it must be chat or moderations"),
         ({"endpoint": "moderations", "provider": "gemini"}, "endpoint: 'moderations' is not allowed with the provider gemini"),
     ],
 )

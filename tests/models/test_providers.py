@@ -271,7 +271,10 @@ def test_the_model_s_beginning_says_the_provider_unless_it_is_given(model: str, 
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"provider": "openia"}, "provider: 'openia' is not allowed; openai, "), ({"model": ""}, "model: nothing is not allowed")],
+    [
+        ({"provider": "openia"}, "provider: 'openia' is not allowed; it must be one of openai, "),
+        ({"model": ""}, "model is required"),
+    ],
 )
 def test_a_choice_that_cannot_be_is_refused(options: dict[str, Any], said: str, judge_of: Any) -> None:
     with pytest.raises(ConfigError, match=said):

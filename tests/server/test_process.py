@@ -218,7 +218,7 @@ def test_a_full_journal_and_a_disk_that_fails_are_told_to_the_sender(tmp_path: P
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     journal = Journal(tmp_path, 1 << 20)
-    with pytest.raises(ConfigError, match="another process has it"):
+    with pytest.raises(ConfigError, match="another process uses it"):
         Journal(tmp_path, 1 << 20)
     journal.close(delivered=True)
     Journal(tmp_path, 1 << 20).close(delivered=True)

@@ -98,7 +98,9 @@ def test_for_a_key_with_a_pass_phrase_nobody_is_asked(authority: Authority, tmp_
     secret = serialization.load_pem_private_key(key.read_bytes(), None)
     packed = serialization.BestAvailableEncryption(b"secret")
     key.write_bytes(secret.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, packed))
-    with pytest.raises(ConfigError, match=rf"serve\.tls\.key_file: {key}: is encrypted; a key without pass phrase is wanted"):
+    with pytest.raises(
+        ConfigError, match=rf"serve\.tls\.key_file: {key}: the key is encrypted; it must be a key without a pass phrase"
+    ):
         Sidecar(serve((cert, key)))
 
 

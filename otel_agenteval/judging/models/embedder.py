@@ -63,7 +63,7 @@ class Embedder:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if not isinstance(model, str) or not model.strip():
-            raise ConfigError("model: nothing is not allowed; the model's name is")
+            raise ConfigError("model is required")
         self.model = model
         transport = Transport(
             base_url, {**openai.headers((api_key or "").strip() or None), **(headers or {})}, timeout=timeout,

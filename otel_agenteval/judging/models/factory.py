@@ -130,11 +130,9 @@ def embedder_from(config: Config) -> Embedder | LocalEmbedder | None:
 def _is_configured(config: Config, section: str, options: ServiceOptions) -> bool:
     if options.base_url is None and options.model is None:
         return False
-    for name, what in (("base_url", "the server's address"), ("model", "the model's name")):
+    for name, other in (("base_url", "model"), ("model", "base_url")):
         if getattr(options, name) is None:
-            raise ConfigError(
-                f"{config.where((section, name))}: null is not allowed; {what} is, as the other of the two is given"
-            )
+            raise ConfigError(f"{config.where((section, name))} is required, because {section}.{other} is set")
     return True
 
 

@@ -101,9 +101,9 @@ class Judge:
         self.provider, self.model = chosen(model, provider)
         self._wire = PROVIDERS[self.provider]
         if endpoint not in moderations.ENDPOINTS:
-            raise ConfigError(f"endpoint: {endpoint!r} is not allowed; {' and '.join(moderations.ENDPOINTS)} are")
+            raise ConfigError(f"endpoint: {endpoint!r} is not allowed; it must be {' or '.join(moderations.ENDPOINTS)}")
         if endpoint == "moderations" and self.provider != "openai":
-            raise ConfigError(f"endpoint: 'moderations' is not allowed with the provider {self.provider}; with openai it is")
+            raise ConfigError(f"endpoint: 'moderations' is not allowed with the provider {self.provider}; only openai has it")
         self._endpoint = endpoint
         key = (api_key or "").strip() or None
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None

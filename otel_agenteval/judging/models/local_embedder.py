@@ -46,7 +46,7 @@ class LocalEmbedder:
     def __init__(self, model: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
         package = model.removeprefix(PREFIX)
         if not model.startswith(PREFIX) or package not in _FILES:
-            raise ConfigError(f"model: {model!r} is not allowed; {' or '.join(PREFIX + name for name in _FILES)} is")
+            raise ConfigError(f"model: {model!r} is not allowed; it must be {' or '.join(PREFIX + name for name in _FILES)}")
         self.model = model
         self.priced = True
         """It costs nothing."""

@@ -101,10 +101,12 @@ class Transport:
         try:
             self.base_url = http_url(base_url)
         except ValueError as error:
-            raise ConfigError(f"base_url: this is not allowed; {error}") from None
+            raise ConfigError(f"base_url: this value is not allowed; {error}") from None
         path = next((path for path in _ENDPOINTS if self.base_url.endswith(path)), None)
         if path is not None:
-            raise ConfigError(f"base_url: {path} at its end is not allowed; the address up to and including the version is")
+            raise ConfigError(
+                f"base_url: {path} at its end is not allowed; it must be the address up to and including the version"
+            )
         _refuse_unsendable(headers)
         given = {name.lower() for name in headers}
         ours = {name: value for name, value in _OURS.items() if name.lower() not in given}
@@ -338,7 +340,7 @@ def _refuse_unsendable(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not (value.isascii() and value.isprintable()):
             what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
-            raise ConfigError(f"{what}: this is not allowed; printable ASCII characters are")
+            raise ConfigError(f"{what}: this value is not allowed; it must consist of printable ASCII characters")
 
 
 @contextmanager

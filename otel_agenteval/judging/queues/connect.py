@@ -70,9 +70,11 @@ def normal(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
     if scheme not in SCHEMES or not separator or not rest:
-        raise ConfigError(f"{masked(url)!r} is no address of Redis or Valkey; one of {', '.join(f'{s}://…' for s in SCHEMES)} is")
+        raise ConfigError(
+            f"{masked(url)!r} is not an address of Redis or Valkey; it must begin with one of {', '.join(f'{s}://' for s in SCHEMES)}"
+        )
     if scheme.endswith("+sentinel") and not urlsplit(f"{scheme}://{rest}").path.strip("/"):
-        raise ConfigError(f"{masked(url)!r} names no master: redis+sentinel://host:26379/NAME does")
+        raise ConfigError(f"{masked(url)!r} does not name a master; it must be written as redis+sentinel://host:26379/NAME")
     return f"{scheme}://{rest}"
 
 

@@ -81,7 +81,7 @@ class OtlpOutlet(Outlet):
         for option in ("ca_file", "cert_file", "key_file"):
             file = getattr(wanted, option)
             if file is not None and not os.access(file, os.R_OK):
-                raise ConfigError(f"outlets.otlp.{option}: {file!r} cannot be read; a PEM file is needed")
+                raise ConfigError(f"outlets.otlp.{option}: {file!r} cannot be read; it must be a PEM file")
         self._wanted = wanted
         self._telemetry = telemetry
         self._instance_id = instance_id

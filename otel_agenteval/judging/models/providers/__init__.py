@@ -28,10 +28,10 @@ def chosen(model: str, provider: str | None) -> tuple[str, str]:
         ConfigError: no model, or a provider that is not known.
     """
     if not isinstance(model, str) or not model.strip():
-        raise ConfigError("model: nothing is not allowed; the model's name is")
+        raise ConfigError("model is required")
     if provider is None:
         prefix, slash, name = model.partition("/")
         return (prefix, name) if slash and name and prefix in PROVIDERS else ("openai", model)
     if provider not in PROVIDERS:
-        raise ConfigError(f"provider: {provider!r} is not allowed; {', '.join(PROVIDERS)} are")
+        raise ConfigError(f"provider: {provider!r} is not allowed; it must be one of {', '.join(PROVIDERS)}")
     return provider, model
