@@ -91,7 +91,7 @@ def make() -> Iterator[Make]:
 
 def handed_over(outlet: OtlpOutlet) -> None:
     """Wait for it: a flush does not, where the receiver refused before."""
-    until(lambda: outlet.flush(5), "all is handed over", 30)
+    until(lambda: outlet.flush(5), "all is delivered", 30)
 
 
 def outcomes(outlet: OtlpOutlet) -> dict[str, float]:
@@ -201,7 +201,7 @@ def test_metrics_leave_under_our_own_resource_each_interval_and_at_a_flush(recei
     outlet = make(receiver, telemetry, metrics_interval="50ms", log_events=False)
     account(telemetry, one())
     outlet.emit([one()])
-    receiver.wait_for(lambda: len(receiver.requests) >= 2)  # nobody flushed
+    receiver.wait_for(lambda: len(receiver.requests) >= 2)  # without a flush
     handed_over(outlet)
     last = {metric.name: metric for metric in receiver.requests[-1].resource_metrics[0].scope_metrics[0].metrics}
     assert last["agenteval.score"].histogram.data_points[0].count == 1

@@ -1,4 +1,4 @@
-"""A path that cannot be written is told at the start, in a process and in the sidecar, and nothing is made by looking."""
+"""A path that cannot be written is logged at the start, in a process and in the sidecar, and the check creates nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_each_path_is_told_once_with_its_place_in_the_configuration(
+def test_each_path_is_logged_once_with_its_place_in_the_configuration(
     place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
@@ -87,7 +87,7 @@ def test_the_sidecar_says_it_and_takes_spans_all_the_same(tmp_path: Path, caplog
         assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
 
 
-def test_a_store_that_a_later_version_wrote_is_told_before_the_first_turn(
+def test_a_store_that_a_later_version_wrote_is_logged_before_the_first_turn(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "scores.db"
