@@ -97,7 +97,7 @@ def test_a_revision_adds_only_superseded() -> None:
         (Root(TRACE_ID, SPAN_ID, sampled=False), None),
         (Root(0, 0), None),
     ],
-    ids=["sampled", "nobody keeps the trace", "no trace"],
+    ids=["sampled", "the trace is not kept", "no trace"],
 )
 def test_exemplars_point_at_kept_traces_only(root: Root, expected: dict[str, str] | None) -> None:
     telemetry = Telemetry()

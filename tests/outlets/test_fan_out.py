@@ -165,7 +165,7 @@ def test_while_an_outlet_is_full_nothing_may_be_emitted_where_everything_is_kept
     assert outlet.calls == ["keep_all", "flush"]
 
 
-def test_an_outlet_that_comes_later_is_told_too_to_keep_all() -> None:
+def test_an_outlet_that_is_added_later_keeps_all_too() -> None:
     all_of_it = FanOut([], Telemetry())
     all_of_it.keep_all()
     late = Asked()
@@ -208,7 +208,7 @@ def test_a_running_engine_takes_another_outlet() -> None:
     assert [scored.turn.agent for batch in outlet.batches for scored in batch] == ["bot"]
 
 
-def test_nobody_probes_an_outlet_for_what_it_can() -> None:
+def test_no_outlet_is_probed_for_what_it_can_do() -> None:
     """The contract is the class: neither ``getattr`` with a default nor ``isinstance`` of a part of it, and no callback set afterwards."""
     asked = [*(PACKAGE / "engine").glob("*.py"), PACKAGE / "outlets" / "base.py", PACKAGE / "outlets" / "fan_out.py"]
     probes = [

@@ -1,4 +1,4 @@
-"""Label values keep their places by use: a burst of names that nobody sees again takes nobody's."""
+"""Label values keep their places by use: a burst of names that are never seen again takes no place."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def make() -> Iterator[Make]:
 
 def handed_over(outlet: OtlpOutlet) -> None:
     """Wait for it: a flush does not, where the receiver refused before."""
-    until(lambda: outlet.flush(5), "all is handed over", 30)
+    until(lambda: outlet.flush(5), "all is delivered", 30)
 
 
 def outcomes(outlet: OtlpOutlet) -> dict[str, float]:
@@ -201,7 +201,7 @@ def test_metrics_leave_under_our_own_resource_each_interval_and_at_a_flush(recei
     outlet = make(receiver, telemetry, metrics_interval="50ms", log_events=False)
     account(telemetry, one())
     outlet.emit([one()])
-    receiver.wait_for(lambda: len(receiver.requests) >= 2)  # nobody flushed
+    receiver.wait_for(lambda: len(receiver.requests) >= 2)  # without a flush
     handed_over(outlet)
     last = {metric.name: metric for metric in receiver.requests[-1].resource_metrics[0].scope_metrics[0].metrics}
     assert last["agenteval.score"].histogram.data_points[0].count == 1
@@ -563,7 +563,7 @@ def test_what_comes_back_is_known_and_never_evaluated(grpc_receiver: GrpcReceive
 # --- through the engine ----------------------------------------------------------------------------------------------
 
 AGENT = """
-import json, os, sys
+import json, os, sys, time
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.resources import Resource
 import otel_agenteval as oa
@@ -573,17 +573,19 @@ oa.instrument(tracer_provider=provider, config=config)
 tracer = provider.get_tracer("app")
 with tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}):
     tracer.start_span("chat m-1", attributes={"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1"}).end()
-print("the agent ran")
+print("the agent ran", time.monotonic())
 """
 
 
-def run_agent(wanted: Mapping[str, Any]) -> tuple[str, str, float]:
-    start = time.monotonic()
+def run_agent(wanted: Mapping[str, Any]) -> tuple[str, float]:
+    """What it complained of, and how long its end took."""
     done = subprocess.run(
-        [sys.executable, "-c", AGENT, json.dumps(wanted)], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=20
+        [sys.executable, "-c", AGENT, json.dumps(wanted)], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=90
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr, time.monotonic() - start
+    said, _, ran_at = done.stdout.rpartition(" ")
+    assert said == "the agent ran"
+    return done.stderr, time.monotonic() - float(ran_at)
 
 
 def test_an_agent_that_ends_at_once_has_sent_its_scores(receiver: Any) -> None:
@@ -592,22 +594,21 @@ def test_an_agent_that_ends_at_once_has_sent_its_scores(receiver: Any) -> None:
         "endpoint": receiver.url if over_http else f"http://{receiver.address}",
         "protocol": "http" if over_http else "grpc",
     }
-    said, complaints, _ = run_agent(wanted)
-    assert (said, complaints) == ("the agent ran\n", "")
+    complaints, _ = run_agent(wanted)
+    assert complaints == ""
     assert len(result_ids(receiver)) > 5
     assert {metric.name for metric in receiver.metrics()} >= {"agenteval.turns", "agenteval.score"}
 
 
 def test_an_agent_whose_receiver_is_gone_ends_in_time_and_says_what_was_lost() -> None:
-    said, complaints, seconds = run_agent({"endpoint": free_address()[0]})
-    assert said == "the agent ran\n"
+    complaints, seconds = run_agent({"endpoint": free_address()[0]})
     assert "not all scores were delivered" in complaints
     assert seconds < 15
 
 
 def test_a_forked_child_sends_for_itself(grpc_receiver: GrpcReceiver) -> None:
     wanted = {"endpoint": f"http://{grpc_receiver.address}", "metrics_interval": 0}
-    script = AGENT.replace('print("the agent ran")', "") + (
+    script = AGENT.replace('print("the agent ran", time.monotonic())', "") + (
         "engine = oa.instrument(tracer_provider=provider)._processor.engine\n"
         "assert engine.flush(10)\n"
         "child = os.fork()\n"
@@ -616,7 +617,7 @@ def test_a_forked_child_sends_for_itself(grpc_receiver: GrpcReceiver) -> None:
         "if child: assert os.waitpid(child, 0)[1] == 0\n"
     )
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, json.dumps(wanted)], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=20
+        [sys.executable, "-W", "ignore", "-c", script, json.dumps(wanted)], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=90
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     instances = {plain(record.attributes)["agenteval.instance.id"] for record in grpc_receiver.scores()}

@@ -1,17 +1,20 @@
-"""A path that cannot be written is told at the start, in a process and in the sidecar, and nothing is made by looking."""
+"""A path that cannot be written is logged at the start, in a process and in the sidecar, and the check creates nothing."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from otel_agenteval.config.loader import load_config
+from otel_agenteval.core.sqlite import open_file
 from otel_agenteval.core.writable import fault_of_file, fault_of_folder
 from otel_agenteval.engine.engine import Engine
+from otel_agenteval.outlets.sqlite.store import SCHEMA
 from tests.support.rig import Rig
 from tests.support.service import Sidecar, turn_of
 
@@ -37,7 +40,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_each_path_is_told_once_with_its_place_in_the_configuration(
+def test_each_path_is_logged_once_with_its_place_in_the_configuration(
     place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
@@ -82,6 +85,18 @@ def test_the_sidecar_says_it_and_takes_spans_all_the_same(tmp_path: Path, caplog
         assert said == (f"outlets.jsonl: there is no folder {tmp_path / 'nowhere'}; scores do not get there until that is mended")
         assert sidecar.get("/readyz")[0] == 200
         assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
+
+
+def test_a_store_that_a_later_version_wrote_is_logged_before_the_first_turn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "scores.db"
+    with closing(open_file(path, SCHEMA)) as db:
+        db.execute(f"PRAGMA user_version = {len(SCHEMA.steps) + 1}")
+    with Rig({"outlets": {"store": str(path)}}):
+        [said] = warnings(caplog)
+    assert said.startswith("outlets.store.path: ")
+    assert said.endswith("nothing is kept there until that is mended")
 
 
 def test_an_application_hears_it_before_its_first_turn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

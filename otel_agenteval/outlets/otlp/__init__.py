@@ -1,4 +1,4 @@
-"""Scores sent to an OTLP endpoint by connections of our own: the outlet renders, the spool holds, the sender retries, the client sends.
+"""Scores sent to an OTLP endpoint by connections of our own: the outlet encodes, the spool holds, the sender retries, the client sends.
 
 May import what :mod:`~otel_agenteval.outlets` may; of others grpc and httpx.
 Start at :mod:`.outlet`.

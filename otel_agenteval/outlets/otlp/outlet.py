@@ -1,25 +1,16 @@
 """Scores sent to an OTLP endpoint by connections of our own: what a sidecar does, typically back to the Collector that feeds it.
 
-Each turn's records go under the Resource of the service that made its root, so that they lie where that service's telemetry does.
 What comes back to us in a circle is recognised by its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and is
 never evaluated.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -29,22 +20,17 @@ from ...core import semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
 from ...core.telemetry import Telemetry
-from ...core.wellformed import well_formed
 from ...core.writable import fault_of_folder
 from ...evaluation.scored_turn import ScoredTurn
 from ...spans.otlp import Signal
 from ..base import Outlet, RecordAccount, Setup
-from ..log_events import event_attributes, turn_attributes
 from ..otlp_metrics import OtlpMetricsOutlet
 from .client import client_for
+from .encoding import evaluate_spans, log_records
 from .sender import Sender
 from .spool import Spool, SpoolFile
 
 _log = logging.getLogger("otel_agenteval")
-
-_SAMPLED = 0x1
-_HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
-_MAX_NESTING = 16
 
 
 class OtlpOutlet(Outlet):
@@ -114,21 +100,20 @@ class OtlpOutlet(Outlet):
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Render a batch and leave it to the sending thread."""
+        now = self._clock.time_ns()
         if self._wanted.log_events:
-            logs, count = self._logs(batch)
-            if count:
-                self._put("logs", logs, count)
-        if self._wanted.evaluate_spans != "off":
-            spans, count = self._spans(batch)
-            if count:
-                self._put("traces", spans, count)
+            self._put("logs", *log_records(batch, now, self._instance_id(), self._version))
+        wanted = self._wanted.evaluate_spans
+        if wanted != "off":
+            self._put("traces", *evaluate_spans(batch, now, self._instance_id(), self._version, child=wanted == "child"))
         if self._wanted.metrics_interval:
             self._metrics_outlet().emit(batch)
             self._sender.start()
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
-        self.records.add(items)
-        self._sender.put(signal, body, items, must=self._keeps_all)
+        if items:
+            self.records.add(items)
+            self._sender.put(signal, body, items, must=self._keeps_all)
 
     @property
     def full(self) -> bool:
@@ -181,69 +166,6 @@ class OtlpOutlet(Outlet):
             self._warned_of.add(reason)
             _log.warning("outlet otlp: %s: %s (counted from now on)", what, reason)
 
-    # --- rendering
-
-    def _logs(self, batch: Sequence[ScoredTurn]) -> tuple[bytes, int]:
-        request = ExportLogsServiceRequest()
-        scopes: dict[str, Any] = {}
-        now = self._clock.time_ns()
-        count = 0
-        for scored in batch:
-            written = [score for score in scored.scores if score.status != "skipped"]
-            if not written:
-                continue
-            root = scored.root
-            scope = _scope_of(scopes, root.resource, request.resource_logs, "scope_logs", self._version)
-            shared = turn_attributes(scored, self._instance_id())
-            frame = LogRecord(
-                time_unix_nano=now, observed_time_unix_nano=now, event_name=semconv.EVENT, flags=_SAMPLED if root.sampled else 0,
-                trace_id=root.trace_id.to_bytes(16, "big"), span_id=root.span_id.to_bytes(8, "big"),
-            )  # fmt: skip
-            _set_all(frame.attributes, shared)
-            frame_bytes = frame.SerializeToString()
-            for score in written:
-                record = scope.log_records.add()
-                record.MergeFromString(frame_bytes)  # in C: what a turn's records share is encoded once
-                error = score.status == "error"
-                record.severity_number = SeverityNumber.SEVERITY_NUMBER_WARN if error else SeverityNumber.SEVERITY_NUMBER_INFO
-                _set_all(record.attributes, event_attributes(score, {}))
-                count += 1
-        return request.SerializeToString(), count
-
-    def _spans(self, batch: Sequence[ScoredTurn]) -> tuple[bytes, int]:
-        request = ExportTraceServiceRequest()
-        scopes: dict[str, Any] = {}
-        now = self._clock.time_ns()
-        count = 0
-        for scored in batch:
-            written = [score for score in scored.scores if score.status != "skipped"]
-            root = scored.root
-            if not written or not root.sampled:
-                continue  # the trace that it would lead to is not kept
-            scope = _scope_of(scopes, root.resource, request.resource_spans, "scope_spans", self._version)
-            # Its ids follow from its content, so that a span that is sent twice is one span.
-            seed = hashlib.sha256("".join([score.result_id for score in written]).encode()).digest()
-            trace_id, root_id = root.trace_id.to_bytes(16, "big"), root.span_id.to_bytes(8, "big")
-            child = self._wanted.evaluate_spans == "child"
-            span = scope.spans.add()
-            span.name = f"evaluate {scored.turn.agent}" if scored.turn.agent else "evaluate"
-            span.kind = Span.SpanKind.SPAN_KIND_INTERNAL
-            span.trace_id = trace_id if child else seed[:16]
-            span.span_id = seed[16:24]
-            if child:
-                span.parent_span_id = root_id
-            else:
-                span.links.add(trace_id=trace_id, span_id=root_id, flags=_SAMPLED | _HAS_IS_REMOTE | _IS_REMOTE)
-            span.flags = _SAMPLED | _HAS_IS_REMOTE | (_IS_REMOTE if child else 0)
-            span.start_time_unix_nano = now - round(scored.seconds * 1e9)
-            span.end_time_unix_nano = now
-            _set_all(span.attributes, turn_attributes(scored, self._instance_id()))
-            for score in written:
-                event = span.events.add(name=semconv.EVENT, time_unix_nano=now)
-                _set_all(event.attributes, event_attributes(score, {}))
-            count += 1
-        return request.SerializeToString(), count
-
     # --- metrics
 
     def _metrics_outlet(self) -> OtlpMetricsOutlet:
@@ -269,44 +191,3 @@ def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
     directory = None if wanted.spool is None else wanted.spool.directory
     setup.warn_of_fault(("outlets", "otlp", "spool", "directory"), directory, fault_of_folder, "scores wait in memory")
     return OtlpOutlet(wanted, setup.telemetry, setup.instance_id, setup.version)
-
-
-def _scope_of(known: dict[str, Any], resource: Mapping[str, Any], groups: Any, of_scopes: str, version: str) -> Any:
-    """The scope in a request for records under a Resource: one for each Resource."""
-    message = ResourceMessage()
-    _set_all(message.attributes, resource)
-    key = repr(message)
-    if key not in known:
-        group = groups.add(resource=message)
-        known[key] = scope = getattr(group, of_scopes).add()
-        scope.scope.name, scope.scope.version = semconv.SCOPE, version
-    return known[key]
-
-
-def _set_all(target: Any, attributes: Mapping[str, Any]) -> None:
-    for key, value in attributes.items():
-        _set(target.add(key=well_formed(key)).value, value, 0)
-
-
-def _set(target: AnyValue, value: Any, depth: int) -> None:
-    if isinstance(value, str):
-        target.string_value = well_formed(value)
-    elif isinstance(value, bool):
-        target.bool_value = value
-    elif isinstance(value, int):
-        if -(2**63) <= value < 2**63:
-            target.int_value = value
-        else:
-            target.string_value = str(value)
-    elif isinstance(value, float):
-        target.double_value = value
-    elif isinstance(value, bytes):
-        target.bytes_value = value
-    elif isinstance(value, Mapping) and depth < _MAX_NESTING:
-        target.kvlist_value.SetInParent()
-        for key, inner in value.items():
-            _set(target.kvlist_value.values.add(key=well_formed(str(key))).value, inner, depth + 1)
-    elif isinstance(value, (list, tuple)) and depth < _MAX_NESTING:
-        target.array_value.SetInParent()
-        for inner in value:
-            _set(target.array_value.values.add(), inner, depth + 1)

@@ -22,7 +22,7 @@ from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import ScoredTurn
 from ..accounting import answering_call
 from ..base import Outlet, RecordAccount, Setup
-from .store import Retention, ScoreStore
+from .store import SCHEMA, Retention, ScoreStore
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -89,7 +89,7 @@ class StoreOutlet(Outlet):
         return self._scores_waiting >= _MAX_WAITING
 
     def keep_all(self) -> None:
-        """Drop nothing for lack of room: whoever emits asks for :attr:`full` first."""
+        """Drop nothing for lack of room: the worker asks for :attr:`full` first."""
         self._keeps_all = True
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
@@ -215,5 +215,5 @@ def _json(value: dict[str, Any]) -> str | None:
 
 def outlet_from(wanted: StoreOptions, setup: Setup) -> Outlet:
     """The store that is configured."""
-    setup.warn_of_fault(("outlets", "store", "path"), wanted.path, fault_of, "nothing is kept there")
+    setup.warn_of_fault(("outlets", "store", "path"), wanted.path, lambda path: fault_of(path, SCHEMA), "nothing is kept there")
     return StoreOutlet(wanted, setup.telemetry, setup.instance_id, setup.config.privacy.redact)
