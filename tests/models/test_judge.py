@@ -316,7 +316,7 @@ def test_neither_key_nor_content_is_in_errors_or_logs(
     assert KEY not in caplog.text
     assert SECRET_TEXT not in caplog.text
     assert KEY not in repr(judge) + repr(vars(judge))
-    assert KEY not in repr(judge._service.transport)
+    assert KEY not in repr(judge.server.transport)
     gc.collect()
 
 

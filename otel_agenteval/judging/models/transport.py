@@ -14,19 +14,18 @@ import math
 import random
 import re
 import ssl
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...config.types import http_url
 from ...core import jsonio
-from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.wellformed import well_formed
 from .aws import Sign
 from .connections import Connections
 from .limits import Breaker, Limits
+from .request_options import RequestOptions
 
 if TYPE_CHECKING:
     import httpx
@@ -73,30 +72,20 @@ class Transport:
 
     Args:
         base_url: what paths are appended to.
-        headers: sent with each request; they hold the key.
-        timeout: seconds that one attempt may take, to the last byte.
-        max_concurrency: requests at once.
-        requests_per_minute: attempts.
-        tokens_per_minute: of input and output, as estimated and then as counted by the server.
+        headers: the provider's, sent with each request; they hold the key.
+        options: how requests are made.
         largest_reply: bytes.
         sign: makes the headers that sign a request.
-        clock: for tests.
-        sleep: for tests.
     """
 
     def __init__(
         self,
         base_url: str,
         headers: Mapping[str, str],
+        options: RequestOptions,
         *,
-        timeout: float = 30.0,
-        max_concurrency: int | None = None,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
         largest_reply: int = 4 * 2**20,
         sign: Sign | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         try:
             self.base_url = http_url(base_url)
@@ -105,18 +94,21 @@ class Transport:
         path = next((path for path in _ENDPOINTS if self.base_url.endswith(path)), None)
         if path is not None:
             raise ConfigError(f"base_url: {path} at its end is not allowed; the address up to and including the version is")
+        headers = {**headers, **(options.headers or {})}
         _refuse_unsendable(headers)
         given = {name.lower() for name in headers}
         ours = {name: value for name, value in _OURS.items() if name.lower() not in given}
         self._headers = {**ours, **headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._sign = sign
-        self._timeout = timeout
+        self._timeout = options.timeout
         self._largest = largest_reply
-        self.limits = Limits(max_concurrency, requests_per_minute, tokens_per_minute, clock, sleep)
-        self._breaker = Breaker(clock)
-        self.clock = clock
-        self._sleep = sleep
-        self._connections = Connections(self.base_url, clock)
+        self.clock = options.clock
+        self._sleep = options.sleep
+        self.limits = Limits(
+            options.max_concurrency, options.requests_per_minute, options.tokens_per_minute, options.clock, options.sleep
+        )
+        self._breaker = Breaker(self.clock)
+        self._connections = Connections(self.base_url, self.clock)
         self._urls: dict[str, httpx.URL] = {}
         """Parsed ones; there is one for each path that is asked."""
         self._holds: dict[tuple[str, object], float] = {}
