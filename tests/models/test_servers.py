@@ -128,7 +128,7 @@ def test_a_router_s_error_within_an_answer_is_what_it_says(server: Server, judge
     assert len(sleeps) == 2
 
 
-def test_a_refusal_within_an_answer_teaches_manners_too(server: Server, judge: oa.Judge) -> None:
+def test_a_refusal_within_an_answer_is_learned_from_too(server: Server, judge: oa.Judge) -> None:
     server.will({"error": {"code": "400", "message": "response_format is not supported by this model"}}, OK)
     assert ask(judge) == {"score": 1}
     assert "response_format" not in server.requests[-1].body

@@ -36,14 +36,14 @@ _TEMPERATURE = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Manners:
-    """What was learned about a model: how it may be asked."""
+class _Capabilities:
+    """What a model was found to take."""
 
     strictest: Form = "schema"
     temperature: bool = True
     accepted: frozenset[Form] = frozenset()
     """Forms that were taken with these settings: a refusal then is about something else."""
-    odd: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
     """Schemas that are not taken where others are."""
 
 
@@ -109,7 +109,7 @@ class Judge(JudgeModel):
         self._most_tokens = max_input_tokens
         self._cache = cache
         self._lock = threading.Lock()
-        self._manners = _Manners()
+        self._capabilities = _Capabilities()
 
     def __repr__(self) -> str:
         return f"Judge({self.server.transport.base_url!r}, {self.model!r}, provider={self.provider!r})"
@@ -132,7 +132,7 @@ class Judge(JudgeModel):
             )
         other = copy.copy(self)
         other.model = name
-        other._manners = _Manners()
+        other._capabilities = _Capabilities()
         return other
 
     def ask(
@@ -334,22 +334,24 @@ class Judge(JudgeModel):
         room: int = MAX_TOKENS,
     ) -> Answer:
         """The answer, asked for in the strictest form that the model takes; what it refuses is left out, and remembered."""
-        manners = self._manners
+        capabilities = self._capabilities
         its_name = "" if schema is None else json.dumps(schema, default=repr, sort_keys=True)
         while True:
-            takes = schema is not None and its_name not in manners.odd
-            form = max("schema" if takes else "json", manners.strictest, key=FORMS.index)
-            question = Question(self.model, SYSTEM, messages, form, schema, _TEMPERATURE if manners.temperature else None, room)
+            takes = schema is not None and its_name not in capabilities.refused
+            form = max("schema" if takes else "json", capabilities.strictest, key=FORMS.index)
+            question = Question(
+                self.model, SYSTEM, messages, form, schema, _TEMPERATURE if capabilities.temperature else None, room
+            )
             try:
                 answer = self._post(question, stage, until, repair=repair)
             except NotAnswered as refusal:
-                lesser = _less(manners, form, its_name, refusal)
-                if lesser is None:
+                fewer = _without(capabilities, form, its_name, refusal)
+                if fewer is None:
                     raise
-                manners = lesser
+                capabilities = fewer
                 continue
-            if manners is not self._manners or form not in manners.accepted:
-                self._manners = replace(manners, accepted=manners.accepted | {form})
+            if capabilities is not self._capabilities or form not in capabilities.accepted:
+                self._capabilities = replace(capabilities, accepted=capabilities.accepted | {form})
             if answer.finish == "refusal":
                 raise JudgeError("the model or a filter declined to reply", "refusal")
             return answer
@@ -366,17 +368,17 @@ class Judge(JudgeModel):
         )  # fmt: skip
 
 
-def _less(manners: _Manners, form: Form, schema: str, refusal: NotAnswered) -> _Manners | None:
+def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
     """How to ask after a refusal; None if nothing that was asked for can be its reason."""
     if refusal.status not in (400, 422, 501) or refusal.hints & {"context", "refusal", "credit"}:
         return None
-    unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in manners.accepted
-    if manners.temperature and "temperature" in refusal.hints:
-        return replace(manners, temperature=False, accepted=frozenset())
-    if form == "schema" and form in manners.accepted and "format" in refusal.hints:
-        return replace(manners, odd=manners.odd | {schema})
+    unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in capabilities.accepted
+    if capabilities.temperature and "temperature" in refusal.hints:
+        return replace(capabilities, temperature=False, accepted=frozenset())
+    if form == "schema" and form in capabilities.accepted and "format" in refusal.hints:
+        return replace(capabilities, refused=capabilities.refused | {schema})
     if form != "plain" and ("format" in refusal.hints or unsure):
-        return replace(manners, strictest=FORMS[FORMS.index(form) + 1])
-    if manners.temperature and unsure:
-        return replace(manners, temperature=False, accepted=frozenset())
+        return replace(capabilities, strictest=FORMS[FORMS.index(form) + 1])
+    if capabilities.temperature and unsure:
+        return replace(capabilities, temperature=False, accepted=frozenset())
     return None

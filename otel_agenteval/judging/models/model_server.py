@@ -81,7 +81,7 @@ class ModelServer:
             found, counted = read(answer)
             usage = _plausible(counted)
             if usage.input_tokens is not None:
-                limits.settle(expected, usage.input_tokens + (usage.output_tokens or 0))
+                limits.correct(expected, usage.input_tokens + (usage.output_tokens or 0))
             return found
         except JudgeError as error:
             error_type = error.error_type

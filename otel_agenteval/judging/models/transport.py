@@ -1,8 +1,8 @@
 """One way to the network for everything that asks a model: JSON over HTTP, within a deadline.
 
 What cannot be sent, or may be answered later, is tried again: connection faults and the statuses 408, 409, 424, 429, 498 and 5xx, with
-full jitter and as the server says, by whatever header or field it does. While a server asks to be left alone, nobody here asks it. An
-account without credit is not asked again: that does not pass in seconds. Requests are hidden from instrumentations, so that they never become somebody's
+full jitter and as the server says, by whatever header or field it does. While a server asks to be left alone, it is not asked. An
+account without credit is not asked again: that does not pass in seconds. Requests are hidden from instrumentations, so that they never become a
 turn. Neither the key nor any content is in an error, and nothing is logged here.
 """
 
@@ -130,7 +130,7 @@ class Transport:
             tried: called before each attempt.
 
         Raises:
-            JudgeError: nobody answered in time, or the answer is a refusal or no JSON object.
+            JudgeError: there was no answer in time, or the answer is a refusal or no JSON object.
         """
         content = well_formed(json.dumps(body, ensure_ascii=False)).encode()
         limited = (path, body.get("model"))
@@ -149,7 +149,7 @@ class Transport:
         raise AssertionError("unreachable")
 
     def _leave_alone(self, limited: tuple[str, object], until: float) -> None:
-        """Wait as long as the server asked for, whoever it was that it told.
+        """Wait as long as the server asked for, in whichever question it did.
 
         Raises:
             JudgeError: that is longer than there is time.
@@ -280,8 +280,8 @@ class Transport:
     def _asked_to_wait(self, headers: Mapping[str, str], raw: bytes) -> float:
         """Seconds that a refusal asks for, at most a day: in milliseconds, in seconds or by a date in a header, or in its body; else 0."""
         asked = self._retry_after(headers.get("retry-after-ms")) / 1_000 or self._retry_after(headers.get("retry-after"))
-        told = None if asked else _RETRY_INFO.search(raw.decode("utf-8", "replace").lower())
-        return min(_LONGEST_HOLD, float(told[1]) if told else asked)
+        found = None if asked else _RETRY_INFO.search(raw.decode("utf-8", "replace").lower())
+        return min(_LONGEST_HOLD, float(found[1]) if found else asked)
 
     def _retry_after(self, header: str | None) -> float:
         """From a number or a date; 0 for anything else."""
@@ -309,7 +309,7 @@ def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:
 
 
 def _status_in(error: object) -> int | None:
-    """The status that an error within an answer says it has: proxies and routers pass on what they were told."""
+    """The status that an error within an answer says it has: proxies and routers pass on what they received."""
     code = error.get("code") if isinstance(error, Mapping) else None
     code = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
     return code if type(code) is int and 400 <= code < 600 else None
@@ -326,7 +326,7 @@ def _reason_of(error: BaseException) -> str:
 
 
 def _refuse_unsendable(headers: Mapping[str, str]) -> None:
-    """A value that cannot stand in a header would come back in the exception of somebody else."""
+    """Refuse a value that cannot be a header: it would come back in the exception of another library."""
     for name, value in headers.items():
         if not (value.isascii() and value.isprintable()):
             what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
