@@ -122,7 +122,7 @@ _COUNTED_AT = {
         r'NoScore\.dropped\("(\w+)"\)',
     ),
     (semconv.EMIT_ERRORS, "reason"): (r'EMIT_ERRORS,.+ reason="(\w+)"\)', r'self\._failed\("(spool_\w+)"\)'),
-    (semconv.EMIT_RECORDS, "outcome"): (r'\.settled\("(\w+)",', r'EMIT_RECORDS,.+ outcome="(\w+)"'),
+    (semconv.EMIT_RECORDS, "outcome"): (r'\.finish(?:ed)?\("(\w+)",', r'EMIT_RECORDS,.+ outcome="(\w+)"'),
     (semconv.JUDGE_REQUESTS, "outcome"): (
         r'JUDGE_REQUESTS, outcome="(\w+)"',
         r'\boutcome = "(ok)"',
