@@ -182,7 +182,7 @@ def test_a_tool_is_new_once_for_each_agent() -> None:
     assert history.compare(turn())["new_tool"] is None
 
 
-def test_slow_and_dear_are_known_from_the_turns_before() -> None:
+def test_slow_and_expensive_are_known_from_the_turns_before() -> None:
     history = History()
     for n in range(20):
         assert history.compare(turn(duration_s=1 + n / 100, cost_usd=0.01))["slow"] is None
@@ -242,7 +242,7 @@ CASCADE = {"rate": 0, "cascade": {"after": CHEAP_METRIC, "judge_if": "score.embe
 
 
 @pytest.mark.parametrize("backend", ["memory", "sqlite"])
-def test_a_cheap_metric_decides_whether_the_dear_one_is_asked(models: ScriptedModels, tmp_path: Any, backend: str) -> None:
+def test_a_cheap_metric_decides_whether_the_expensive_one_is_asked(models: ScriptedModels, tmp_path: Any, backend: str) -> None:
     models.play(GOOD, vectors=VECTORS)
     queue = {"backend": "sqlite", "path": str(tmp_path / "q.db")} if backend == "sqlite" else {}
     with Rig(config(models, CASCADE, judge={"queue": queue})) as rig:
@@ -261,7 +261,7 @@ def test_a_cheap_metric_decides_whether_the_dear_one_is_asked(models: ScriptedMo
         assert first[EXPENSIVE_METRIC].startswith(f"sampled out (p=0) after {CHEAP_METRIC}: 0.99")
 
 
-def test_what_a_condition_names_waits_for_nobody(models: ScriptedModels) -> None:
+def test_what_a_condition_names_waits_for_no_other_metric(models: ScriptedModels) -> None:
     models.play(GOOD, vectors=VECTORS)
     with Rig(config(models, {**CASCADE, "always_if": "agent == 'vip'"})) as rig:
         rig.run("vip")
@@ -360,7 +360,7 @@ def test_a_user_s_feedback_on_a_span_is_a_reason_to_judge(models: ScriptedModels
         assert results(rig) == {"sampled_out": 1, "pass": 1}
 
 
-def test_a_quota_is_met_by_live_turns_and_told(models: ScriptedModels) -> None:
+def test_a_quota_is_met_by_live_turns_and_reported(models: ScriptedModels) -> None:
     models.play(*[GOOD] * 100)
     clock = FakeClock()
     with Rig(config(models, {"rate": 0, "min_per_hour": 3, "strata": ["agent"]}, None), clock=clock) as rig:

@@ -18,7 +18,7 @@ from tests.support.recordings import unpack
 Capture = pytest.CaptureFixture[str]
 
 
-def test_without_an_address_there_is_nobody() -> None:
+def test_without_an_address_there_is_no_model() -> None:
     config = load_config(env={})
     assert judge_from(config) is None
     assert embedder_from(config) is None

@@ -33,6 +33,6 @@ def test_what_both_take_may_be_given_as_keywords(taker: Any) -> None:
 
 
 @pytest.mark.parametrize("taker", [oa.Judge, oa.Embedder])
-def test_a_keyword_that_there_is_not_is_refused_by_the_name_of_who_takes_none(taker: Any) -> None:
+def test_an_unknown_keyword_is_refused_in_the_name_of_the_class(taker: Any) -> None:
     with pytest.raises(TypeError, match=rf"^{taker.__name__}\(\) got an unexpected keyword argument 'timeuot'$"):
         taker(URL, "m", timeuot=3)

@@ -23,7 +23,7 @@ class ScriptedModels:
         self.requests: list[dict[str, Any]] = []
         """Bodies of all requests since the last :meth:`play`, in order."""
         self.unused: list[Any] = []
-        """Replies that nobody asked for so far."""
+        """Replies that were not asked for so far."""
         self.surplus = 0
         """Questions that came after the last reply."""
         self.vectors: Mapping[str, Sequence[float]] = {}
