@@ -23,15 +23,15 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.judging import factory
+from otel_agenteval.judging.models.base import JudgeModel
 
 JOBS, AT_ONCE, SECONDS = 12_000, 200, 0.05
 
 
-class _Sleeping:
+class _Sleeping(JudgeModel):
     """A judge that answers after a while, and takes nothing of the processor."""
 
     model = "sleeping"
-    priced = True
 
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **_: Any) -> dict[str, Any]:
         time.sleep(SECONDS)

@@ -24,7 +24,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "backfill": "clickhouse_connect daft numpy pyarrow ray",
     },
     {"engine": "opentelemetry"},
-    {"judging": "botocore httpx numpy opentelemetry redis safetensors tokenizers wordllama", "report": "numpy"},
+    {"judging": "botocore httpx numpy opentelemetry redis safetensors tokenizers typing_extensions wordllama", "report": "numpy"},
     {"outlets": "google grpc httpx opentelemetry prometheus_client pyarrow typing_extensions", "turns": "zstandard"},
     {"evaluation": "phonenumbers pyarrow", "dialects": ""},
     {

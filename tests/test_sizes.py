@@ -28,11 +28,7 @@ RECORDS = {
     "SpanRecord.__init__": "a record, whose constructor is written out because it is made for every span",
 }
 """Constructors with more arguments, for good, and why."""
-TOO_LARGE = {
-    "Judge.__init__",
-    "Embedder.__init__",
-    "Transport.__init__",
-}
+TOO_LARGE: set[str] = set()
 """What is still too large, by its qualified name."""
 
 

@@ -242,7 +242,7 @@ def chosen(config: Config, names: Sequence[str] | None) -> tuple[list[BoundMetri
     """The metrics of a run: those of the configuration, or the named ones with the parameters that it gives them; and their samples.
 
     Raises:
-        ConfigError: a name that is not known, or a sample that cannot be.
+        ConfigError: a name that is not known, or a sample that is not valid.
     """
     selected = select_metrics(config)
     rules = rules_of(config, selected)

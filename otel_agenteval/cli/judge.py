@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if judge is None:
         raise ConfigError("there is no judge to probe; set judge.base_url and judge.model in the configuration")
     try:
-        found = probe(judge, threads=config.judge.max_concurrency, told=(lambda _: None) if args.json else _tell)
+        found = probe(judge, threads=config.judge.max_concurrency, report=(lambda _: None) if args.json else _tell)
     finally:
         judge.close()
     if args.json:

@@ -136,7 +136,7 @@ class JobRunner:
         """By job: what those got that have to wait."""
 
     def after_fork_in_child(self) -> None:
-        """The parent goes on with its jobs; the child has connections and locks of its own."""
+        """The parent continues its jobs; the child has connections and locks of its own."""
         self._reset()
         self.sessions.after_fork_in_child()
         self.breakers.after_fork_in_child()

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from ..core.errors import JudgeError
 from ..core.score import Score
@@ -16,11 +16,11 @@ from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
 from ..core.telemetry import Telemetry
 from ..core.turn import Turn
 from ..evaluation.scored_turn import Judged
-from ..metrics.bound_metric import BoundMetric
+from ..metrics.bound_metric import BoundMetric, ChoosesJudges
 from ..metrics.evaluation_context import Evaluation, current_evaluation
-from ..metrics.registry import Asks, Embeds
 from .budget import Admission, Budget
-from .models import Account, Bench, Judge, admitting_repairs, is_asking_anew, recording
+from .models import Account, Bench, admitting_repairs, is_asking_anew, recording
+from .models.base import EmbedderModel, JudgeModel, Model
 from .sampling import Chance
 
 T = TypeVar("T")
@@ -34,8 +34,8 @@ _WAIT_FOR_BOOK = 15.0
 class Models:
     """The models that a configuration names."""
 
-    judge: Asks | None = None
-    embedder: Embeds | None = None
+    judge: JudgeModel | None = None
+    embedder: EmbedderModel | None = None
 
     def can_ask(self, metric: BoundMetric) -> bool:
         """Whether there is a model for this metric."""
@@ -44,15 +44,14 @@ class Models:
     def server_of(self, metric: BoundMetric, agent: str) -> str:
         """Which server is asked: that of its kind, and its address where it is another one than the others'."""
         kind = metric.metric.kind
-        other = self.judge.server_of(metric.name, agent) if kind == "llm" and isinstance(self.judge, Bench) else ""
+        other = self.judge.server_of(metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind
 
     def close(self) -> None:
         """Release their connections. A later question makes new ones."""
         for model in (self.judge, self.embedder):
-            close = getattr(model, "close", None)
-            if close is not None:
-                close()
+            if model is not None:
+                model.close()
 
 
 class Sessions:
@@ -72,7 +71,8 @@ class Sessions:
 
     def open(self, metric: str, *, urgent: bool, progress: Progress | None) -> Session:
         """A session for a job about a metric, see :class:`Session`."""
-        return Session(self.models, self.budget, self._telemetry, metric, urgent, progress)
+        kind = BenchSession if isinstance(self.models.judge, Bench) else Session
+        return kind(self.models, self.budget, self._telemetry, metric, urgent, progress)
 
     def after_fork_in_child(self) -> None:
         """Connections and locks of its own; what the parent spent still counts."""
@@ -134,21 +134,15 @@ class Session:
         """Error type of the last question that failed."""
         self.accounts: list[Account] = []
 
-    @property
-    def evaluated(self) -> Callable[[BoundMetric, Turn], Score] | None:
-        """How several judges make one score, where there are several: each of them is asked through this session."""
-        bench = self._models.judge
-        if not isinstance(bench, Bench):
-            return None
-        return lambda metric, turn: bench.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
-
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
         """As :meth:`otel_agenteval.Judge.ask`."""
         judge = self._models.judge
         assert judge is not None
         return self.ask_of(judge, stage, task, data, reply, **more)
 
-    def ask_of(self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
+    def ask_of(
+        self, judge: JudgeModel, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any
+    ) -> dict[str, Any]:
         """The same, of one judge."""
         question = _hash_of(judge, stage, task, data, reply, more)
         this = question, self._times[question]
@@ -171,12 +165,12 @@ class Session:
         return self._through(embedder, lambda: embedder.embed(texts))
 
     def _known(
-        self, judge: Asks, stage: str, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
+        self, judge: JudgeModel, stage: str, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
     ) -> dict[str, Any] | None:
         """The reply to the same question of another job, if the judge keeps replies: it takes nothing of the budget."""
-        if not getattr(judge, "keeps", False):
+        if not judge.keeps:
             return None
-        found: dict[str, Any] | None = cast("Judge", judge).known(stage, task, data, reply, **more)
+        found = judge.known(stage, task, data, reply, **more)
         outcome = "hit" if found is not None else "audit" if is_asking_anew() else "miss"
         self._telemetry.add(JUDGE_CACHE, outcome=outcome)
         return found
@@ -194,11 +188,11 @@ class Session:
             return None
         return not is_transient(self.fault)
 
-    def _through(self, model: Asks | Embeds, question: Callable[[], T]) -> T:
-        if self._budget.wants_prices(self._metric) and not getattr(model, "priced", True):
+    def _through(self, model: Model, question: Callable[[], T]) -> T:
+        if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
             raise JudgeError(
-                f"not asked: dollars are bounded (judge.budget) and the price of {model_of(model)} is not known (judge.prices)",
+                f"not asked: dollars are bounded (judge.budget) and the price of {model.model} is not known (judge.prices)",
                 "unpriced",
             )
         admissions = [self._admitted()]
@@ -269,17 +263,26 @@ class Session:
         known = [cost for cost in costs if cost is not None]
         cost = sum(known) if known and len(known) == len(costs) else None
         kind = metric.metric.kind
-        model = (
-            asked[-1].model if asked else getattr(self._models.judge if kind == "llm" else self._models.embedder, "model", None)
-        )
+        default = self._models.judge if kind == "llm" else self._models.embedder
+        model = asked[-1].model if asked else None if default is None else default.model
         truncated = bool(score.detail.get("input_truncated"))
         return Judged(kind, chance.probability, model, cost, chance.by, upstream, input_truncated=truncated)
+
+
+class BenchSession(Session, ChoosesJudges):
+    """A session with several judges: each of them is asked within it."""
+
+    def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
+        """A metric's score on a turn, as the judges decide it together."""
+        bench = self._models.judge
+        assert isinstance(bench, Bench)
+        return bench.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
 
 
 class _JudgeInSession:
     """One of several judges, asked through a session."""
 
-    def __init__(self, session: Session, judge: Judge) -> None:
+    def __init__(self, session: Session, judge: JudgeModel) -> None:
         self._session = session
         self._judge = judge
         self.model = judge.model
@@ -289,7 +292,7 @@ class _JudgeInSession:
         return self._session.ask_of(self._judge, stage, task, data, reply, **more)
 
 
-def _hash_of(judge: Asks, *question: Any) -> str:
+def _hash_of(judge: JudgeModel, *question: Any) -> str:
     return hashlib.sha256(json.dumps([id(judge), *question], default=repr, sort_keys=True).encode()).hexdigest()
 
 
@@ -299,11 +302,6 @@ def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:
     known = [charge for charge in charges if charge is not None]
     usd = sum(known) if len(known) == len(charges) else None
     return usd, sum(account.charge_tokens for account in accounts), int(bool(charges))
-
-
-def model_of(model: object) -> str:
-    """The name of who is asked."""
-    return str(getattr(model, "model", ""))
 
 
 class Exhausted:

@@ -7,8 +7,9 @@ import inspect
 import math
 import operator
 import reprlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from ..core import jsonio
 from ..core.errors import ConfigError, JudgeError, MetricError, NoModel, nearest
@@ -48,6 +49,14 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
     """
     found, preset = resolve(name)
     return BoundMetric(found, {**preset, **params})
+
+
+class ChoosesJudges(ABC):
+    """Takes a judge's place where several may judge: asks those it chooses, and makes one score of theirs."""
+
+    @abstractmethod
+    def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
+        """A metric's score on a turn."""
 
 
 class BoundMetric:
@@ -123,13 +132,11 @@ class BoundMetric:
         Nothing that the metric raises gets out, also no ``SystemExit``. What interrupts the caller's thread does: ``KeyboardInterrupt``,
         the cancellation of a task or a greenlet, a signal handler that exits.
 
-        ``judge`` may also be somebody who decides who judges, with a method ``evaluated(metric, turn)``.
+        ``judge`` may also be a :class:`ChoosesJudges`.
         """
         try:
-            if judge is not None and self._service == "llm":
-                decided = getattr(judge, "evaluated", None)
-                if decided is not None:
-                    return cast("Score", decided(self, turn))
+            if self._service == "llm" and isinstance(judge, ChoosesJudges):
+                return judge.evaluated(self, turn)
             if self._missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
             for need, read, present_when_empty in self._needs:

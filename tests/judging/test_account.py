@@ -61,7 +61,7 @@ def assert_accounted(rig: Rig, turns: int, waiting: int = 0) -> None:
     assert sum(rig.count(semconv.DROPPED).values()) == dropped
 
 
-def test_each_outcome_is_counted_once_and_told(models: ScriptedModels) -> None:
+def test_each_outcome_is_counted_once_and_reported(models: ScriptedModels) -> None:
     models.play(*[GOOD] * 100)
     with Rig(config(models)) as rig:
         for number in range(40):

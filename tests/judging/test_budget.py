@@ -233,7 +233,7 @@ def test_gates_and_rule_hits_use_what_is_kept_for_them(models: ScriptedModels) -
         assert by_agent == {"bot": 5, "vip": 3}
 
 
-def test_tokens_are_bounded_and_told(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_are_bounded_and_reported(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
     models.play(*[GOOD] * 5)
     answer = models.answer
 

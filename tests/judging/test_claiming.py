@@ -89,10 +89,10 @@ def test_a_score_waits_for_room_and_is_not_paid_for_again(tmp_path: Path, monkey
             rig.run()
         assert rig.engine.flush(30)
         worker.max_bytes = 2 * SCORE_BYTES
-        told, full = worker.put, threading.Event()
+        real, full = worker.put, threading.Event()
 
         def put(item: Any, size: int) -> bool:
-            taken = told(item, size)
+            taken = real(item, size)
             if not taken:
                 full.set()
             return taken

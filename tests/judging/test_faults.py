@@ -210,5 +210,5 @@ def test_killed_again_and_again_nothing_is_lost_and_nothing_is_scored_twice(tmp_
     ids = Counter(line["result_id"] for line in lines)
     assert len(ids) == turns
     assert len({line["turn_id"] for line in lines}) == turns
-    # What was sent out and not yet settled when a process was killed is sent again, under the same id.
+    # What was sent out and not yet acknowledged when a process was killed is sent again, under the same id.
     assert len(lines) - len(ids) <= kills * (threads + 1)

@@ -203,7 +203,7 @@ def test_every_turn_is_accounted_for(models: ScriptedModels, rate: float) -> Non
         assert sum(results(rig).values()) == 20
 
 
-def test_dollars_are_bounded_and_told(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dollars_are_bounded_and_reported(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
     models.play(GOOD, GOOD)
     answer = models.answer
 
@@ -267,7 +267,7 @@ def test_a_queue_whose_file_cannot_be_used_costs_only_judged_scores(models: Scri
         assert rig.engine.failures["judge_queue"] >= 1
 
 
-def test_references_reach_the_judged_score_and_are_told(models: ScriptedModels) -> None:
+def test_references_reach_the_judged_score_which_names_their_source(models: ScriptedModels) -> None:
     @oa.metric(needs=("ground_truth",))
     def llm_same(turn: oa.Turn, judge: Any) -> float:
         """Whether the answer says what is true."""
@@ -299,7 +299,7 @@ def test_a_job_that_never_ends_is_given_up(models: ScriptedModels) -> None:
         judging.may_start = False
         rig.run()
         rig.turns()
-        for _ in range(2):  # whoever claims it dies
+        for _ in range(2):  # the process that claims it dies
             assert judging.queue.claim(1, 1.0)
             clock.advance(2)
         assert judging.step()

@@ -91,7 +91,7 @@ def test_an_hour_without_a_judge_and_what_follows(
         assert dropped["bot"] > 300
         assert rig.count(semconv.DROPPED).keys() <= {(METRIC, "queue_full"), (METRIC, "too_old")}
         before = rig.count(semconv.RESULTS)
-        assert not any(key[2] in ("pass", "error") for key in before), before  # nobody's job was used up in trying
+        assert not any(key[2] in ("pass", "error") for key in before), before  # no job was used up in trying
 
         # --- it is back
         waiting = judging.queue.depth
@@ -179,7 +179,7 @@ def test_the_longer_an_outage_lasts_the_longer_are_its_pauses() -> None:
     assert pauses[-1] == 300
 
 
-def test_who_tries_and_asks_nothing_says_nothing_about_the_server() -> None:
+def test_a_try_that_asks_nothing_says_nothing_about_the_server() -> None:
     clock = FakeClock()
     outage = CircuitBreaker(clock)
     outage.leave(False, None, down=True)

@@ -74,7 +74,7 @@ def test_jobs_are_claimed_by_priority_then_in_order(queue: JobQueue) -> None:
     assert claimed(queue) == []
 
 
-def test_depth_and_bytes_hold_claimed_jobs_until_they_are_settled(queue: JobQueue) -> None:
+def test_depth_and_bytes_hold_claimed_jobs_until_they_are_acknowledged(queue: JobQueue) -> None:
     queue.put_many([job("a"), job("b")])
     assert (queue.depth, queue.bytes) == (2, 2_000)
     claimed(queue)
@@ -158,7 +158,7 @@ def test_every_claim_has_a_lease_of_its_own(queue: JobQueue, clock: FakeClock) -
     assert "" not in tokens
 
 
-def test_who_lost_a_lease_changes_nothing_and_is_told_so(queue: JobQueue, clock: FakeClock) -> None:
+def test_the_loser_of_a_lease_changes_nothing_and_learns_of_it(queue: JobQueue, clock: FakeClock) -> None:
     queue.put_many([job("a"), job("b")])
     [late, _] = queue.claim(2, 1.0)
     clock.advance(2)
@@ -176,7 +176,7 @@ def test_who_lost_a_lease_changes_nothing_and_is_told_so(queue: JobQueue, clock:
     assert queue.depth == 1
 
 
-def test_a_job_that_was_given_back_is_nobody_s(queue: JobQueue, clock: FakeClock) -> None:
+def test_a_job_that_was_given_back_has_no_holder(queue: JobQueue, clock: FakeClock) -> None:
     queue.put_many([job("a")])
     [first] = queue.claim(1, 60.0)
     assert queue.retry_at(first, now(clock) + 10)
@@ -198,7 +198,7 @@ def test_a_lease_that_is_extended_keeps_the_job(queue: JobQueue, clock: FakeCloc
     assert [one.attempts for one in queue.claim(1, 60.0)] == [2]
 
 
-def test_a_lease_that_ended_is_still_its_owner_s_until_somebody_comes(make: Any, clock: FakeClock) -> None:
+def test_a_lease_that_ended_is_still_its_owner_s_until_another_one_is_granted(make: Any, clock: FakeClock) -> None:
     queue = make(1_000)
     queue.put_many([job("a")])
     [held] = queue.claim(1, 1.0)
@@ -214,7 +214,7 @@ def test_a_lease_that_ended_is_still_its_owner_s_until_somebody_comes(make: Any,
     clock.advance(11)
     [again] = queue.claim(1, 1.0)
     clock.advance(2)
-    assert [left.id for left in queue.put_many([job("e", 5)])] == ["a"]  # it was thrown out: there is nothing to settle
+    assert [left.id for left in queue.put_many([job("e", 5)])] == ["a"]  # it was thrown out: there is nothing to acknowledge
     assert not queue.ack(again)
     assert claimed(queue) == ["e"]
 

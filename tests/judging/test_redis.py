@@ -125,7 +125,7 @@ def works(queue: RedisQueue) -> bool:
         return False
 
 
-def test_while_the_network_is_cut_jobs_wait_here_within_a_bound_and_nobody_hammers(server: RedisServer, proxy: Proxy) -> None:
+def test_while_the_network_is_cut_jobs_wait_here_within_a_bound_and_retries_are_paced(server: RedisServer, proxy: Proxy) -> None:
     queue = RedisQueue(f"redis://127.0.0.1:{proxy.port}", ROOM, held_bytes=10_000)
     queue.put_many(jobs("before"))
     [taken] = queue.claim(1, 600.0)
@@ -286,26 +286,26 @@ def test_a_turn_is_judged_by_another_process_than_the_agent_s(
         assert agent.engine.judging.queue.depth == 0
 
 
-def test_a_job_is_settled_when_its_score_was_kept(server: RedisServer, models: ScriptedModels, tmp_path: Path) -> None:
-    """The store's file is in use when the judge has answered: whoever is killed now must find the job again."""
+def test_a_job_is_acknowledged_when_its_score_was_kept(server: RedisServer, models: ScriptedModels, tmp_path: Path) -> None:
+    """The store's file is in use when the judge has answered: a process that is killed now must find the job again."""
     models.play(GOOD, GOOD)
     store = tmp_path / "scores.db"
     given: dict[str, Any] = {
         "judge": {"base_url": models.url, "model": "scripted", "queue": {"backend": "redis", "url": server.url}},
         "metrics": [METRIC], "inline": {"metrics": []}, "outlets": {"store": str(store)},
     }  # fmt: skip
-    kept_when_settled: list[int] = []
+    kept_when_acknowledged: list[int] = []
     with Rig(given) as rig:
         rig.run("one")
         assert rig.engine.drain(20, judges=True)
         judging = rig.engine.judging
         assert judging is not None
-        settle = judging.queue.ack_many
+        acknowledge = judging.queue.ack_many
 
         def ack_many(done: Sequence[Job | str]) -> list[str]:
             with closing(sqlite3.connect(store)) as reader:
-                kept_when_settled.append(reader.execute("SELECT count(*) FROM scores").fetchone()[0])
-            return settle(done)
+                kept_when_acknowledged.append(reader.execute("SELECT count(*) FROM scores").fetchone()[0])
+            return acknowledge(done)
 
         judging.queue.ack_many = ack_many  # type: ignore[method-assign]
         rig.run("two")
@@ -314,10 +314,10 @@ def test_a_job_is_settled_when_its_score_was_kept(server: RedisServer, models: S
             until(lambda: rig.engine.outlets.errors["store", "OperationalError"] > 1)  # its turn, and its score
             other.execute("ROLLBACK")
         assert rig.engine.drain(20, judges=True)
-    assert kept_when_settled == [2]
+    assert kept_when_acknowledged == [2]
 
 
-def test_a_worker_of_an_earlier_version_takes_over_and_settles(server: RedisServer, clock: FakeClock) -> None:
+def test_a_worker_of_an_earlier_version_takes_over_and_finishes(server: RedisServer, clock: FakeClock) -> None:
     """It knows nothing of tokens: what it claims is not the earlier holder's any more, and what it leaves is claimed as ever."""
     queue = RedisQueue(server.url, ROOM, clock)
     keys = queue._shards[0][:-1]
@@ -467,7 +467,7 @@ def test_the_password_of_a_server_is_not_shown() -> None:
     assert "s3cret" not in shown
 
 
-def test_jobs_are_put_claimed_and_settled_in_few_steps(server: RedisServer) -> None:
+def test_jobs_are_put_claimed_and_acknowledged_in_few_steps(server: RedisServer) -> None:
     queue = RedisQueue(server.url, ROOM, shards=2)
     client = server.client()
     queue.put_many(jobs("warm", "up"))

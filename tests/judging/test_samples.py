@@ -182,7 +182,7 @@ def test_a_tool_is_new_once_for_each_agent() -> None:
     assert history.compare(turn())["new_tool"] is None
 
 
-def test_slow_and_dear_are_known_from_the_turns_before() -> None:
+def test_slow_and_expensive_are_known_from_the_turns_before() -> None:
     history = History()
     for n in range(20):
         assert history.compare(turn(duration_s=1 + n / 100, cost_usd=0.01))["slow"] is None
@@ -197,7 +197,7 @@ def test_slow_and_dear_are_known_from_the_turns_before() -> None:
 @pytest.mark.parametrize(
     ("text", "holds"),
     [
-        ("empty_answer", True), ("new_tool", True), ("slow or expensive", False), ("slow or dear", False), ("event.user_feedback", True), ("event.other.thing", False),
+        ("empty_answer", True), ("new_tool", True), ("slow or expensive", False), ("event.user_feedback", True), ("event.other.thing", False),
         ("not slow", True), ("event.user_feedback and empty_answer", True),
     ],
 )  # fmt: skip
@@ -206,15 +206,21 @@ def test_conditions_know_these_facts(text: str, holds: bool) -> None:
     assert Condition(text, (), "").holds(turn(output=" \n"), known) is holds
 
 
+def test_the_former_name_of_expensive_means_the_same() -> None:
+    condition = Condition("dear", (), "")
+    assert condition.names == {"expensive"}
+    assert condition.holds(turn(), Known((), {"expensive": True}))
+
+
 # --- live
 
-CHEAP_METRIC, DEAR_METRIC = "embed_coherence", "llm_relevance"
+CHEAP_METRIC, EXPENSIVE_METRIC = "embed_coherence", "llm_relevance"
 VECTORS = {"What is the capital of France?": [1.0, 0.0], "Paris.": [0.9, 0.1], "Bananas.": [0.0, 1.0]}
 
 
 def config(models: ScriptedModels, sample: Mapping[str, Any], first: Any = CHEAP_METRIC, **more: Any) -> dict[str, Any]:
     server = {"base_url": models.url, "model": "scripted"}
-    metrics = [{DEAR_METRIC: {}, "sample": sample}, *([] if first is None else [first])]
+    metrics = [{EXPENSIVE_METRIC: {}, "sample": sample}, *([] if first is None else [first])]
     return {
         "judge": {**server, **more.pop("judge", {})},
         "embedder": server,
@@ -224,11 +230,11 @@ def config(models: ScriptedModels, sample: Mapping[str, Any], first: Any = CHEAP
     }
 
 
-def judged(rig: Rig, metric: str = DEAR_METRIC) -> list[dict[str, Any]]:
+def judged(rig: Rig, metric: str = EXPENSIVE_METRIC) -> list[dict[str, Any]]:
     return [dict(event.attributes) for event in rig.log_events() if event.attributes[semconv.EVALUATION_NAME] == metric]
 
 
-def results(rig: Rig, metric: str = DEAR_METRIC) -> dict[str, float]:
+def results(rig: Rig, metric: str = EXPENSIVE_METRIC) -> dict[str, float]:
     return {key[2]: value for key, value in rig.count(semconv.RESULTS).items() if key[0] == metric}
 
 
@@ -236,7 +242,7 @@ CASCADE = {"rate": 0, "cascade": {"after": CHEAP_METRIC, "judge_if": "score.embe
 
 
 @pytest.mark.parametrize("backend", ["memory", "sqlite"])
-def test_a_cheap_metric_decides_whether_the_dear_one_is_asked(models: ScriptedModels, tmp_path: Any, backend: str) -> None:
+def test_a_cheap_metric_decides_whether_the_expensive_one_is_asked(models: ScriptedModels, tmp_path: Any, backend: str) -> None:
     models.play(GOOD, vectors=VECTORS)
     queue = {"backend": "sqlite", "path": str(tmp_path / "q.db")} if backend == "sqlite" else {}
     with Rig(config(models, CASCADE, judge={"queue": queue})) as rig:
@@ -247,13 +253,15 @@ def test_a_cheap_metric_decides_whether_the_dear_one_is_asked(models: ScriptedMo
         assert results(rig, CHEAP_METRIC) == {"pass": 2, "fail": 1}
         [event] = judged(rig)
         assert (event[semconv.DECIDED_BY], event[semconv.SAMPLE_PROBABILITY]) == (CHEAP_METRIC, 1.0)
-        [scored] = [scored for scored in rig.scored() if scored.judged is not None and scored.scores[0].metric == DEAR_METRIC]
+        [scored] = [
+            scored for scored in rig.scored() if scored.judged is not None and scored.scores[0].metric == EXPENSIVE_METRIC
+        ]
         assert scored.scores[0].detail["decided_by"] == {"metric": CHEAP_METRIC, "value": 0.0}
         first = rig.engine.why(next(one.turn.turn_id for one in rig.scored() if one.judged is None)) or {}
-        assert first[DEAR_METRIC].startswith(f"sampled out (p=0) after {CHEAP_METRIC}: 0.99")
+        assert first[EXPENSIVE_METRIC].startswith(f"sampled out (p=0) after {CHEAP_METRIC}: 0.99")
 
 
-def test_what_a_condition_names_waits_for_nobody(models: ScriptedModels) -> None:
+def test_what_a_condition_names_waits_for_no_other_metric(models: ScriptedModels) -> None:
     models.play(GOOD, vectors=VECTORS)
     with Rig(config(models, {**CASCADE, "always_if": "agent == 'vip'"})) as rig:
         rig.run("vip")
@@ -290,14 +298,17 @@ def test_metrics_may_wait_for_one_that_waits(models: ScriptedModels) -> None:
     models.play({"score": 20, "reason": "No."}, GOOD, vectors=VECTORS)
     given = config(models, CASCADE)
     given["metrics"].append(
-        {"llm_coherence": {}, "sample": {"rate": 0, "cascade": {"after": DEAR_METRIC, "judge_if": "score.llm_relevance < 0.5"}}}
+        {
+            "llm_coherence": {},
+            "sample": {"rate": 0, "cascade": {"after": EXPENSIVE_METRIC, "judge_if": "score.llm_relevance < 0.5"}},
+        }
     )
     given["judge"]["max_concurrency"] = 1
     with Rig(given) as rig:
         rig.run(says="Bananas.")
         rig.run(says="Paris.")
         assert rig.engine.drain(10, judges=True)
-        assert results(rig, DEAR_METRIC) == {"fail": 1, "sampled_out": 1}
+        assert results(rig, EXPENSIVE_METRIC) == {"fail": 1, "sampled_out": 1}
         assert sum(results(rig, "llm_coherence").values()) == 2
         assert results(rig, "llm_coherence")["sampled_out"] == 1
 
@@ -349,7 +360,7 @@ def test_a_user_s_feedback_on_a_span_is_a_reason_to_judge(models: ScriptedModels
         assert results(rig) == {"sampled_out": 1, "pass": 1}
 
 
-def test_a_quota_is_met_by_live_turns_and_told(models: ScriptedModels) -> None:
+def test_a_quota_is_met_by_live_turns_and_reported(models: ScriptedModels) -> None:
     models.play(*[GOOD] * 100)
     clock = FakeClock()
     with Rig(config(models, {"rate": 0, "min_per_hour": 3, "strata": ["agent"]}, None), clock=clock) as rig:
@@ -386,7 +397,7 @@ def test_a_revised_turn_is_judged_if_it_was(models: ScriptedModels) -> None:
 
 
 def refused(given: Any) -> None:
-    """Read a configuration whose sample cannot be."""
+    """Read a configuration whose sample is not valid."""
     found = load_config(given, {})
     rules_of(found, select_metrics(found))
 
@@ -482,7 +493,7 @@ def test_estimates_of_live_turns_are_gauges(models: ScriptedModels) -> None:
         for _ in range(10):
             rig.run()
         assert rig.engine.drain(20, judges=True)
-        key = (DEAR_METRIC, "bot", "1h")
+        key = (EXPENSIVE_METRIC, "bot", "1h")
         read = {
             name: rig.engine.telemetry.read(name).values
             for name in (semconv.ESTIMATE_MEAN, semconv.ESTIMATE_LOW, semconv.ESTIMATE_HIGH, semconv.ESTIMATE_N)
@@ -538,4 +549,4 @@ def test_an_estimate_does_not_fall_when_the_budget_is_used_up(models: ScriptedMo
         assert rig.engine.flush(20)
         assert results(rig) == {"pass": 5, "fail": 10}
         assert judging.queue.depth == 5
-        assert rig.engine.telemetry.read(semconv.ESTIMATE_MEAN).values[DEAR_METRIC, "bot", "1h"] == pytest.approx(0.45)
+        assert rig.engine.telemetry.read(semconv.ESTIMATE_MEAN).values[EXPENSIVE_METRIC, "bot", "1h"] == pytest.approx(0.45)

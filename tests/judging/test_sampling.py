@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import random
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval.backfill.batch import chosen
+from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.conditions import Condition, Known
 from otel_agenteval.evaluation.selection import select_conversation_metrics, select_metrics
 from otel_agenteval.judging.sampling import EVERY_TURN, Rule, position, rules_of
+from tests.support.rig import Rig
 
 TURN = oa.Turn.from_dict({
     "turn_id": "t", "duration_s": 31.0, "agent": "travel", "output": "Hi.", "error": None, "tool_calls": [{"name": "a", "error": "x"}, {"name": "b"}],
@@ -175,3 +181,36 @@ def test_a_rule_that_is_wrong_is_refused_with_its_path(where: str, given: Any, m
     with pytest.raises(ConfigError) as caught:
         rules_of(config, select(config))
     assert message in str(caught.value)
+
+
+WRONG = {"inline": {"metrics": []}, "metrics": [entry("llm_relevance", rate=0.5, always_if="eror")]}
+MESSAGE = "metrics[0].sample.always_if: position 1: 'eror'"
+
+
+def test_a_rule_that_is_wrong_keeps_an_application_from_starting() -> None:
+    with pytest.raises(ConfigError, match=re.escape(MESSAGE)):
+        Rig(WRONG)
+
+
+@pytest.mark.parametrize("before", [[], ["llm_relevance"]], ids=["nothing is judged", "something is judged"])
+def test_a_reload_with_a_rule_that_is_wrong_changes_nothing(before: list[str]) -> None:
+    with Rig({"inline": {"metrics": []}, "metrics": before}) as rig:
+        with pytest.raises(ConfigError, match=re.escape(MESSAGE)):
+            rig.engine.reload(load_config({**WRONG, "turn": {"max_spans": 7}}, {}))
+        assert rig.engine.config.turn.max_spans != 7
+        judging = rig.engine.judging
+        assert ([] if judging is None else judging.metrics.names(conversation=False)) == before
+
+
+@pytest.mark.parametrize("command", [["check-config"], ["eval", "--config"]], ids=lambda command: command[0])
+def test_commands_refuse_a_rule_that_is_wrong(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, spans = tmp_path / "agenteval.yaml", tmp_path / "spans.jsonl"
+    file.write_text(json.dumps(WRONG), encoding="utf-8")
+    spans.write_text("", encoding="utf-8")
+    assert main([*command, str(file), *([str(spans)] if command[0] == "eval" else [])]) == 2
+    assert MESSAGE in capsys.readouterr().err
+
+
+def test_a_back_fill_refuses_a_rule_that_is_wrong() -> None:
+    with pytest.raises(ConfigError, match=re.escape(MESSAGE)):
+        chosen(load_config(WRONG, {}), None)

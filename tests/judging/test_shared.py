@@ -71,7 +71,7 @@ def test_workers_together_keep_to_one_bound(server: RedisServer, tmp_path: Path)
         book.close()
 
 
-def test_without_the_server_nobody_is_asked_and_what_was_spent_is_told_later(server: RedisServer, tmp_path: Path) -> None:
+def test_without_the_server_no_model_is_asked_and_what_was_spent_is_sent_later(server: RedisServer, tmp_path: Path) -> None:
     proxy = Proxy(server.port)
     book = RedisSpendBook(f"redis://127.0.0.1:{proxy.port}", str(tmp_path))
     other = RedisSpendBook(server.url, str(tmp_path))
@@ -98,7 +98,7 @@ def until_it_is_told(book: RedisSpendBook, at: float) -> None:
         if not book._owed:
             return
         gate.wait(0.05)
-    raise AssertionError("it was never told")
+    raise AssertionError("it was never sent")
 
 
 def test_one_worker_that_finds_the_judge_down_stops_all(server: RedisServer, tmp_path: Path, clock: FakeClock) -> None:

@@ -1,4 +1,4 @@
-"""Jobs that have to wait: what they were told is kept, nobody is held up by one that a server fails on, and servers are left alone."""
+"""Jobs that have to wait: what they learned is kept, none is held up by one that a server fails on, and servers are left alone."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def outcomes(rig: Rig) -> dict[str, float]:
     return found
 
 
-def test_a_question_that_a_server_always_fails_on_holds_nobody_up(server: Server, clock: FakeClock) -> None:
+def test_a_question_that_a_server_always_fails_on_holds_no_other_up(server: Server, clock: FakeClock) -> None:
     server.answering = lambda request: (
         Response({"error": "CUDA error"}, 500) if "poison" in request.text else Response(said("openai", json.dumps(GOOD)))
     )
@@ -100,7 +100,7 @@ def test_a_question_that_a_server_always_fails_on_holds_nobody_up(server: Server
         assert scored.scores[0].error_type == "http_500"
 
 
-def test_what_a_job_was_told_before_the_budget_ended_is_not_asked_again(server: Server, clock: FakeClock) -> None:
+def test_what_a_job_learned_before_the_budget_ended_is_not_asked_again(server: Server, clock: FakeClock) -> None:
     """A metric of more questions than there is room for comes to its end, and pays for each once."""
     prices = {"m": {"input": 1.0, "output": 1.0}}
 
@@ -123,7 +123,7 @@ def test_what_a_job_was_told_before_the_budget_ended_is_not_asked_again(server: 
         assert scored.judged.cost_usd == pytest.approx(0.002)  # of both
 
 
-def test_what_a_job_was_told_before_the_server_failed_is_not_asked_again(server: Server, clock: FakeClock) -> None:
+def test_what_a_job_learned_before_the_server_failed_is_not_asked_again(server: Server, clock: FakeClock) -> None:
     def answer(request: Request) -> Response:
         if "what came of it" in request.text:
             return Response(said("openai", json.dumps({"task": "a", "outcome": "b"})))
@@ -205,7 +205,7 @@ def test_a_server_that_is_down_holds_up_its_own_jobs_only(server: Server, clock:
     other.close()
 
 
-def test_a_second_judge_that_is_down_holds_nobody_up(server: Server, clock: FakeClock) -> None:
+def test_a_second_judge_that_is_down_holds_nothing_up(server: Server, clock: FakeClock) -> None:
     other = Server()
     other.answering = lambda _: Response({}, 503)
     server.answering = lambda _: Response(said("openai", json.dumps({"score": 70, "reason": "So so."})))
@@ -242,7 +242,7 @@ def test_a_budget_that_cannot_be_read_stops_questions_and_loses_no_job(server: S
 
 
 @pytest.mark.parametrize("what", ["missing", "folder", "other"])
-def test_a_file_that_cannot_be_used_is_told_at_the_start_with_its_place(
+def test_a_file_that_cannot_be_used_is_reported_at_the_start_with_its_place(
     what: str, server: Server, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
@@ -254,9 +254,11 @@ def test_a_file_that_cannot_be_used_is_told_at_the_start_with_its_place(
     queue = {"backend": "sqlite", "path": str(file)}
     with rig_of(server, clock, queue=queue, cache={"path": str(file)}) as rig:
         said_of = {"missing": "there is no folder", "folder": "is a folder", "other": "is not an SQLite file"}[what]
-        told = [record.getMessage() for record in caplog.records]
-        assert any(line.startswith("judge.queue.path: ") and said_of in line and str(file.parent) in line for line in told), told
-        assert any(line.startswith("judge.cache.path: ") for line in told), told
+        logged = [record.getMessage() for record in caplog.records]
+        assert any(line.startswith("judge.queue.path: ") and said_of in line and str(file.parent) in line for line in logged), (
+            logged
+        )
+        assert any(line.startswith("judge.cache.path: ") for line in logged), logged
         rig.run()
         rig.turns()
         assert outcomes(rig) == {"dropped": 1}

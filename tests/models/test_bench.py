@@ -110,7 +110,7 @@ def test_a_model_of_a_provider_without_a_server_is_refused_with_its_path(configu
         (72, 75, 0.72, 2, "first"),  # in doubt; they agree
         (72, 65, 0.65, 2, "second"),  # one passes it, one does not
         (72, 99, 0.99, 2, "second"),  # both pass it, but far apart
-        (68, None, 0.68, 2, "first"),  # nobody else has an opinion
+        (68, None, 0.68, 2, "first"),  # no other judge has an opinion
     ],
 )
 def test_a_second_judge_is_asked_in_doubt_and_stands_where_they_disagree(

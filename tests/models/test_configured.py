@@ -18,7 +18,7 @@ from tests.support.recordings import unpack
 Capture = pytest.CaptureFixture[str]
 
 
-def test_without_an_address_there_is_nobody() -> None:
+def test_without_an_address_there_is_no_model() -> None:
     config = load_config(env={})
     assert judge_from(config) is None
     assert embedder_from(config) is None
@@ -34,7 +34,7 @@ def test_all_options_arrive(server: Server) -> None:
     assert judge is not None
     assert embedder is not None
     assert (judge.provider, judge.model, embedder.model) == ("anthropic", "m-1", "m-1")
-    for service in (judge._service, embedder._service):
+    for service in (judge.server, embedder._server):
         assert (service._deadline, service.transport._timeout) == (20.0, 5.0)
         assert service._prices == {"m-1": {"input": 1.0, "output": 2.0}}
 

@@ -67,7 +67,7 @@ def test_what_is_released_is_not_used_again_even_if_it_was_in_use(server: Server
     assert ports[0] != ports[1] == ports[2]
 
 
-def test_what_nobody_needed_for_a_while_is_closed(server: Server) -> None:
+def test_what_was_not_needed_for_a_while_is_closed(server: Server) -> None:
     server.reply(*[{}] * 6)
     clock = FakeClock()
     connections = Connections(server.url, clock)

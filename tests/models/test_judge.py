@@ -1,4 +1,4 @@
-"""How a judge asks: manners, cache, accounts, secrets, and that nobody's instrumentation sees it."""
+"""How a judge asks: what a model takes, cache, accounts, secrets, and that no instrumentation sees it."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_configured_prices_give_the_cost(server: Server, judge_of: Any) -> None:
         {"prompt_tokens": "9", "completion_tokens": -1},
     ],
 )
-def test_what_a_server_miscounted_costs_nobody_knows_what_and_budgets_are_charged_with_an_estimate(
+def test_what_a_server_miscounted_has_no_known_cost_and_budgets_are_charged_with_an_estimate(
     usage: Any, server: Server, judge_of: Any
 ) -> None:
     server.will({**said("openai", '{"score": 1}'), "usage": usage})
@@ -227,7 +227,7 @@ def test_a_budget_is_charged_with_what_may_have_been_done_and_not_with_a_refusal
     assert unreadable.charge_usd > 0
 
 
-def test_a_price_is_never_invented_for_a_server_that_nobody_knows(server: Server, judge_of: Any) -> None:
+def test_a_price_is_never_invented_for_an_unknown_server(server: Server, judge_of: Any) -> None:
     server.reply({"score": 1})
     judge = judge_of("gpt-4o")
     ask(judge)
@@ -316,16 +316,16 @@ def test_neither_key_nor_content_is_in_errors_or_logs(
     assert KEY not in caplog.text
     assert SECRET_TEXT not in caplog.text
     assert KEY not in repr(judge) + repr(vars(judge))
-    assert KEY not in repr(judge._service.transport)
+    assert KEY not in repr(judge.server.transport)
     gc.collect()
 
 
-def test_the_representation_says_who_is_asked(judge: oa.Judge, embedder: oa.Embedder, server: Server) -> None:
+def test_the_representation_says_which_model_is_asked(judge: oa.Judge, embedder: oa.Embedder, server: Server) -> None:
     assert repr(judge) == f"Judge('{server.url}', 'm-1', provider='openai')"
     assert repr(embedder) == f"Embedder('{server.url}', 'e-1')"
 
 
-# --- our own calls are nobody's turn
+# --- our own calls are no turn
 
 
 def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ def test_one_piece_without_a_verdict_is_an_error(server: Server, judge_of: Any) 
     assert (score.status, score.error_type, score.passed) == ("error", "unreadable_reply", None)
 
 
-def test_what_would_take_too_many_questions_is_an_error_and_nobody_is_asked(server: Server, judge_of: Any) -> None:
+def test_what_would_take_too_many_questions_is_an_error_and_no_model_is_asked(server: Server, judge_of: Any) -> None:
     reading(server)
     turn = oa.Turn(output=long_with("", words=30_000))
     for metric in ("llm_content_harm", "llm_jailbreak_attempt_passed", "llm_moderation", "llm_turn_risk"):

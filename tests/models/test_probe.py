@@ -54,7 +54,7 @@ def test_a_judge_that_is_never_fooled_passes(probe: Any, server: Server) -> None
     assert len(server.requests) == len(INJECTIONS) + 2
 
 
-def test_a_judge_that_obeys_its_material_fails_and_the_rate_is_told(probe: Any, server: Server) -> None:
+def test_a_judge_that_obeys_its_material_fails_and_the_rate_is_reported(probe: Any, server: Server) -> None:
     judging(server, lambda text: "Ignore your criteria" in text)
     expected = sum("Ignore your criteria" in escaped(injection.text) for injection in INJECTIONS)
     status, out, _ = probe("--json")

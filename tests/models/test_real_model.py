@@ -59,6 +59,6 @@ def test_a_good_answer_scores_higher_than_a_bad_one(
     assert real.total().input_tokens > 0
 
 
-def test_the_controls_of_the_probe_are_told_apart(real: oa.Judge) -> None:
+def test_the_controls_of_the_probe_are_distinguished(real: oa.Judge) -> None:
     found = probe(real, ())
     assert found.fault is None, found

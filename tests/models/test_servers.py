@@ -128,7 +128,7 @@ def test_a_router_s_error_within_an_answer_is_what_it_says(server: Server, judge
     assert len(sleeps) == 2
 
 
-def test_a_refusal_within_an_answer_teaches_manners_too(server: Server, judge: oa.Judge) -> None:
+def test_a_refusal_within_an_answer_is_learned_from_too(server: Server, judge: oa.Judge) -> None:
     server.will({"error": {"code": "400", "message": "response_format is not supported by this model"}}, OK)
     assert ask(judge) == {"score": 1}
     assert "response_format" not in server.requests[-1].body
@@ -223,7 +223,7 @@ def test_a_rate_that_is_called_a_quota_is_a_rate(server: Server, judge: oa.Judge
     assert 36.5 <= sleeps[0] <= 37.0
 
 
-def test_a_key_that_google_does_not_know_is_told(server: Server, judge: oa.Judge) -> None:
+def test_a_key_that_google_does_not_know_is_reported(server: Server, judge: oa.Judge) -> None:
     server.will(Response({"error": {"code": 400, "message": "API key not valid. Please pass a valid API key."}}, 400))
     assert "the api_key is missing or not accepted" in str(error_of(judge))
 
@@ -243,7 +243,7 @@ def test_milliseconds_count_before_seconds(server: Server, judge: oa.Judge, slee
     assert 1.5 <= sleeps[0] <= 2.0
 
 
-def test_who_was_not_told_waits_too(server: Server, judge: oa.Judge, clock: FakeClock) -> None:
+def test_the_next_question_waits_too(server: Server, judge: oa.Judge, clock: FakeClock) -> None:
     server.will(Response({}, 429, {"Retry-After": "600"}))
     first = error_of(judge)
     assert (first.error_type, first.retry_after) == ("http_429", 600.0)
@@ -379,7 +379,7 @@ def test_a_proxy_that_needs_another_package_says_which(server: Server, monkeypat
     judge.close()
 
 
-def test_a_certificate_that_nobody_trusts_is_named_as_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_that_is_not_trusted_is_named_as_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority = Authority(tmp_path)
     certificate, key = authority.issue("127.0.0.1")
 

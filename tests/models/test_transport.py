@@ -136,7 +136,7 @@ def test_a_server_that_drips_is_left(server: Server, clock: FakeClock, judge_of:
         clock.advance(6.0)
         return read()
 
-    judge._service.transport.clock.monotonic = running
+    judge.server.transport.clock.monotonic = running
     server.answering = lambda _: Response(OK)
     assert error_of(judge) == "timeout"
 

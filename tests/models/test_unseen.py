@@ -1,4 +1,4 @@
-"""What nobody sees is shown to a judge, in every place where content enters a prompt."""
+"""What people do not see is shown to a judge, in every place where content enters a prompt."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def in_selectors(raw: bytes) -> str:
         pytest.param("a\U000e0101b", "a⟨U+E0101⟩b", id="a selector behind a letter"),
     ],
 )  # fmt: skip
-def test_what_nobody_sees_is_shown(text: str, seen: str) -> None:
+def test_what_people_do_not_see_is_shown(text: str, seen: str) -> None:
     assert shown(text) == seen
 
 

@@ -128,7 +128,7 @@ NOT_READ = {
     "brackets without end": "[" * 5_000,
     "a deep object": '{"a":' * 5_000 + LURE + "}" * 5_000,
 }  # fmt: skip
-"""Replies of which nobody can say what their verdict is: asked for once more, and then an error."""
+"""Replies whose verdict is in doubt: asked for once more, and then an error."""
 
 REFUSED = {
     "an object that lacks it": '{"verdict": "good"}',
@@ -200,7 +200,7 @@ def test_a_reply_that_was_cut_is_no_verdict_but_a_whole_one(name: str) -> None:
 
 @pytest.mark.parametrize("provider", PATHS)
 @pytest.mark.parametrize("reply", [NOT_READ["a trailing comma"], NOT_READ["a quotation after the verdict"]])
-def test_whoever_is_asked(provider: str, reply: str, server: Server, judge_of: Any) -> None:
+def test_every_provider_s_replies_are_read_alike(provider: str, reply: str, server: Server, judge_of: Any) -> None:
     server.will(said(provider, reply), said(provider, reply))
     score = oa.get_metric("llm_relevance").evaluate(TURN, judge=judge_of("m-1", provider=provider))
     assert (score.status, score.error_type, len(server.requests)) == ("error", "unreadable_reply", 2)

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import otel_agenteval as oa
+from otel_agenteval.judging.models.base import JudgeModel
 
 
 class ScriptedModels:
@@ -22,7 +23,7 @@ class ScriptedModels:
         self.requests: list[dict[str, Any]] = []
         """Bodies of all requests since the last :meth:`play`, in order."""
         self.unused: list[Any] = []
-        """Replies that nobody asked for so far."""
+        """Replies that were not asked for so far."""
         self.surplus = 0
         """Questions that came after the last reply."""
         self.vectors: Mapping[str, Sequence[float]] = {}
@@ -82,13 +83,22 @@ class ScriptedModels:
         self._thread.join()
 
 
-class SameReply:
+class SameReply(JudgeModel):
     """A judge in the process that gives one reply to every question: for tests with very many turns."""
 
     def __init__(self, reply: Any) -> None:
         self.reply = reply
 
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, *, media: Sequence[str] = ()) -> dict[str, Any]:
+    def ask(
+        self,
+        stage: str,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        *,
+        media: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """The reply; a copy, so that no metric can change it for the next question."""
         found: dict[str, Any] = json.loads(json.dumps(self.reply))
         return found

@@ -57,7 +57,7 @@ class Signer:
             self._auth.SigV4Auth(self._found(), _SERVICE, self._region).add_auth(request)
         except JudgeError:
             raise
-        except Exception as error:  # the renewal asks somebody; what it raises can quote what it sent
+        except Exception as error:  # the renewal asks a server; what it raises can quote what it sent
             fault = type(error).__name__
         if fault is not None:
             raise JudgeError(f"AWS credentials cannot be used: {fault}", "no_credentials")

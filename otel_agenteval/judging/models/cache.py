@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.encryption import Seal
@@ -62,6 +62,14 @@ def without_marker_numbers(text: str) -> str:
         return f"[{found[1]}_{numbers.setdefault(found[2], len(numbers) + 1)}]"
 
     return _MARKER.sub(renumbered, text)
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """A cache that holds something open."""
+
+    def close(self) -> None:
+        """Release it."""
 
 
 class VerdictCache(MutableMapping[str, str]):

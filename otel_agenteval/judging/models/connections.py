@@ -48,7 +48,7 @@ class Connections:
 
     @contextmanager
     def one(self) -> Iterator[httpx.HTTPTransport]:
-        """A connection that nobody else uses meanwhile: the one that was used last, which is most likely still open."""
+        """A connection that no other thread uses meanwhile: the one that was used last, which is most likely still open."""
         with self._lock:
             if self._process != os.getpid():  # after a fork connections belong to the parent
                 self._reset()

@@ -5,23 +5,25 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-import time
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from .accounts import Account, Total
-from .model_server import Service, tokens_in
-from .prices import Prices
+from .base import EmbedderModel
+from .model_server import ModelServer, tokens_in
 from .providers import Request, Usage, openai
 from .providers.base import count, mapping
+from .request_options import RequestKeywords, RequestOptions
 from .transport import Transport
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _LARGEST_REPLY = 128 * 2**20
 
 
-class Embedder:
+class Embedder(EmbedderModel):
     """Asks an OpenAI-compatible server for embeddings.
 
     Args:
@@ -51,38 +53,27 @@ class Embedder:
         model: str,
         api_key: str | None = None,
         *,
-        headers: Mapping[str, str] | None = None,
-        timeout: float = 30.0,
-        deadline: float = 120.0,
-        max_concurrency: int | None = None,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        prices: Prices | None = None,
         cache: MutableMapping[str, list[float]] | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-        sleep: Callable[[float], None] = time.sleep,
+        **requests: Unpack[RequestKeywords],
     ) -> None:
+        options = RequestOptions.of("Embedder", requests)
         if not isinstance(model, str) or not model.strip():
             raise ConfigError("model is required")
         self.model = model
-        transport = Transport(
-            base_url, {**openai.headers((api_key or "").strip() or None), **(headers or {})}, timeout=timeout,
-            max_concurrency=max_concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute,
-            largest_reply=_LARGEST_REPLY, clock=clock, sleep=sleep,
-        )  # fmt: skip
-        self._service = Service("openai", transport, deadline, prices)
+        own = openai.headers((api_key or "").strip() or None)
+        self._server = ModelServer("openai", Transport(base_url, own, options, largest_reply=_LARGEST_REPLY), options)
         self._cache = cache
         self._lock = threading.Lock()
         self._most = 0
         """Texts that the server takes at once, as far as it said; 0 while it did not."""
 
     def __repr__(self) -> str:
-        return f"Embedder({self._service.transport.base_url!r}, {self.model!r})"
+        return f"Embedder({self._server.transport.base_url!r}, {self.model!r})"
 
     @property
     def priced(self) -> bool:
         """Whether the price of the model is known: from ``prices``, or for public servers from the extra ``[cost]``."""
-        return self._service.priced(self.model)
+        return self._server.priced(self.model)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector per text, in their order; all that are new in one call if the server takes so many, each text once.
@@ -94,7 +85,7 @@ class Embedder:
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         if missing:
             try:
-                vectors = self._in_batches(missing, self._service.until())
+                vectors = self._in_batches(missing, self._server.until())
             except JudgeError as error:
                 raise JudgeError(f"embedder: {error}", error.error_type, error.retry_after) from None
             new = dict(zip(missing, vectors, strict=True))
@@ -104,11 +95,11 @@ class Embedder:
 
     def accounts(self) -> list[Account]:
         """The last thousand requests, oldest first. See also :func:`recording`."""
-        return self._service.ledger.last()
+        return self._server.ledger.last()
 
     def total(self) -> Total:
         """The sum over all requests."""
-        return self._service.ledger.total()
+        return self._server.ledger.total()
 
     def clear_cache(self) -> None:
         """Forget all vectors."""
@@ -118,11 +109,11 @@ class Embedder:
 
     def close(self) -> None:
         """Release connections."""
-        self._service.transport.close()
+        self._server.transport.close()
 
     def _key(self, text: str) -> str:
         return hashlib.sha256(
-            f"{self._service.transport.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")
+            f"{self._server.transport.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")
         ).hexdigest()
 
     def _cached(self, texts: Sequence[str]) -> dict[str, list[float]]:
@@ -155,7 +146,7 @@ class Embedder:
             return _vectors_in(body, len(texts)), Usage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
 
         request = Request("/embeddings", {"model": self.model, "input": texts})
-        return self._service.call("embed", self.model, request, read, until=until, estimate=Usage(tokens_in(texts), 0))
+        return self._server.call("embed", self.model, request, read, until=until, estimate=Usage(tokens_in(texts), 0))
 
 
 def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:

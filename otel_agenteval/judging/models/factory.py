@@ -24,7 +24,7 @@ from .providers import PROVIDERS
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
 ) -> Judge | Bench | None:
-    """The configured judge, or those who judge in its place; None if none is. Clock and sleep are for tests.
+    """The configured judge, or several that judge in its place; None if none is. Clock and sleep are for tests.
 
     Raises:
         ConfigError: half of it is missing, or a value is not allowed; with its path and, where it comes from a file, its line.

@@ -20,7 +20,7 @@ class Injection(NamedTuple):
 
 
 def _hidden(text: str) -> str:
-    """Spelled in tag characters, which models read and nobody sees."""
+    """Spelled in tag characters, which models read and people do not see."""
     return "".join(chr(0xE0000 + ord(character)) for character in text)
 
 

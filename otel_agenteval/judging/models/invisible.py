@@ -1,6 +1,6 @@
-"""Characters that a model reads and nobody sees, shown as what they are.
+"""Characters that a model reads and people do not see, shown as what they are.
 
-They hide orders from whoever looks at a text (spelled in tag characters, or as bytes in variation selectors), turn the direction of
+They hide orders from people who look at a text (spelled in tag characters, or as bytes in variation selectors), turn the direction of
 writing, or split words so that no reader recognises them. Where a script or an emoji needs one it stays.
 """
 
@@ -33,7 +33,7 @@ _JOINED = re.compile(
 """Scripts whose letters join: Arabic and its kin, those of India and South-East Asia, Mongolian."""
 _MONGOLIAN = re.compile("[\u1820-\u18aa]")
 _LONGEST_LIST = 64
-"""Different characters in a row that are named; of more the number is told."""
+"""Different characters in a row that are named; of more, only the number is given."""
 
 
 def shown(text: str) -> str:

@@ -2,49 +2,52 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import threading
-import time
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import jsonio
-from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...metrics.evaluation_context import current_evaluation
 from . import moderations
 from .accounts import Account, Total, admit_repair
 from .aws import Signer, region_in
-from .cache import is_asking_anew, without_marker_numbers
+from .base import JudgeModel
+from .cache import Closes, is_asking_anew, without_marker_numbers
 from .invisible import shown
-from .model_server import Service, tokens_in
-from .prices import Prices
+from .model_server import ModelServer, tokens_in
 from .prompt import SYSTEM, VERSION, fits, in_pieces, material_of, message_of, repair_of, room_of, within
 from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
 from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
 from .reply import verdict_in
 from .reply_schema import keys_of, schema_of
+from .request_options import RequestKeywords, RequestOptions
 from .transport import Transport
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _REPLY_TOKENS = 300
 _TEMPERATURE = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Manners:
-    """What was learned about a model: how it may be asked."""
+class _Capabilities:
+    """What a model was found to take."""
 
     strictest: Form = "schema"
     temperature: bool = True
     accepted: frozenset[Form] = frozenset()
     """Forms that were taken with these settings: a refusal then is about something else."""
-    odd: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
     """Schemas that are not taken where others are."""
 
 
-class Judge:
+class Judge(JudgeModel):
     """Asks a model, one question at a time.
 
     Args:
@@ -64,7 +67,7 @@ class Judge:
         requests_per_minute: rate of requests.
         tokens_per_minute: rate of input and output tokens.
         prices: by model, USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without, the
-            extra ``[cost]`` knows those of the public servers; where nobody does, the cost is unknown.
+            extra ``[cost]`` knows those of the public servers; else the cost is unknown.
         max_input_tokens: about how many a question may have; past it the longest texts are cut in the middle, and the score says so
             (``detail["input_truncated"]``). A metric that must have read all of a turn asks in pieces, and the worst one counts.
         cache: keeps replies by question, so that the same one is asked once; any mapping of text to text. Default: none.
@@ -85,18 +88,11 @@ class Judge:
         *,
         provider: str | None = None,
         endpoint: moderations.Endpoint = "chat",
-        headers: Mapping[str, str] | None = None,
-        timeout: float = 30.0,
-        deadline: float = 120.0,
-        max_concurrency: int | None = None,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        prices: Prices | None = None,
         max_input_tokens: int | None = None,
         cache: MutableMapping[str, str] | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-        sleep: Callable[[float], None] = time.sleep,
+        **requests: Unpack[RequestKeywords],
     ) -> None:
+        options = RequestOptions.of("Judge", requests)
         self._explicit = provider
         self.provider, self.model = chosen(model, provider)
         self._wire = PROVIDERS[self.provider]
@@ -107,24 +103,21 @@ class Judge:
         self._endpoint = endpoint
         key = (api_key or "").strip() or None
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
-        transport = Transport(
-            base_url, {**self._wire.headers(key), **(headers or {})}, timeout=timeout,
-            max_concurrency=max_concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute,
-            sign=None if region is None else Signer(region), clock=clock, sleep=sleep,
-        )  # fmt: skip
-        self._service = Service(self.provider, transport, deadline, prices)
+        sign = None if region is None else Signer(region)
+        self.server = ModelServer(self.provider, Transport(base_url, self._wire.headers(key), options, sign=sign), options)
+        """Where it is asked; models with the same one share connections, limits and accounts."""
         self._most_tokens = max_input_tokens
         self._cache = cache
         self._lock = threading.Lock()
-        self._manners = _Manners()
+        self._capabilities = _Capabilities()
 
     def __repr__(self) -> str:
-        return f"Judge({self._service.transport.base_url!r}, {self.model!r}, provider={self.provider!r})"
+        return f"Judge({self.server.transport.base_url!r}, {self.model!r}, provider={self.provider!r})"
 
     @property
     def priced(self) -> bool:
         """Whether the price of the model is known: from ``prices``, or for public servers from the extra ``[cost]``."""
-        return self._service.priced(self.model)
+        return self.server.priced(self.model)
 
     def with_model(self, model: str) -> Judge:
         """A judge of another model at the same server: connections, limits and accounts are shared.
@@ -137,10 +130,9 @@ class Judge:
             raise ConfigError(
                 f"model: {model!r} is of another provider than {self.provider}; it needs a judge with its own base_url"
             )
-        other = object.__new__(Judge)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.model = name
-        other._manners = _Manners()
+        other._capabilities = _Capabilities()
         return other
 
     def ask(
@@ -173,7 +165,7 @@ class Judge:
             known = self._known(key)
             if known is not None:
                 return known
-            until = self._service.until()
+            until = self.server.until()
             if asked is None:
                 found = self._moderated(str(data["response"]), stage, until)
             else:
@@ -193,7 +185,7 @@ class Judge:
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:
-        """What the cache has for a question, without asking; None if it has nothing, or questions are asked anew.
+        """What the cache has for a question, without asking; None if it has nothing, or if questions are asked anew.
 
         Raises:
             JudgeError: the question is not one that can be asked.
@@ -211,11 +203,11 @@ class Judge:
 
     def accounts(self) -> list[Account]:
         """The last thousand requests, oldest first: tokens, cost, attempts, errors. See also :func:`recording`."""
-        return self._service.ledger.last()
+        return self.server.ledger.last()
 
     def total(self) -> Total:
         """The sum over all requests."""
-        return self._service.ledger.total()
+        return self.server.ledger.total()
 
     def clear_cache(self) -> None:
         """Forget all replies."""
@@ -225,10 +217,9 @@ class Judge:
 
     def close(self) -> None:
         """Release connections, and the file of a cache that has one."""
-        self._service.transport.close()
-        release = getattr(self._cache, "close", None)
-        if release is not None:
-            release()
+        self.server.transport.close()
+        if isinstance(self._cache, Closes):
+            self._cache.close()
 
     # --- the question
 
@@ -237,7 +228,7 @@ class Judge:
         return self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data
 
     def _question(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str]) -> Message:
-        """The message that asks it; what had to be left out of it, or for another piece, is told to the evaluation.
+        """The message that asks it. The evaluation learns what had to be left out of it, or for another piece.
 
         Raises:
             JudgeError: media that are not passed on, or material that must be read as a whole and is too long.
@@ -258,12 +249,12 @@ class Judge:
     # --- the cache
 
     def _key(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str], schema: Mapping[str, Any] | None) -> str:
-        """A hash of who is asked what, and how: all that the answer may depend on, and nothing that is drawn."""
+        """A hash of which model is asked what, and how: all that the answer may depend on, and nothing that is random."""
         texts = without_marker_numbers(json.dumps(dict(data), default=repr, ensure_ascii=False))
         evaluation = current_evaluation()
         identity, piece = ("", 0) if evaluation is None else (evaluation.identity, evaluation.piece)
         asked = [
-            self._service.transport.base_url, self.provider, self.model, self._endpoint, VERSION, _TEMPERATURE, MAX_TOKENS, self._most_tokens,
+            self.server.transport.base_url, self.provider, self.model, self._endpoint, VERSION, _TEMPERATURE, MAX_TOKENS, self._most_tokens,
             identity, piece, task, texts, reply, list(media), schema,
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
@@ -298,7 +289,7 @@ class Judge:
     # --- one request
 
     def _verdict(self, asked: Message, reply: str, schema: Mapping[str, Any] | None, stage: str, until: float) -> dict[str, Any]:
-        """The verdict; where the first reply has none that can be told, it is asked for once more."""
+        """The verdict; where the first reply holds none beyond doubt, it is asked for once more."""
         keys = keys_of(reply) if schema is None else tuple(schema.get("properties", ()))
         schema = schema_of(reply) if schema is None else schema
         answer = self._complete((asked,), schema, stage, until)
@@ -317,7 +308,7 @@ class Judge:
             return moderations.reply_in(body), Usage()
 
         request = moderations.request(self.model, shown(response))
-        return self._service.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
+        return self.server.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
 
     def _repaired(self, asked: Message, answer: Answer, schema: Mapping[str, Any] | None, stage: str, until: float) -> Answer:
         """The answer to the same question, asked again; with more room if that is what was missing, and the model has it."""
@@ -343,22 +334,24 @@ class Judge:
         room: int = MAX_TOKENS,
     ) -> Answer:
         """The answer, asked for in the strictest form that the model takes; what it refuses is left out, and remembered."""
-        manners = self._manners
+        capabilities = self._capabilities
         its_name = "" if schema is None else json.dumps(schema, default=repr, sort_keys=True)
         while True:
-            takes = schema is not None and its_name not in manners.odd
-            form = max("schema" if takes else "json", manners.strictest, key=FORMS.index)
-            question = Question(self.model, SYSTEM, messages, form, schema, _TEMPERATURE if manners.temperature else None, room)
+            takes = schema is not None and its_name not in capabilities.refused
+            form = max("schema" if takes else "json", capabilities.strictest, key=FORMS.index)
+            question = Question(
+                self.model, SYSTEM, messages, form, schema, _TEMPERATURE if capabilities.temperature else None, room
+            )
             try:
                 answer = self._post(question, stage, until, repair=repair)
             except NotAnswered as refusal:
-                lesser = _less(manners, form, its_name, refusal)
-                if lesser is None:
+                fewer = _without(capabilities, form, its_name, refusal)
+                if fewer is None:
                     raise
-                manners = lesser
+                capabilities = fewer
                 continue
-            if manners is not self._manners or form not in manners.accepted:
-                self._manners = replace(manners, accepted=manners.accepted | {form})
+            if capabilities is not self._capabilities or form not in capabilities.accepted:
+                self._capabilities = replace(capabilities, accepted=capabilities.accepted | {form})
             if answer.finish == "refusal":
                 raise JudgeError("the model or a filter declined to reply", "refusal")
             return answer
@@ -369,23 +362,23 @@ class Judge:
             return answer, answer.usage
 
         texts = [question.system, *(message.text for message in question.messages)]
-        return self._service.call(
+        return self.server.call(
             stage, self.model, self._wire.request(question), read, until=until, estimate=Usage(tokens_in(texts), _REPLY_TOKENS),
             repair=repair,
         )  # fmt: skip
 
 
-def _less(manners: _Manners, form: Form, schema: str, refusal: NotAnswered) -> _Manners | None:
+def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
     """How to ask after a refusal; None if nothing that was asked for can be its reason."""
     if refusal.status not in (400, 422, 501) or refusal.hints & {"context", "refusal", "credit"}:
         return None
-    unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in manners.accepted
-    if manners.temperature and "temperature" in refusal.hints:
-        return replace(manners, temperature=False, accepted=frozenset())
-    if form == "schema" and form in manners.accepted and "format" in refusal.hints:
-        return replace(manners, odd=manners.odd | {schema})
+    unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in capabilities.accepted
+    if capabilities.temperature and "temperature" in refusal.hints:
+        return replace(capabilities, temperature=False, accepted=frozenset())
+    if form == "schema" and form in capabilities.accepted and "format" in refusal.hints:
+        return replace(capabilities, refused=capabilities.refused | {schema})
     if form != "plain" and ("format" in refusal.hints or unsure):
-        return replace(manners, strictest=FORMS[FORMS.index(form) + 1])
-    if manners.temperature and unsure:
-        return replace(manners, temperature=False, accepted=frozenset())
+        return replace(capabilities, strictest=FORMS[FORMS.index(form) + 1])
+    if capabilities.temperature and unsure:
+        return replace(capabilities, temperature=False, accepted=frozenset())
     return None

@@ -1,6 +1,6 @@
 """What keeps us from asking too much: token buckets, a limit of calls at once, and a breaker for a server that is down.
 
-The breaker refuses requests at once while a server is down, whoever asks. Jobs are held back by :mod:`..circuit_breaker`.
+The breaker refuses requests at once while a server is down, whatever asks. Jobs are held back by :mod:`..circuit_breaker`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...core.errors import JudgeError
 
 
 class Bucket:
-    """A rate per minute. A second's worth may come at once; whoever comes later waits for its turn, in order of arrival."""
+    """A rate per minute. A second's worth may come at once; what comes later waits for its turn, in order of arrival."""
 
     def __init__(self, per_minute: float, clock: Clock) -> None:
         self._rate = per_minute / 60
@@ -75,7 +75,7 @@ class Limits:
         if self._slots is not None:
             self._slots.release()
 
-    def settle(self, estimated: int, used: int) -> None:
+    def correct(self, estimated: int, used: int) -> None:
         """Tokens that were used, where others had been taken."""
         if self._tokens is not None:
             self._tokens.take(used - estimated)

@@ -19,6 +19,7 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
 from ...core.extras import require
 from .accounts import Account, Ledger, Total
+from .base import EmbedderModel
 from .model_server import tokens_in
 
 PREFIX = "local/"
@@ -29,7 +30,7 @@ _FILES = {
 _FEATURE = "embeddings without a server"
 
 
-class LocalEmbedder:
+class LocalEmbedder(EmbedderModel):
     """Makes vectors by a model that came with a package; nothing is downloaded.
 
     Args:
@@ -48,8 +49,6 @@ class LocalEmbedder:
         if not model.startswith(PREFIX) or package not in _FILES:
             raise ConfigError(f"model: {model!r} is not allowed; it must be {' or '.join(PREFIX + name for name in _FILES)}")
         self.model = model
-        self.priced = True
-        """It costs nothing."""
         self._clock = clock
         self._package = package
         self._tokenizers = require("tokenizers", feature=_FEATURE, extra="embed")
@@ -95,9 +94,6 @@ class LocalEmbedder:
 
     def clear_cache(self) -> None:
         """Nothing is kept."""
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
     def _read(self) -> None:
         weights, words, name = _FILES[self._package]

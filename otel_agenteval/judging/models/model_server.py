@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from ...core.errors import JudgeError
 from .accounts import Account, Ledger
-from .prices import Prices, cost_of
+from .prices import cost_of
 from .providers import Request, Usage
+from .request_options import RequestOptions
 from .transport import Transport
 
 T = TypeVar("T")
@@ -17,15 +18,21 @@ _MOST_TOKENS = 10_000_000
 _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
 
 
-class Service:
-    """Sends requests, and notes what each took. Thread-safe."""
+class ModelServer:
+    """Sends requests, and notes what each took. Thread-safe.
 
-    def __init__(self, provider: str, transport: Transport, deadline: float, prices: Prices | None) -> None:
+    Args:
+        provider: for the accounts.
+        transport: sends them.
+        options: how requests are made.
+    """
+
+    def __init__(self, provider: str, transport: Transport, options: RequestOptions) -> None:
         self.provider = provider
         self.transport = transport
         self.ledger = Ledger()
-        self._deadline = deadline
-        self._prices = prices or {}
+        self._deadline = options.deadline
+        self._prices = options.prices or {}
 
     def until(self) -> float:
         """The deadline of a question that begins now, in seconds of the monotonic clock."""
@@ -50,7 +57,7 @@ class Service:
 
         Args:
             stage: what it is for.
-            model: who is asked.
+            model: the model that is asked.
             request: what is sent.
             read: gives what is wanted, and what it took.
             until: when to give up.
@@ -74,7 +81,7 @@ class Service:
             found, counted = read(answer)
             usage = _plausible(counted)
             if usage.input_tokens is not None:
-                limits.settle(expected, usage.input_tokens + (usage.output_tokens or 0))
+                limits.correct(expected, usage.input_tokens + (usage.output_tokens or 0))
             return found
         except JudgeError as error:
             error_type = error.error_type

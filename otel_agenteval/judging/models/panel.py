@@ -1,6 +1,6 @@
 """Several judges: another model for some metrics or agents, a second opinion where the first is in doubt, or a panel.
 
-Whoever is asked, a score is always one that a judge gave as a whole, with its reasons; nothing is mixed. Of a panel it is the median
+Whichever judges are asked, a score is always one that a judge gave as a whole, with its reasons; nothing is mixed. Of a panel it is the median
 judge's, or the median one's of the majority. What each of them said stands in the score's detail, as ``judges``.
 """
 
@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 from ...core.score import Score
 from ...core.turn import Turn
-from ...metrics.bound_metric import BoundMetric
+from ...metrics.bound_metric import BoundMetric, ChoosesJudges
 from ...metrics.registry import Asks
 from .accounts import Account, Total
+from .base import JudgeModel
 from .judge import Judge
 
 Combine = Literal["median", "majority"]
@@ -23,7 +24,7 @@ Combine = Literal["median", "majority"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whom some metrics, or the turns of some agents, are judged by; patterns may hold ``*``."""
+    """The judge of some metrics, or of some agents' turns; patterns may hold ``*``."""
 
     judge: Judge
     metrics: Sequence[str] = ()
@@ -39,7 +40,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """Who is asked too where a score is in doubt."""
+    """The judge that is asked too where a score is in doubt."""
 
     judge: Judge
     margin: float
@@ -48,8 +49,8 @@ class Second:
     """How far two scores may be apart and still agree, as a share of the scale."""
 
 
-class Bench:
-    """Decides who judges, and makes one score of what they say. In place of a judge, wherever one is taken.
+class Bench(JudgeModel, ChoosesJudges):
+    """Decides which judges are asked, and makes one score of what they say. Takes the place of a judge anywhere.
 
     Args:
         main: judges where nothing else is said.
@@ -77,7 +78,7 @@ class Bench:
     def __repr__(self) -> str:
         return f"Bench({self.main!r})"
 
-    def evaluated(self, metric: BoundMetric, turn: Turn, through: Callable[[Judge], Asks] = lambda judge: judge) -> Score:
+    def evaluated(self, metric: BoundMetric, turn: Turn, through: Callable[[JudgeModel], Asks] = lambda judge: judge) -> Score:
         """A metric's score on a turn.
 
         Args:
@@ -94,8 +95,8 @@ class Bench:
         other = metric.evaluate(turn, judge=through(self._second.judge))
         said = [(first, score), (self._second.judge, other)]
         if other.status != "ok" or _agree(score, other, self._second.tolerance):
-            return _told(score, said, decided="first")
-        return _told(other, said, decided="second")
+            return _with_opinions(score, said, decided="first")
+        return _with_opinions(other, said, decided="second")
 
     def _first(self, metric: str, agent: str) -> Judge:
         return next((choice.judge for choice in self._choices if choice.fits(metric, agent)), self.main)
@@ -103,7 +104,7 @@ class Bench:
     def server_of(self, metric: str, agent: str) -> str:
         """Another server's address where another one than the main judge's is asked first; else nothing."""
         first = self.main if self._panel else self._first(metric, agent)
-        return "" if first._service is self.main._service else first._service.transport.base_url
+        return "" if first.server is self.main.server else first.server.transport.base_url
 
     # --- as the main judge
 
@@ -117,7 +118,7 @@ class Bench:
         return self.main.priced
 
     def judges(self) -> list[Judge]:
-        """All who may be asked, each once."""
+        """All judges that may be asked, each once."""
         second = [] if self._second is None else [self._second.judge]
         found = [self.main, *(choice.judge for choice in self._choices), *second, *self._panel]
         return list({id(judge): judge for judge in found}.values())
@@ -143,7 +144,7 @@ class Bench:
 
     def _servers(self) -> list[Judge]:
         """One judge of each server: models at the same one share connections and accounts."""
-        return list({id(judge._service): judge for judge in self.judges()}.values())
+        return list({id(judge.server): judge for judge in self.judges()}.values())
 
 
 def _fields(total: Total) -> tuple[Any, ...]:
@@ -177,9 +178,9 @@ def _of_panel(said: Sequence[tuple[Judge, Score]], combine: Combine) -> Score:
         scores = _majority(scores)
     valued = sorted((score for score in scores if score.value is not None), key=_value)
     if not valued:
-        return _told(scores[0], said, decided=combine)
+        return _with_opinions(scores[0], said, decided=combine)
     cautious = (len(valued) - 1) // 2 if valued[0].direction != "down" else len(valued) // 2  # of two in the middle the worse one
-    return _told(valued[cautious], said, decided=combine)
+    return _with_opinions(valued[cautious], said, decided=combine)
 
 
 def _value(score: Score) -> float:
@@ -187,14 +188,14 @@ def _value(score: Score) -> float:
 
 
 def _majority(scores: Sequence[Score]) -> list[Score]:
-    """Those who say what most say; of equally many those who do not pass."""
+    """The largest group of scores that agree; of equally large ones the one that does not pass."""
     groups: dict[tuple[bool | None, str | None], list[Score]] = {}
     for score in scores:
         groups.setdefault((score.passed, score.label), []).append(score)
     return max(groups.values(), key=lambda group: (len(group), not group[0].passed))
 
 
-def _told(score: Score, said: Sequence[tuple[Judge, Score]], decided: str) -> Score:
+def _with_opinions(score: Score, said: Sequence[tuple[Judge, Score]], decided: str) -> Score:
     score.detail["judges"] = [
         {"model": judge.model, "value": one.value, "passed": one.passed, **({"error": one.error_type} if one.error_type else {})}
         for judge, one in said

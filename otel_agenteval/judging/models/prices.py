@@ -16,7 +16,7 @@ _MILLION = 1_000_000
 def cost_of(model: str, base_url: str, usage: Usage, prices: Prices) -> tuple[float | None, str | None]:
     """USD, and where the price is from; (None, None) where the tokens or the price are not known.
 
-    The table knows a provider by its address: a model at any other server costs what the configuration says, or nobody knows.
+    The table knows a provider by its address: a model at any other server costs what the configuration says, or its cost is unknown.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None

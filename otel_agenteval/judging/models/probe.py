@@ -15,6 +15,7 @@ from ...core.score import Score
 from ...core.turn import Turn
 from ...metrics.bound_metric import get_metric
 from ...metrics.registry import Asks
+from .base import JudgeModel
 from .cache import asking_anew
 from .injections import INJECTIONS, Injection
 
@@ -78,15 +79,15 @@ def probe(
     injections: Sequence[Injection] = INJECTIONS,
     *,
     threads: int = 4,
-    told: Callable[[Attempt], object] = lambda attempt: None,
+    report: Callable[[Attempt], object] = lambda attempt: None,
 ) -> Probe:
     """Ask a judge about the controls, and then about each injection.
 
     Args:
-        judge: who is asked; replies that it keeps are not used.
+        judge: the model that is asked; replies that it keeps are not used.
         injections: what is tried.
         threads: questions at once.
-        told: called with each result, in order.
+        report: called with each result, in order.
     """
     metric = get_metric(METRIC)
 
@@ -99,12 +100,12 @@ def probe(
         return Attempt(injection.name, injection.kind, found.passed is True, found.value, found.error_type)
 
     good, bad = score(_GOOD), score(_BAD)
-    result = Probe(str(getattr(judge, "model", "")), good.value, bad.value, _fault(good, bad))
+    result = Probe(judge.model if isinstance(judge, JudgeModel) else "", good.value, bad.value, _fault(good, bad))
     if result.fault is None:
         with ThreadPoolExecutor(max_workers=threads) as pool:
             for found in pool.map(attempt, injections):
                 result.attempts.append(found)
-                told(found)
+                report(found)
     return result
 
 

@@ -1,4 +1,4 @@
-"""The verdict in a judge's reply: one rule, whoever was asked, in whatever form, for whichever metric.
+"""The verdict in a judge's reply: one rule for all models, forms and metrics.
 
 A verdict is a JSON object that stands by itself in what the judge says, fenced or not, with words around it or not, and has keys
 that were asked for. What stands inside of another value, of a thought or of quotation marks is none: a judge quotes what it judges,
@@ -87,7 +87,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse
 
 
 class _Broken(Exception):
-    """A reply of which nobody can say what its verdict is."""
+    """A reply whose verdict is in doubt."""
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class _Said:
     objects: list[dict[str, Any]] = field(default_factory=list)
     """Those that stand by themselves."""
     drafts: list[dict[str, Any]] = field(default_factory=list)
-    """Those before the end of a thought that nobody began: it may be a quoted one, and then they are verdicts."""
+    """Those before the end of a thought that has no beginning: it may be a quoted one, and then they are verdicts."""
     words: list[str] = field(default_factory=list)
     """What is said around them."""
     first: int = 0
@@ -105,9 +105,9 @@ class _Said:
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, cut: bool = False) -> dict[str, Any] | None:
-    """The verdict in a reply; None if it has none that can be told.
+    """The verdict in a reply; None if it has none beyond doubt.
 
-    A single object that lacks what was asked for is given as it is: whoever asked says what is missing.
+    A single object that lacks what was asked for is given as it is: the metric that asked says what is missing.
 
     Args:
         text: what the judge said.
@@ -163,7 +163,7 @@ def _is_part(facts: Mapping[str, Any], of: Mapping[str, Any]) -> bool:
 
 
 def _plain(key: str) -> str:
-    """A key without what does not make it another one to a reader: case, marks, spaces and characters that nobody sees."""
+    """A key without what does not make it another one to a reader: case, marks, spaces and invisible characters."""
     return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", key).casefold())
 
 
@@ -196,7 +196,7 @@ def _read(text: str, keys: Collection[str], *, cut: bool) -> _Said:
 
 
 def _after_thought(text: str, mark: re.Match[str], said: _Said) -> int:
-    """Where a thought ends, and what was said before it if its beginning was not told."""
+    """Where a thought ends, and what was said before it if it has no beginning."""
     if mark.lastgroup == "end":
         _forget(text, mark, said)
         return mark.end()
@@ -242,7 +242,7 @@ def _after_object(text: str, start: int, keys: Collection[str], said: _Said) -> 
 
 
 def _after_broken(text: str, start: int, keys: Collection[str], said: _Said) -> int:
-    """Where to go on after what is no object: a thought can hold anything, if it was none that was to be a verdict."""
+    """Where to continue after what is no object: a thought can hold anything, if it was none that was to be a verdict."""
     end = _ANY_END.search(text, start)
     head = _plain(text[start : start + _LONGEST_PREFIX].partition(":")[0])
     if end is None or text[start] == "}" or not keys or any(head.startswith(key) for key in keys):

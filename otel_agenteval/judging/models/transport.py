@@ -1,8 +1,8 @@
 """One way to the network for everything that asks a model: JSON over HTTP, within a deadline.
 
 What cannot be sent, or may be answered later, is tried again: connection faults and the statuses 408, 409, 424, 429, 498 and 5xx, with
-full jitter and as the server says, by whatever header or field it does. While a server asks to be left alone, nobody here asks it. An
-account without credit is not asked again: that does not pass in seconds. Requests are hidden from instrumentations, so that they never become somebody's
+full jitter and as the server says, by whatever header or field it does. While a server asks to be left alone, it is not asked. An
+account without credit is not asked again: that does not pass in seconds. Requests are hidden from instrumentations, so that they never become a
 turn. Neither the key nor any content is in an error, and nothing is logged here.
 """
 
@@ -14,19 +14,18 @@ import math
 import random
 import re
 import ssl
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...config.types import http_url
 from ...core import jsonio
-from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.wellformed import well_formed
 from .aws import Sign
 from .connections import Connections
 from .limits import Breaker, Limits
+from .request_options import RequestOptions
 
 if TYPE_CHECKING:
     import httpx
@@ -73,30 +72,20 @@ class Transport:
 
     Args:
         base_url: what paths are appended to.
-        headers: sent with each request; they hold the key.
-        timeout: seconds that one attempt may take, to the last byte.
-        max_concurrency: requests at once.
-        requests_per_minute: attempts.
-        tokens_per_minute: of input and output, as estimated and then as counted by the server.
+        headers: the provider's, sent with each request; they hold the key.
+        options: how requests are made.
         largest_reply: bytes.
         sign: makes the headers that sign a request.
-        clock: for tests.
-        sleep: for tests.
     """
 
     def __init__(
         self,
         base_url: str,
         headers: Mapping[str, str],
+        options: RequestOptions,
         *,
-        timeout: float = 30.0,
-        max_concurrency: int | None = None,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
         largest_reply: int = 4 * 2**20,
         sign: Sign | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         try:
             self.base_url = http_url(base_url)
@@ -107,18 +96,21 @@ class Transport:
             raise ConfigError(
                 f"base_url: {path} at its end is not allowed; it must be the address up to and including the version"
             )
+        headers = {**headers, **(options.headers or {})}
         _refuse_unsendable(headers)
         given = {name.lower() for name in headers}
         ours = {name: value for name, value in _OURS.items() if name.lower() not in given}
         self._headers = {**ours, **headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._sign = sign
-        self._timeout = timeout
+        self._timeout = options.timeout
         self._largest = largest_reply
-        self.limits = Limits(max_concurrency, requests_per_minute, tokens_per_minute, clock, sleep)
-        self._breaker = Breaker(clock)
-        self.clock = clock
-        self._sleep = sleep
-        self._connections = Connections(self.base_url, clock)
+        self.clock = options.clock
+        self._sleep = options.sleep
+        self.limits = Limits(
+            options.max_concurrency, options.requests_per_minute, options.tokens_per_minute, options.clock, options.sleep
+        )
+        self._breaker = Breaker(self.clock)
+        self._connections = Connections(self.base_url, self.clock)
         self._urls: dict[str, httpx.URL] = {}
         """Parsed ones; there is one for each path that is asked."""
         self._holds: dict[tuple[str, object], float] = {}
@@ -140,7 +132,7 @@ class Transport:
             tried: called before each attempt.
 
         Raises:
-            JudgeError: nobody answered in time, or the answer is a refusal or no JSON object.
+            JudgeError: there was no answer in time, or the answer is a refusal or no JSON object.
         """
         content = well_formed(json.dumps(body, ensure_ascii=False)).encode()
         limited = (path, body.get("model"))
@@ -159,7 +151,7 @@ class Transport:
         raise AssertionError("unreachable")
 
     def _leave_alone(self, limited: tuple[str, object], until: float) -> None:
-        """Wait as long as the server asked for, whoever it was that it told.
+        """Wait as long as the server asked for, in whichever question it did.
 
         Raises:
             JudgeError: that is longer than there is time.
@@ -290,8 +282,8 @@ class Transport:
     def _asked_to_wait(self, headers: Mapping[str, str], raw: bytes) -> float:
         """Seconds that a refusal asks for, at most a day: in milliseconds, in seconds or by a date in a header, or in its body; else 0."""
         asked = self._retry_after(headers.get("retry-after-ms")) / 1_000 or self._retry_after(headers.get("retry-after"))
-        told = None if asked else _RETRY_INFO.search(raw.decode("utf-8", "replace").lower())
-        return min(_LONGEST_HOLD, float(told[1]) if told else asked)
+        found = None if asked else _RETRY_INFO.search(raw.decode("utf-8", "replace").lower())
+        return min(_LONGEST_HOLD, float(found[1]) if found else asked)
 
     def _retry_after(self, header: str | None) -> float:
         """From a number or a date; 0 for anything else."""
@@ -319,7 +311,7 @@ def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:
 
 
 def _status_in(error: object) -> int | None:
-    """The status that an error within an answer says it has: proxies and routers pass on what they were told."""
+    """The status that an error within an answer says it has: proxies and routers pass on what they received."""
     code = error.get("code") if isinstance(error, Mapping) else None
     code = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
     return code if type(code) is int and 400 <= code < 600 else None
@@ -336,7 +328,7 @@ def _reason_of(error: BaseException) -> str:
 
 
 def _refuse_unsendable(headers: Mapping[str, str]) -> None:
-    """A value that cannot stand in a header would come back in the exception of somebody else."""
+    """Refuse a value that cannot be a header: it would come back in the exception of another library."""
     for name, value in headers.items():
         if not (value.isascii() and value.isprintable()):
             what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"

@@ -31,7 +31,7 @@ def queue_from(wanted: JobQueueOptions, clock: Clock) -> JobQueue:
         ConfigError: its address cannot be one.
     """
     if wanted.url is not None:
-        from .redis import RedisQueue  # only who has such a server needs it
+        from .redis import RedisQueue  # only needed where there is such a server
 
         return RedisQueue(wanted.url, wanted.max_bytes, clock, shards=wanted.shards, name=wanted.name)
     if wanted.path is not None:
@@ -40,7 +40,7 @@ def queue_from(wanted: JobQueueOptions, clock: Clock) -> JobQueue:
 
 
 def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
-    """Where what judges spend is kept: beside the queue, if that is a file or a server, where all who share it count."""
+    """Where what judges spend is kept: beside the queue, if that is a file or a server, where all that share it count."""
     if wanted.url is not None:
         from .redis_shared import RedisSpendBook
 

@@ -52,10 +52,10 @@ class Leases:
 
 
 class JobQueue(Protocol):
-    """Jobs that wait, or that somebody has claimed for a time. Safe to use from any thread. Times are seconds since the Unix epoch.
+    """Jobs that wait, or that a process has claimed for a time. Safe to use from any thread. Times are seconds since the Unix epoch.
 
-    Each claim grants a lease with a token of its own. Only the holder of a job's last lease can settle, return or extend it, also
-    after the lease has ended, as long as nobody else claimed the job. For everybody else these calls change nothing and say so. They
+    Each claim grants a lease with a token of its own. Only the holder of a job's last lease can finish, return or extend it, also
+    after the lease has ended, as long as no other process claimed the job. For all others these calls change nothing and say so. They
     take the job as :meth:`claim` returned it; an id alone stands for the last lease that this queue object granted.
     """
 
@@ -63,14 +63,14 @@ class JobQueue(Protocol):
     """Bound of what waits and what is claimed."""
 
     is_shared: bool
-    """Whether other processes put jobs in without telling: then it must be looked at now and then."""
+    """Whether other processes put jobs in unnoticed: then it must be polled."""
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs; returns those that there is no room for: of these, or of lower ones that waited and made room."""
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Up to ``n`` jobs that are due, the highest priority first, then in order of arrival. Whoever claims them has ``lease``
-        seconds to settle each; after that it is due again.
+        """Up to ``n`` jobs that are due, the highest priority first, then in order of arrival. The process that claims them has
+        ``lease`` seconds to finish each; after that it is due again.
         """
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
@@ -133,7 +133,7 @@ class Counter(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What somebody wants to spend, and how much room there must be."""
+    """What a question wants to spend, and how much room there must be."""
 
     counter: Counter
     amount: float
@@ -148,7 +148,7 @@ class Demand(NamedTuple):
 
 
 class SpendBook(Protocol):
-    """Keeps what judges spent. Safe to use from any thread, and by all who share it. Times are seconds since the Unix epoch."""
+    """Keeps what judges spent. Safe to use from any thread, and by all processes that share it. Times are seconds since the Unix epoch."""
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
         """Add all amounts at once if there is room for each, and 0; else nothing, and the seconds until there may be."""
@@ -163,4 +163,4 @@ class SpendBook(Protocol):
         """Release what it holds. Safe to call twice."""
 
     def after_fork_in_child(self) -> None:
-        """The child goes on with what the parent spent, with locks of its own."""
+        """What the parent spent still counts in the child, which has locks of its own."""

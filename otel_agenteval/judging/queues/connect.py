@@ -35,7 +35,7 @@ def connect(url: str) -> Any:
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    retry = Retry(NoBackoff(), 1)  # a connection that broke while nobody used it; pauses are the queue's
+    retry = Retry(NoBackoff(), 1)  # a connection that broke while it was idle; pauses are the queue's
     scheme, _, kind = urlsplit(url).scheme.partition("+")
     options: dict[str, Any] = {
         "socket_connect_timeout": _CONNECT_SECONDS,
@@ -56,9 +56,9 @@ def connect(url: str) -> Any:
         options.pop("db", None)
         return cluster.RedisCluster(startup_nodes=[cluster.ClusterNode(*node) for node in nodes], **options)
     sentinel = require("redis.sentinel", feature="a queue in Redis", extra="redis")
-    asking = {key.removeprefix("sentinel_"): options.pop(key) for key in list(options) if key.startswith("sentinel_")}
-    asking |= {key: value for key, value in options.items() if key.startswith(("ssl", "socket"))}
-    return sentinel.Sentinel(nodes, sentinel_kwargs=asking).master_for(parts.path.strip("/"), retry=retry, **options)
+    sentinel_options = {key.removeprefix("sentinel_"): options.pop(key) for key in list(options) if key.startswith("sentinel_")}
+    sentinel_options |= {key: value for key, value in options.items() if key.startswith(("ssl", "socket"))}
+    return sentinel.Sentinel(nodes, sentinel_kwargs=sentinel_options).master_for(parts.path.strip("/"), retry=retry, **options)
 
 
 def normal(url: str) -> str:

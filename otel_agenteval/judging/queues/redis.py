@@ -4,11 +4,11 @@ Jobs lie in streams, one per shard and priority, which judge workers read as one
 lag tell every tool for Redis, and what scales workers by them, how much there is to do. Each change is one script, that is one step
 for everybody. Beside the streams stand sorted sets: ends of leases and times of retries. A lease that ended is taken over with XCLAIM, at its own end
 (XAUTOCLAIM knows one age for all). A hash keeps the token of each job's last lease, with the attempt that it was granted for: a process
-of an earlier version, which grants none, ends the lease of the one before it by counting its own attempt. Nothing is ever trimmed: a job leaves when it is settled, or when a more important one needs
+of an earlier version, which grants none, ends the lease of the one before it by counting its own attempt. Nothing is ever trimmed: a job leaves when it is acknowledged, or when a more important one needs
 its room.
 
 All keys of a shard carry its hash tag, so a cluster keeps them together. Time is the server's, for all processes the same.
-While the server cannot be reached jobs wait in this process, within a bound, and nobody knocks more often than the pauses allow.
+While the server cannot be reached jobs wait in this process, within a bound, and it is tried no more often than the pauses allow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LEVELS = 8
 """Priorities that are kept apart: higher ones count as the highest, lower ones as the lowest."""
 _REMEMBERED_SECONDS = 86_400
 _REMEMBERED = 200_000
-"""Settled jobs that a shard remembers at most."""
+"""Finished jobs that a shard remembers at most."""
 _DEAD_LETTERS = 1_000
 _BATCH, _BATCH_BYTES = 100, 1024 * 1024
 _HELD_BYTES = 16 * 1024 * 1024
@@ -283,7 +283,7 @@ class RedisQueue:
         name: what every key begins with.
         held_bytes: bound of the jobs that wait in this process while the server cannot be reached.
 
-    What reads or claims raises ``redis.exceptions.RedisError`` while the server cannot be reached. What is put, or settled, waits.
+    What reads or claims raises ``redis.exceptions.RedisError`` while the server cannot be reached. What is put, or acknowledged, waits.
     """
 
     is_shared = True
@@ -312,7 +312,7 @@ class RedisQueue:
         self._held: OrderedDict[str, Job] = OrderedDict()
         self._leases = Leases()
         self._unsettled: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
-        """Leases of jobs that are done, or dead for a reason, while nobody could be told."""
+        """Leases of jobs that are done, or dead for a reason, while the server cannot be told."""
         self._unsent_bytes = 0
         self._turn = itertools.count(random.randrange(len(self._shards)))  # noqa: S311 - where to begin
 
@@ -352,7 +352,7 @@ class RedisQueue:
         """Up to ``n`` jobs that are due, for ``lease`` seconds; the highest priority first within each shard."""
         with self._lock:
             if self._held or self._unsettled:
-                self._catch_up([])  # what finds no room on the server stays here and is returned to who puts next
+                self._catch_up([])  # what finds no room on the server stays here, and the next call that puts returns it
         claimed: list[Job] = []
         token = self._leases.grant()
         begin = next(self._turn)
@@ -375,7 +375,7 @@ class RedisQueue:
         return lost
 
     def ack(self, job: Job | str) -> bool:
-        """It is done; False when it was not ours any more. Without the server, True: it is told later, if it is ours by then."""
+        """It is done; False when it was not ours any more. Without the server, True: it learns of it later, if the job is ours by then."""
         return not self._settle([job], None)
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
@@ -404,7 +404,7 @@ class RedisQueue:
         return [(job_id, reason) for _, job_id, reason in sorted(found)]
 
     def flush(self) -> bool:
-        """Try to hand over what this process holds; whether nothing is left of it."""
+        """Try to send what this process holds; whether nothing is left of it."""
         with self._lock:
             self._catch_up([])
             return not self._held and not self._unsettled
@@ -473,24 +473,24 @@ class RedisQueue:
     # --- what waits here
 
     def _settle(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
-        """The ids of those that were not ours any more, as far as the server told."""
+        """The ids of those that were not ours any more, as far as the server said."""
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
             self._unsettled.update((job_id, (fence, reason)) for job_id, fence in given.items())
             return [job_id for job_id in self._catch_up([]) if job_id in given]
 
     def _catch_up(self, left_out: list[Job]) -> list[str]:
-        """Send what waits in this process, as far as the server takes it; the ids of settled jobs that were not ours any more."""
+        """Send what waits in this process, as far as the server takes it; the ids of finished jobs that were not ours any more."""
         lost: list[str] = []
         try:
             while self._unsettled:
                 by_shard: dict[int, list[Any]] = {}
                 for job_id, (fence, reason) in itertools.islice(self._unsettled.items(), _BATCH):
-                    told = (job_id, fence, int(reason is not None), reason or "")
-                    by_shard.setdefault(self._number_of(job_id), []).extend(told)
-                for number, settled in by_shard.items():
-                    lost += map(bytes.decode, self._call(_finish, self._shards[number], _DEAD_LETTERS, *settled))
-                    for job_id in settled[::4]:
+                    ended = (job_id, fence, int(reason is not None), reason or "")
+                    by_shard.setdefault(self._number_of(job_id), []).extend(ended)
+                for number, finished in by_shard.items():
+                    lost += map(bytes.decode, self._call(_finish, self._shards[number], _DEAD_LETTERS, *finished))
+                    for job_id in finished[::4]:
                         del self._unsettled[job_id]
             for shard, batch in self._batches():
                 args = [part for job in batch for part in (job.id, job.payload, job.priority, job.size, job.attempts)]

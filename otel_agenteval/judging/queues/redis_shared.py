@@ -1,4 +1,4 @@
-"""What all who share a server of Redis or Valkey know together: what was spent, and which judge is down."""
+"""What all processes that share a server of Redis or Valkey know together: what was spent, and which judge is down."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .connect import unreachable
 from .redis_server import Script, Server
 
 _OWED, _AT_ONCE = 10_000, 100
-"""Corrections that wait for the server at most, and how many of them it is told in one step."""
+"""Corrections that wait for the server at most, and how many of them are sent in one step."""
 _WAIT_UNREACHED = 10.0
-"""Seconds after which a question is tried again whose budget nobody could be asked for."""
+"""Seconds after which a question is tried again whose budget could not be read."""
 _READ_FOR = 0.5
 """Seconds for which an answer about an outage stands."""
 
@@ -76,7 +76,7 @@ class RedisSpendBook:
         url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
         name: what every key begins with.
 
-    While the server cannot be reached there is no room: nobody is asked, and corrections wait here.
+    While the server cannot be reached there is no room: no model is asked, and corrections wait here.
     """
 
     def __init__(self, url: str, name: str = "agenteval") -> None:
@@ -87,7 +87,7 @@ class RedisSpendBook:
     def _forget(self) -> None:
         self._lock = threading.Lock()
         self._owed: deque[tuple[Spending, float, float]] = deque(maxlen=_OWED)
-        """Corrections that the server could not be told."""
+        """Corrections that could not be sent yet."""
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
         """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
@@ -120,7 +120,7 @@ class RedisSpendBook:
                 raise
 
     def _pay(self) -> None:
-        """Tell the server what it was not told yet."""
+        """Send the server the corrections that wait."""
         while self._owed:
             with self._lock:
                 some = [self._owed.popleft() for _ in range(min(len(self._owed), _AT_ONCE))]
@@ -142,7 +142,7 @@ class RedisSpendBook:
         self._server.close()
 
     def after_fork_in_child(self) -> None:
-        """The child connects for itself; what could not be told is the parent's."""
+        """The child connects for itself; what could not be sent is the parent's."""
         self._forget()
         self._server.reset()
 
@@ -155,7 +155,7 @@ def _number(value: float) -> str:
 
 
 class RedisOutages:
-    """What all workers know of a judge that is down: until when nobody asks it. Without the server each knows for itself.
+    """What all workers know of a judge that is down: until when it is not asked. Without the server each knows for itself.
 
     Args:
         url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
@@ -168,7 +168,7 @@ class RedisOutages:
         self._read: dict[str, tuple[float, float]] = {}
 
     def until(self, kind: str) -> float:
-        """When somebody tries next, in seconds since the Unix epoch; 0 when the judge is up as far as is known."""
+        """When the next job tries it, in seconds since the Unix epoch; 0 when the judge is up as far as is known."""
         at, found = self._read.get(kind, (-1.0, 0.0))
         if time.monotonic() - at > _READ_FOR:
             found = self._try(lambda client: float(client.get(self._key(kind)) or 0.0)) or 0.0

@@ -20,7 +20,7 @@ FORMS: tuple[Form, ...] = ("schema", "json", "plain")
 MAX_TOKENS = 4096
 """Length of a reply where the server insists on a limit."""
 MORE_TOKENS = 16_384
-"""The same for who was cut by it: some models think at length before they reply."""
+"""The same for a reply that was cut by it: some models think at length before they reply."""
 _LARGEST_COUNT = 10**9
 
 
@@ -68,7 +68,7 @@ class Question:
     schema: Mapping[str, Any] | None = None
     """The schema of the reply, where the form is ``schema``."""
     temperature: float | None = 0.0
-    """None leaves it to the model: some refuse to be told."""
+    """None leaves it to the model: some refuse any value."""
     room: int = MAX_TOKENS
     """Tokens that the reply may have where the server insists on a limit."""
 
@@ -97,7 +97,7 @@ class Answer:
     text: str
     usage: Usage
     finish: Finish | None = None
-    """Why it ended: it was complete, it was cut at a limit, or the model or a filter declined; None if nobody said."""
+    """Why it ended: it was complete, it was cut at a limit, or the model or a filter declined; None if the answer does not say."""
 
 
 class Provider(Protocol):
