@@ -27,7 +27,7 @@ from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
 from ..dialects.reader import role_in
 from ..evaluation.load_shedding import Shedding
-from ..evaluation.references import ReferenceSources, excluded_by, tell_sources
+from ..evaluation.references import ReferenceSources, excluded_by, note_sources
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import account_lost
@@ -702,7 +702,7 @@ class Pipeline:
                 continue
             score = metric.evaluate(turn)
             if sources:
-                tell_sources(metric, score, sources)
+                note_sources(metric, score, sources)
             if score.status != "skipped":
                 score.about = about
             scores.append(score)

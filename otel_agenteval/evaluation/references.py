@@ -148,12 +148,12 @@ def evaluate(
         if applies(metric.when, turn):
             seen = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
             score = metric.evaluate(seen, judge=judge, embedder=embedder)
-            tell_sources(metric, score, sources)
+            note_sources(metric, score, sources)
             scores.append(score)
     return scores
 
 
-def tell_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:
+def note_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:
     """Note in a score's detail where the references that the metric declares came from."""
     if score.status != "ok":
         return
