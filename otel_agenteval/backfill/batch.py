@@ -24,7 +24,7 @@ from ..core.threads import mark_as_ours
 from ..core.turn import Turn
 from ..evaluation.conditions import Known
 from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
-from ..evaluation.references import ReferenceSources, applies, root_attributes, tell_sources
+from ..evaluation.references import ReferenceSources, applies, note_sources, root_attributes
 from ..evaluation.selection import select_metrics
 from ..judging.models import Embedder, Judge, LocalEmbedder, embedder_from, judge_from, recording
 from ..judging.models.model_server import tokens_in
@@ -177,7 +177,7 @@ class Scorer:
             with recording() as accounts:
                 score = metric.evaluate(seen, judge=counting.judge if self.dry else self._judge,
                                         embedder=counting.embedder if self.dry else self._embedder)  # fmt: skip
-            tell_sources(metric, score, sources)
+            note_sources(metric, score, sources)
             scores.append(score)
             if self.dry:
                 _note(account, metric, counting.questions)

@@ -28,6 +28,9 @@ def run(args: argparse.Namespace) -> int:
     print(metric.doc.replace("``", "`"))
     print(f"\nValue:       {value_of(metric)}")
     print(f"Needs:       {', '.join(metric.needs) or 'nothing'}")
+    for name, facts in (("Uses", metric.uses), ("References", metric.references)):
+        if facts:
+            print(f"{name + ':':<13}{', '.join(facts)}")
     print(f"Default:     {'in the inline pack' if metric.inline else 'off; configure it under metrics'}")
     if metric.heavy:
         print("Heavy:       runs on the worker alone, so it has no span event")

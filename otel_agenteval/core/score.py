@@ -1,4 +1,4 @@
-"""What a metric says of one turn: a value, a reason why there is none, or an error; never two of them."""
+"""The result of one metric on one turn: a value, a reason why there is none, or an error; never two of these."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 
 class Facts(NamedTuple):
-    """What all scores of one configured metric have in common: made once, shared by them."""
+    """The fields that all scores of one configured metric share; they are built once."""
 
     metric: str
     kind: Kind = "code"
@@ -39,7 +39,7 @@ class Facts(NamedTuple):
     version: str = "1"
     policy: Policy = "trend"
     identity: bytes = b""
-    """What tells the metric and its parameters from all others, in a ``result_id``."""
+    """Distinguishes the metric and its parameters from all others in a ``result_id``."""
 
 
 FIELDS = (
@@ -50,7 +50,7 @@ FIELDS = (
 
 
 def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
-    """The id of a configured metric's result on a turn, which is known before there is one: 32 hex digits."""
+    """The id of a configured metric's result on a turn, as 32 hex digits. It can be computed before the result exists."""
     return hashlib.sha256(turn_id.encode() + facts.identity + revision).hexdigest()[:32]
 
 
@@ -92,7 +92,7 @@ class Score:
     )
 
     facts: Facts
-    """The fields below, which do not differ between two scores of one metric."""
+    """The fields that all scores of one metric share."""
     about: tuple[str, bytes] | None
     """Id and revision of the turn that the score is about; None outside of a pipeline."""
     metric: str = property(attrgetter("facts.metric"))  # type: ignore[assignment]
@@ -149,7 +149,7 @@ class Score:
         also: dict[str, Score] | None,
         error_type: str | None,
     ) -> Score:
-        """A score of a configured metric: as the constructor, without building its facts anew. One per metric and turn."""
+        """A score of a configured metric: as the constructor, but with facts that were already built, because one is made per metric and turn."""
         score = cls.__new__(cls)
         score.facts = facts
         score.value = value
@@ -164,7 +164,7 @@ class Score:
         score.about = None
         return score
 
-    # Most scores have neither: an empty dictionary is made when somebody looks, not twice for every score of every turn.
+    # Most scores have neither, so an empty dictionary is only created on first access.
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -194,10 +194,10 @@ class Score:
         return bool(self.detail.get("vacuous"))
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """The same result with its texts and its detail as the two functions give them back; this score stays as it is."""
+        """A copy of the score whose texts and detail went through the two functions. This score is not changed."""
         detail, also = self._detail, self._also
         label, explanation, error_type = (
-            text(said) if said else said for said in (self.label, self.explanation, self.error_type)
+            text(given) if given else given for given in (self.label, self.explanation, self.error_type)
         )
         if not (detail or also) and (label, explanation, error_type) == (self.label, self.explanation, self.error_type):
             return self
@@ -209,7 +209,7 @@ class Score:
         return same
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; keys with no content are left out, ``value`` and ``passed`` always stand."""
+        """Plain JSON values; keys without content are left out, except ``value`` and ``passed``."""
         out: dict[str, Any] = {"metric": self.metric, "value": self.value, "passed": self.passed, "status": self.status}
         for key in ("label", "explanation", "threshold", "error_type", "result_id"):
             item = getattr(self, key)

@@ -1,7 +1,7 @@
 """A turn: one user request and everything the agent did to answer it.
 
-One class serves every door. Turns that were rebuilt from spans fill their heavier fields on first use (:meth:`Turn.lazily`),
-turns from :meth:`Turn.from_dict` are complete at once. Metrics read; nobody writes.
+One class serves every entry point. Turns that were rebuilt from spans fill their heavier fields on first use (:meth:`Turn.lazily`);
+turns from :meth:`Turn.from_dict` are complete at once. Metrics only read them.
 
 What is *unknown* is ``None`` (or an empty list, dict or text); three empties are facts: ``output == ""`` (the agent said
 nothing), ``tool_calls == []`` (none were made) and ``retrieved_ids == []`` (nothing was found).
@@ -54,7 +54,7 @@ class Message:
 
 @dataclass(slots=True)
 class ToolRequest:
-    """A model's wish to call a tool."""
+    """A tool call that a model requested."""
 
     call_id: str | None = None
     name: str | None = None
@@ -64,7 +64,7 @@ class ToolRequest:
 
 @dataclass(slots=True)
 class ToolResponse:
-    """A tool's answer, as it was put back before the model."""
+    """A tool's result, as it was returned to the model."""
 
     call_id: str | None = None
     name: str | None = None
@@ -94,7 +94,7 @@ class LlmCall:
 
 @dataclass(slots=True)
 class ToolCall:
-    """One execution of a tool, whether it has a span or stands only in messages."""
+    """One execution of a tool, whether it has a span or appears only in messages."""
 
     name: str
     arguments: dict[str, Any] | None = None
@@ -128,7 +128,7 @@ class Retrieval:
 
 @dataclass(slots=True)
 class AgentRun:
-    """One agent that took part; the first is the turn's own when it is an agent."""
+    """One agent that took part. The first is the turn's own agent, if the turn has one."""
 
     name: str | None = None
     span_id: str | None = None
@@ -140,7 +140,7 @@ class AgentRun:
 
 @dataclass(slots=True)
 class Handoff:
-    """Control passed from one agent to another."""
+    """One transfer of control from one agent to another."""
 
     from_: str | None = None
     to: str | None = None
@@ -193,15 +193,15 @@ _FACTS_WHEN_EMPTY = ("output", "tool_calls", "retrieved_ids")
 
 
 class TurnBuilder(Protocol):
-    """Where a turn's fields come from on first use."""
+    """Computes a turn's fields on first use."""
 
     @property
     def FIELDS(self) -> Collection[str]:  # noqa: N802 - of most builders it is a constant
-        """Each is the name of a method without arguments."""
+        """Names of the fields, each of which is a method without arguments."""
 
 
 class Turn:
-    """One user request and its answer. Fields as in form ``turn.v1``; see the module's note on what "empty" means."""
+    """One user request and its answer. Fields as in form ``turn.v1``; the module's docstring says what "empty" means."""
 
     turn_id: str
     tenant: str | None
@@ -280,26 +280,26 @@ class Turn:
 
     @classmethod
     def written(cls, data: Mapping[str, Any]) -> Turn:
-        """A turn that :meth:`to_dict` wrote: as :meth:`from_dict`, but each field is read on first use, and faults are found then."""
+        """A turn from the output of :meth:`to_dict`. As :meth:`from_dict`, but each field is read, and checked, on first use."""
         known = dict(data)
         if not isinstance(known.get("llm_calls"), (list, type(None))):
             return cls.from_dict(data)
         return cls.lazily(known, _Written({name: known.pop(name) for name in _READ_LATER & known.keys()}))
 
     def without_content(self) -> Turn:
-        """What outlets say of a turn, and no content: so small that thousands of them can wait in a queue."""
+        """The turn without its content: what outlets need to describe it, small enough for thousands to wait in a queue."""
         about = Turn()
         about.__dict__.update({name: getattr(self, name) for name in _ABOUT_THE_TURN if self._known(name)})
         return about
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached for a field that has no value yet: compute it, or take its "unknown".
+        # Only reached for a field that has no value yet: compute it, or return its "unknown" value.
         builder = self.__dict__.get("_builder")
         if builder is not None and name in builder.FIELDS:
             value = self.__dict__[name] = getattr(builder, name)()
             return value
         try:
-            return _DEFAULTS[name]()  # not kept: what nobody gave stays unknown
+            return _DEFAULTS[name]()  # not stored: a field that was not given stays unknown
         except KeyError:
             raise AttributeError(f"a Turn has no field {name!r}") from None
 
@@ -309,7 +309,7 @@ class Turn:
 
     @property
     def llm_call_count(self) -> int | None:
-        """Number of model calls; also known for a turn that was given only the count."""
+        """Number of model calls, also where only the count was given."""
         given = self.__dict__.get("_llm_call_count")
         return given if given is not None else len(self.llm_calls) or None
 
@@ -333,7 +333,7 @@ class Turn:
     def from_dict(cls, data: Mapping[str, Any]) -> Turn:
         """Read form ``turn.v1``.
 
-        Also taken: ``llm_calls`` as a number (only the count is known), ``error`` as text, a tool's ``arguments`` as
+        Also accepted: ``llm_calls`` as a number (only the count is known), ``error`` as text, a tool's ``arguments`` as
         JSON text and its ``error`` as text or bool.
 
         Raises:
@@ -358,7 +358,7 @@ class Turn:
 
 
 class _Written:
-    """Reads the fields of form ``turn.v1`` that are no plain values."""
+    """Reads the fields of form ``turn.v1`` that need more than a plain value, each on first use."""
 
     __slots__ = ("FIELDS",)
 
@@ -475,7 +475,7 @@ def _moment(value: Any, path: str) -> datetime.datetime:
 
 
 def _arguments(value: Any, path: str) -> dict[str, Any] | None:
-    """Text is parsed; what is not an object is unknown, not an error: instrumentations write anything."""
+    """The arguments as an object. Text is parsed; anything else is unknown and no error, because instrumentations write anything."""
     if isinstance(value, str):
         try:
             value = jsonio.loads(value)

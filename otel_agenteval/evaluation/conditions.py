@@ -1,9 +1,9 @@
-"""Conditions on a turn: what a rule of sampling may say.
+"""Conditions on a turn, as sampling rules use them.
 
     error or score.code_tool_success < 1 or duration_s > 30 or event.user_feedback
 
-They know facts of the turn, values of the scores that were made when it closed, and how it compares with the turns before it.
-What is not known meets no comparison.
+A condition can name facts of the turn, values of the scores that were made when it closed, and how it compares with the turns before
+it. A comparison with something unknown is false.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Fact(NamedTuple):
     """Something that a condition may name."""
 
     text: bool
-    """Whether it is text; else it is a number, true being 1."""
+    """Whether it is text; otherwise it is a number, where true is 1."""
     read: Callable[[Turn], Any] | None
-    """Its value, None while it is not known. None in place of the function: it is not in the turn, see :class:`Known`."""
+    """Returns its value, None if that is unknown. None instead of a function: the fact is not in the turn, see :class:`Known`."""
 
 
 class Known(NamedTuple):
-    """What a condition may name beside the facts of the turn itself."""
+    """What a condition may name besides facts of the turn itself."""
 
     scores: Sequence[Score] = ()
     """Scores that were made when it closed."""
@@ -81,9 +81,9 @@ class Condition:
     """A condition on a turn: ``and``, ``or``, ``not``, brackets, comparisons of names, numbers and texts.
 
     Args:
-        text: what is written.
+        text: the condition as it is written.
         metrics: names of the metrics that ``score.NAME`` may stand for.
-        where: what errors begin with.
+        where: the place that error messages begin with.
 
     Raises:
         ConfigError: it cannot be read.
@@ -93,10 +93,10 @@ class Condition:
         reader = _Reader(text, metrics, where)
         self._test = reader.read()
         self.names: Collection[str] = frozenset(reader.names)
-        """What it names."""
+        """The names in it."""
 
     def holds(self, turn: Turn, known: Known) -> bool:
-        """Whether it holds on a turn."""
+        """Whether it holds for a turn."""
 
         def lookup(name: str) -> Any:
             if name.startswith(SCORE_PREFIX):

@@ -15,7 +15,7 @@ from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import Asks, Embeds
 from .load_shedding import Shedding
 from .redaction import redacted_turn
-from .references import ReferenceSources, applies, excluded_by, root_attributes, tell_sources
+from .references import ReferenceSources, applies, excluded_by, note_sources, root_attributes
 from .scored_turn import ScoredTurn
 
 _OUR_METRICS = "otel_agenteval."
@@ -76,7 +76,7 @@ def run(
             continue
         score = metric.evaluate(turn, judge=judge, embedder=embedder)
         if sources:
-            tell_sources(metric, score, sources)
+            note_sources(metric, score, sources)
         if score.status != "skipped":
             score.about = about
         scores.append(score)
@@ -97,9 +97,9 @@ def evaluate(
     embedder: Embeds | None = None,
     redact: Collection[str] = (),
 ) -> list[Score]:
-    """Score a turn that stands alone: with its references, by the metrics that are for it.
+    """Score a single turn, with its references, by the metrics that apply to it.
 
-    ``redact`` is what is taken out of the turn for those that ask a judge or embedder.
+    ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     scores = []

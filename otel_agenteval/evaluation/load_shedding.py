@@ -1,8 +1,7 @@
-"""What is left out while the worker cannot follow: first ``llm_`` metrics, then ``embed_``, then heavy ``code_`` ones.
+"""Load shedding: what is left out while the worker is overloaded. First ``llm_`` metrics, then ``embed_``, then heavy ``code_`` ones.
 
-Preparing a turn for a judge, and heavy metrics, are work of the worker's thread. So the fill of the worker's queue is what
-decides: each rung of the ladder lowers it. A judge that is slow or dead fills another queue, which has a bound and an order of
-its own, and never switches anything off here.
+The worker's thread prepares turns for judges and runs heavy metrics, so the fill of its queue decides: each level relieves it. A slow
+or unreachable judge fills another queue, which has its own bound and order, and never sheds anything here.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 LEVELS = ("llm", "embed", "heavy")
-"""What level 1, 2 and 3 leave out, each with those before it."""
+"""What levels 1, 2 and 3 leave out; each level also leaves out what the levels before it do."""
 _ON = (0.5, 0.7, 0.85)
 _LOWER = 0.25
-"""How far below the fill that switched a level on it is switched off."""
+"""How far the fill must drop below the one that switched a level on before the level is switched off."""
 _HOLD = 5.0
-"""Seconds that a level lasts at least."""
+"""Minimum duration of a level, in seconds."""
 
 
 class Shedding:
-    """The present level. Looked at by the worker alone.
+    """The present level. Only the worker uses it.
 
     Args:
         now: monotonic seconds.
@@ -31,7 +30,7 @@ class Shedding:
         self._since = 0.0
 
     def look(self, fill: float) -> int:
-        """The level at this fill of the queue, from 0 to 1: up at once, down one by one."""
+        """Update the level from the fill of the queue (0 to 1) and return it. It rises at once and falls one level at a time."""
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()

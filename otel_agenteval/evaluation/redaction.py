@@ -1,6 +1,6 @@
-"""What is taken out of a turn before its content leaves the process: to a judge, or to the file of a queue.
+"""Redaction: what is removed from a turn before its content leaves the process, for a judge or for the file of a queue.
 
-Scores are computed on what was really said; only what goes out is redacted. A find is replaced by its kind and a number, as in
+Scores are computed from the original content; only what leaves is redacted. Each find is replaced by its kind and a number, as in
 ``[EMAIL_1]``, so that a judge still sees that something was there, and whether it is the same as elsewhere in the turn.
 """
 
@@ -20,28 +20,28 @@ from ..core.semconv import TURN_INPUT, TURN_OUTPUT
 from ..core.turn import Turn
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
-"""What can be taken out."""
+"""The kinds of data that can be removed."""
 _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
 _IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
-"""Identifiers of ours and of the telemetry, where the form ``turn.v1`` has them: nobody's data, and digits enough to look like it."""
+"""Identifiers of ours and of the telemetry in the form ``turn.v1``. They are not personal data, but their digits can look like it."""
 MOST_EXPORTED = 4_096
 """Characters of each text."""
 WITHHELD = "[WITHHELD]"
-"""Stands for a text of a score that could not be looked through."""
+"""Replaces a text of a score that could not be searched."""
 _OUR_WORD = re.compile(r"[A-Za-z][A-Za-z_.:]{0,39}")
 _OUR_FACTS = frozenset(("vacuous", "reason", "by"))
-"""What the outcome of a score is read from."""
+"""Keys of a score's detail that its outcome is read from."""
 _HEX_ID = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?(?:-[0-9a-f]{16})?")
 _LEAST_CARD = 10**13
-"""No smaller number is a card's."""
+"""The smallest number that can be a card number."""
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_([0-9]{1,6})\]")
 _MOST_KEPT_FREE = 10_000
 _USUAL_LABELS = (None, "pass", "fail", "yes", "no")
 
 
 def is_id(name: Any, value: Any) -> bool:
-    """Whether a field of a score's detail is an identifier of the telemetry: nobody's data, and digits enough to look like it."""
+    """Whether a field of a score's detail is an identifier of the telemetry, whose digits can look like personal data."""
     if not isinstance(name, str) or not name.endswith(("_id", "_ids")):
         return False
     ids = value if isinstance(value, (list, tuple)) else [value]
@@ -54,10 +54,10 @@ def _is_figure(fact: Any) -> bool:
 
 
 class Redactor:
-    """Takes personal data and secrets out of the texts of one turn: the same find has the same marker throughout it.
+    """Removes personal data and secrets from the texts of one turn. The same find has the same marker throughout the turn.
 
     Args:
-        kinds: what is taken out.
+        kinds: the kinds of data to remove.
     """
 
     def __init__(self, kinds: Collection[str]) -> None:
@@ -65,7 +65,7 @@ class Redactor:
         self._numbers: dict[str, dict[str, int]] = {}
 
     def text(self, text: str) -> str:
-        """A text in which every find is replaced by its kind and number."""
+        """The text with every find replaced by its kind and number."""
         if not self._kinds or not may_hold(text):
             return text
         out: list[str] = []
@@ -82,24 +82,24 @@ class Redactor:
         return left if still_parses(text, left) else self._json(text)
 
     def _json(self, text: str) -> str:
-        """A text of JSON value by value, where replacing in place would break it."""
+        """A JSON text, redacted value by value, where replacing in place would break it."""
         value = jsonio.loads(text)
         left = self.value(value)
         return text if left == value else jsonio.dumps(left)
 
     def _keep_free(self, text: str) -> None:
-        """Number on from the markers that a text came with."""
+        """Reserve the markers that the text already contains, so that new ones get other numbers."""
         for kind, number in _MARKER.findall(text):
             numbers = self._numbers.setdefault(kind.lower(), {})
             for taken in range(len(numbers) + 1, min(int(number), _MOST_KEPT_FREE) + 1):
                 numbers[f"[{kind}_{taken}]"] = taken
 
     def score(self, score: Score) -> Score:
-        """A score whose label, explanation, error type, detail and companions may leave; its numbers and ids stay."""
+        """The score with its label, explanation, error type, detail and companions redacted. Numbers and ids are kept."""
         if score.explanation is None and score.error_type is None and score.label in _USUAL_LABELS and not score._also:
             detail = score._detail
             if not detail or all(_is_figure(fact) and not may_hold(name) for name, fact in detail.items()):
-                return score  # most scores say nothing
+                return score  # most scores have no text
         return score.reworded(self.text, self._facts)
 
     def _facts(self, detail: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Redactor:
         }
 
     def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
-        """A turn of the form ``turn.v1``, with the identifiers of telemetry left as they are."""
+        """A turn of the form ``turn.v1``, redacted except for the identifiers of the telemetry."""
         return {name: self._part(name, part, 1) for name, part in written.items()}
 
     def _part(self, name: str, part: Any, depth: int) -> Any:
@@ -127,7 +127,7 @@ class Redactor:
         return self.value(part, depth)
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """Anything of texts, lists and mappings, keys included; what is nested too deep to be looked at is left out."""
+        """A value made of texts, lists and mappings, redacted with its keys. What is nested too deep is left out."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
@@ -142,7 +142,7 @@ class Redactor:
         return value
 
     def _field(self, name: Any, value: Any, depth: int) -> Any:
-        """A value that has a name, which can tell what it is."""
+        """The value of a named field, whose name can reveal what it is."""
         plain = isinstance(value, (str, int)) and not isinstance(value, bool) and isinstance(name, str)
         if plain and self._kinds and is_telling(name):
             written = str(value)
@@ -162,12 +162,12 @@ class Redactor:
 
 
 def redacted_turn(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> Turn:
-    """The turn as it may leave. The same turn if there is nothing to take out."""
+    """The redacted turn; the same turn if ``kinds`` is empty."""
     return Turn.from_dict((redactor or Redactor(kinds)).turn(turn.to_dict())) if kinds else turn
 
 
 def leaving(turn: Turn, redactor: Redactor) -> Turn:
-    """The turn as it may be shown; without its content if that cannot be looked through."""
+    """The redacted turn; without its content if that cannot be searched."""
     try:
         return Turn.from_dict(redactor.turn(turn.to_dict()))
     except Exception:
@@ -175,23 +175,23 @@ def leaving(turn: Turn, redactor: Redactor) -> Turn:
 
 
 def redacted(written: Mapping[str, Any], kinds: Collection[str]) -> dict[str, Any]:
-    """A turn of the form ``turn.v1`` as it may leave."""
+    """A turn of the form ``turn.v1``, redacted."""
     return Redactor(kinds).turn(written)
 
 
 def redacted_text(text: str, kinds: Collection[str]) -> str:
-    """A text that stands alone, as it may leave."""
+    """A single text, redacted."""
     return Redactor(kinds).text(text)
 
 
 def redacted_scores(scores: Iterable[Score], kinds: Collection[str]) -> list[Score]:
-    """The scores of one turn as they may leave. One that cannot be looked through leaves without its texts."""
+    """The scores of one turn, redacted. A score that cannot be searched loses its texts."""
     redactor = Redactor(kinds)
     return [redacted_score(score, redactor) for score in scores] if kinds else list(scores)
 
 
 def redacted_score(score: Score, redactor: Redactor) -> Score:
-    """A score as it may leave; without its texts if it cannot be looked through."""
+    """The redacted score; without its texts if it cannot be searched."""
     try:
         return redactor.score(score)
     except Exception:
@@ -199,7 +199,7 @@ def redacted_score(score: Score, redactor: Redactor) -> Score:
 
 
 def without_texts(score: Score) -> Score:
-    """What is left of a score that could not be looked through: its numbers, its verdict, and words of ours."""
+    """What remains of a score that could not be searched: its numbers, its verdict, and words of ours."""
     return score.reworded(
         lambda text: text if _OUR_WORD.fullmatch(text) else WITHHELD,
         lambda detail: {name: item for name, item in detail.items() if name in _OUR_FACTS and _is_ours(item)},
@@ -211,27 +211,27 @@ def _is_ours(fact: Any) -> bool:
 
 
 class Exporter(Protocol):
-    """Makes what log events say of a turn's content."""
+    """Makes the attributes by which log events carry a turn's content."""
 
     def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]:
-        """The attributes; the redactor is the one of the turn's scores, where there is one."""
+        """Return the attributes. The redactor is the one that the turn's scores used, if there is one."""
 
 
 def exporter_of(config: Config) -> Exporter | None:
-    """What log events say of a turn's content; None where it stays here."""
+    """The exporter of a turn's content to log events; None if content is not exported."""
     kinds = config.privacy.redact
 
     def export(turn: Turn, redactor: Redactor | None = None, /) -> dict[str, str]:
         try:
             return exported(turn, kinds, redactor)
-        except Exception:  # what could not be redacted does not leave; the score does
+        except Exception:  # what cannot be redacted does not leave; the score still does
             return {}
 
     return export if config.privacy.export_content else None
 
 
 def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> dict[str, str]:
-    """What the user said and got, as attributes that may leave: redacted, then cut after :data:`MOST_EXPORTED` characters."""
+    """The turn's input and output as attributes, redacted and then cut after :data:`MOST_EXPORTED` characters."""
     redactor = redactor or Redactor(kinds)
     said = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
     return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in said if text}

@@ -1,8 +1,8 @@
-"""What a turn is compared with, where it was not said in code.
+"""References: what a turn is compared with.
 
-Four sources, the nearest wins name by name: ``expect()`` around the run; span attributes and baggage, only those that
+There are four sources; for each name the nearest one wins: ``expect()`` around the run; span attributes and baggage, only those that
 ``references.accept_from`` lets in; ``references.given`` for agents, services or routes; a data set, by case id or input.
-A span's word is data of whoever sent it: without ``accept_from`` it decides nothing.
+Attributes of a span are data of its sender, so without ``accept_from`` they decide nothing.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _CASE = "case_id"
 _CASE_COLUMNS = ("case_id", "id", "case")
 _FIELDS = ("ground_truth", "relevant_ids")
 _FACTS = ("context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata", "privacy", "logprobs")
-"""Facts for evaluation alone that stand beside the references: no span says them, or not every span."""
+"""Facts that only evaluation uses. Spans rarely hold them, so they can be given like references."""
 
 
 class ReferenceSources:
-    """The configured sources, ready to be asked.
+    """The configured sources of references.
 
     Args:
-        config: its section ``references``.
+        config: the configuration, with its section ``references``.
 
     Raises:
-        ConfigError: the data set cannot be read, or a row of it is no case; with the file and the line.
+        ConfigError: the data set cannot be read, or one of its rows is not a case; the message has the file and the line.
     """
 
     def __init__(self, config: Config) -> None:
@@ -46,7 +46,7 @@ class ReferenceSources:
         self.baggage = {
             source.removeprefix(BAGGAGE): name for source, name in options.accept_from.items() if source.startswith(BAGGAGE)
         }
-        """Baggage keys that are let in, and the reference that each one is."""
+        """Accepted baggage keys, each with the name of its reference."""
         self._retrievers = options.retrievers
         self._given = [(entry.when, entry.references) for entry in options.given]
         self._by_case: dict[str, dict[str, Any]] = {}
@@ -69,7 +69,7 @@ class ReferenceSources:
                 self._by_input[_normal(asked)] = {_CASE: case, **found} if case is not None else found
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
-        """Give the turn its references, before anything is evaluated; returns where each of them comes from."""
+        """Attach the turn's references before it is evaluated, and return the source of each."""
         said = turn.references
         from_baggage = said.pop(BAGGAGE, None) if BAGGAGE in said else None
         found, sources = dict(said), dict.fromkeys(said, "expect")
@@ -108,7 +108,7 @@ class ReferenceSources:
         return sources
 
     def _take_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
-        """Results of the tools that look things up are what the turn's retrievals found."""
+        """Use the results of retrieval tools as the turn's retrieved documents."""
         found: list[Retrieval] = []
         tools: dict[str, None] = {}
         for call in turn.tool_calls or ():
@@ -127,8 +127,8 @@ class ReferenceSources:
             sources["context"] = f"tool {', '.join(tools)}"
 
 
-def tell_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:
-    """Say in a score's detail where its references came from."""
+def note_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:
+    """Note in a score's detail where the references that the metric declares came from."""
     if score.status != "ok":
         return
     reads = metric.metric.reads
@@ -138,12 +138,12 @@ def tell_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) 
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Whether a selector means this turn. All of its conditions must hold; each takes one value or a list, with ``*``."""
+    """Whether a selector matches the turn. All of its conditions must hold; each is one value or a list, with ``*`` as wildcard."""
     return when is None or excluded_by(when, turn) is None
 
 
 def excluded_by(when: Selector, turn: Turn) -> str | None:
-    """The first condition of a selector that does not hold on a turn, by its name; None where all do."""
+    """Name of the first condition of a selector that does not hold for a turn; None if all hold."""
     known = (
         ("agent", when.agent, turn.agent),
         ("service", when.service, turn.service),
@@ -174,7 +174,7 @@ _HAS_STEP = {
 
 
 def root_attributes(turn: Turn) -> Mapping[str, Any]:
-    """Attributes of the turn's root span; none for a turn that was not made of spans."""
+    """Attributes of the turn's root span; empty for a turn that was not made from spans."""
     root_id = turn.turn_id.rsplit("-", 1)[-1] if turn.turn_id else ""
     return next((span.attributes for span in turn.spans if span.id == root_id), {})
 
@@ -186,7 +186,7 @@ def _matches(value: Any, wanted: Sequence[str]) -> bool:
 
 
 def _fact(name: str, given: Any) -> Any:
-    """A fact as a turn holds it; None where it is no such thing: what spans, baggage and data sets say is not checked before."""
+    """A fact in the form that a turn holds; None if its form is wrong, because spans, baggage and data sets are not checked before."""
     try:
         return getattr(Turn.from_dict({name: [given] if name == "context" and isinstance(given, str) else given}), name)
     except ConfigError:
@@ -198,7 +198,7 @@ _LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
 
 
 def _documents_in(result: Any) -> Iterator[dict[str, Any]]:
-    """What a tool found: each entry of a list, or of the list in an object, is a document; else all of it is one."""
+    """The documents in a tool's result: each entry of a list, or of the list in an object; otherwise the whole result is one document."""
     value = _value(result)
     if isinstance(value, Mapping):
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), (list, tuple))), [value])
@@ -220,7 +220,7 @@ def _normal(text: str) -> str:
 
 
 def _value(raw: Any) -> Any:
-    """Lists and objects stand in attributes, baggage and CSV cells as JSON text."""
+    """The value of an attribute, baggage entry or CSV cell, where lists and objects are written as JSON text."""
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:
             return jsonio.loads(raw)

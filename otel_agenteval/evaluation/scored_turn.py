@@ -22,24 +22,24 @@ class Receipt(Protocol):
 
 @dataclass(slots=True)
 class Root:
-    """The span that scores are about: enough of it to point at it long after it ended."""
+    """The span that scores belong to: enough of it to refer to it long after it ended."""
 
     trace_id: int
     span_id: int
     sampled: bool = True
-    """Whether the trace is exported: exemplars must not point at traces that nobody keeps."""
+    """Whether the trace is exported: exemplars must not refer to traces that are not kept."""
     trace_state: Any = None
     """The SDK's TraceState, where there is one."""
     resource: Mapping[str, Any] = field(default_factory=dict)
     """Resource attributes of the service that made the root."""
     tenant: str | None = None
-    """Whose it is, where the sidecar has tenants."""
+    """The tenant, where the sidecar has tenants."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What the configuration says of the tenant."""
+    """Labels of the tenant in the configuration."""
 
     @property
     def trace_key(self) -> int:
-        """What the receiver knows its trace by, see :mod:`otel_agenteval.core.tenancy`."""
+        """The key of its trace in the receiver, see :mod:`otel_agenteval.core.tenancy`."""
         return base_of(self.tenant) + self.trace_id
 
 
@@ -52,22 +52,22 @@ class Judged:
     probability: float
     """P(judged | the turn was seen)."""
     model: str | None = None
-    """Who was asked last."""
+    """The model that was asked last."""
     cost_usd: float | None = None
-    """Of all questions; None while any of them has no known price."""
+    """Cost of all questions; None if the price of any of them is unknown."""
     decided_by: str = "rate"
-    """What made the probability: ``rate``, ``rule``, ``quota``, or the metric that was asked before."""
+    """What determined the probability: ``rate``, ``rule``, ``quota``, or the metric that was asked before."""
     upstream: float | None = None
-    """P(the trace was kept by head samplers); None where nobody knows."""
+    """P(the trace was kept by head samplers); None if unknown."""
     asked: bool = True
-    """Whether it took a question; some turns answer for themselves, as an empty one does."""
+    """Whether a model was asked. Some turns need no question, for example an empty one."""
     input_truncated: bool = False
-    """Whether the judge did not see all of what it was to judge: it was longer than ``judge.max_input_tokens``."""
+    """Whether the judge saw only a part of the material, because it was longer than ``judge.max_input_tokens``."""
 
 
 @dataclass(slots=True)
 class ScoredTurn:
-    """One evaluated turn on its way out."""
+    """One evaluated turn with its scores, on its way to the outlets."""
 
     turn: Turn
     root: Root
@@ -81,25 +81,25 @@ class ScoredTurn:
     final: bool = True
     """False for a conversation of which only the signals are new: judges are not asked about it again."""
     size: int = 0
-    """Bytes it is taken to hold in a queue."""
+    """Estimated bytes that it occupies in a queue."""
     seconds: float = 0.0
     """Time that its metrics took."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each of the turn's references came from."""
     events: Collection[str] = ()
-    """Names of the events on its spans, where a condition asks for some."""
+    """Names of the events on its spans, if a sampling condition uses them."""
     judged: Judged | None = None
-    """Of a score that a judge made after the turn was counted: how."""
+    """How a judged score was made, if the turn was already counted."""
     content: Mapping[str, str] = field(default_factory=dict)
-    """What log events say of the turn's content, by attribute; nothing unless that was asked for."""
+    """The turn's content for log events, by attribute; empty unless the configuration exports content."""
     redactor: Redactor | None = None
-    """Takes out what may not leave, with the same markers throughout the turn; None while nothing was taken out."""
+    """Redacts with the same markers throughout the turn; None until something was redacted."""
     redacted: int = 0
-    """How many of the scores, from the first one on, have been through it."""
+    """How many of the scores, from the first on, were redacted."""
     counted_as: str | None = None
-    """The turn id of its first revision, under which the turn was counted; None where that is its own."""
+    """The turn id of its first revision, under which the turn was counted; None if that is its own id."""
     absorbs: Sequence[str] = ()
-    """Ids of other turns that were counted, and turned out to be parts of this one."""
+    """Ids of turns that were counted and then turned out to be parts of this one."""
     pending: Sequence[BoundMetric] = ()
     """Metrics that are still to be evaluated on the worker: heavy ones, and those that the time budget cut."""
     receipt: Receipt | None = None

@@ -1,4 +1,4 @@
-"""From configuration to metrics: the inline pack, and what was configured over and beside it."""
+"""From configuration to metrics: the inline pack, and the metrics that replace or complement it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Sampling(NamedTuple):
 
 
 Entries = Sequence[tuple[KeyPath, MetricEntry]]
-"""Configured metrics, and where they stand."""
+"""Configured metrics, each with its place in the configuration."""
 
 
 def select_metrics(config: Config) -> list[BoundMetric]:
-    """The metrics that a configuration asks for, ready to evaluate.
+    """The metrics that a configuration selects, ready to evaluate.
 
-    First ``inline.metrics`` (``default`` is the default pack), then ``metrics`` and ``groups`` in their order. A configured metric takes the
-    place of the inline one of the same name; one metric may be configured several times with different parameters.
+    First come ``inline.metrics`` (``default`` is the default pack), then ``metrics`` and ``groups`` in their order. A configured metric replaces
+    the inline one of the same name. A metric may be configured several times with different parameters.
 
     Raises:
         ConfigError: an unknown metric (with the closest three names) or parameter, a value that is not allowed, or an
@@ -109,7 +109,7 @@ def _bind(
         bound = BoundMetric(metric, {**preset, **params}, policy)
     except ConfigError as error:
         message = str(error)
-        # A parameter's fault already begins with ``metric.parameter``: only then does it belong to a deeper path.
+        # The message of a wrong parameter already begins with ``metric.parameter``; only then does the path go deeper.
         deeper = re.match(r"(\w+)\.(\w+)\S*:", message)
         if deeper is None:
             raise ConfigError(f"{config.where(path)}: {message}") from None
@@ -120,7 +120,7 @@ def _bind(
 
 
 def _refuse_repeats(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Two equal entries would be one result twice, under one id."""
+    """Refuse two equal entries: they would give the same result twice, under one id."""
     seen: dict[tuple[str, str], KeyPath] = {}
     for (path, _), bound in zip(entries, configured, strict=True):
         first = seen.setdefault((bound.name, bound.signature_hash), path)

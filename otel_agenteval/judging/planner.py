@@ -13,7 +13,7 @@ from ..core.tenancy import qualified
 from ..core.turn import Turn
 from ..evaluation.conditions import Known
 from ..evaluation.load_shedding import Shedding
-from ..evaluation.references import excluded_by, tell_sources
+from ..evaluation.references import excluded_by, note_sources
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..statistics.estimates import Estimates, group_of
@@ -237,7 +237,7 @@ class Planner:
     def _answer(self, metric: BoundMetric, plan: Plan, chance: Chance, decided: Decision | None, score: Score) -> None:
         """The turn answers for itself, as an empty one does."""
         scored = plan.scored
-        tell_sources(metric, score, scored.sources)
+        note_sources(metric, score, scored.sources)
         if decided is not None:
             score.detail["decided_by"] = decided._asdict()
         judged = Judged(metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False)

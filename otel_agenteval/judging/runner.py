@@ -14,7 +14,7 @@ from typing import Any
 from ..core.clock import Clock
 from ..core.score import Score
 from ..core.turn import Turn
-from ..evaluation.references import tell_sources
+from ..evaluation.references import note_sources
 from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .circuit_breaker import CircuitBreaker, CircuitBreakers
@@ -227,7 +227,7 @@ class JobRunner:
 
     def _done(self, attempt: _Attempt, turn: Turn, score: Score, seconds: float) -> Done:
         payload, metric, session = attempt.payload, attempt.metric, attempt.session
-        tell_sources(metric, score, payload.sources)
+        note_sources(metric, score, payload.sources)
         if payload.decided is not None and score.status == "ok":
             score.detail["decided_by"] = payload.decided._asdict()
         scored = payload.scored_turn(turn)

@@ -1,4 +1,4 @@
-"""A metric with its parameters: what is configured, and what gives the score of a turn."""
+"""A metric with its parameters, ready to evaluate turns."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .evaluation_context import evaluating
 from .registry import EPSILON, FIELD_OF_NEED, Metric, Result, resolve
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
-"""Needs that only ``None`` leaves open; of all others ``""`` and ``[]`` are as good as nothing (the model's empty facts)."""
+"""Needs that are met by any value except ``None``. Every other need is also unmet by ``""`` and ``[]``."""
 
 
 class _Absent:
-    """Stands where no judge or embedder was given: only a metric that has to ask notices."""
+    """Takes the place of a judge or embedder that was not given. Only a metric that really asks it is skipped."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -60,7 +60,7 @@ class ChoosesJudges(ABC):
 
 
 class BoundMetric:
-    """A metric with its parameters: ``evaluate(turn)`` gives a Score, whatever the metric raises."""
+    """A metric with its parameters. ``evaluate(turn)`` returns a Score whatever the metric raises."""
 
     __slots__ = (
         "_call",
@@ -86,9 +86,9 @@ class BoundMetric:
         self._fn = metric.fn
         self._service = metric.kind if metric.kind != "code" else None
         self.when: Any = None
-        """Selector of the turns that it is for, where the configuration has one (:func:`~otel_agenteval.evaluation.references.applies`)."""
+        """Selector of the turns that the metric applies to, if the configuration has one (:func:`~otel_agenteval.evaluation.references.applies`)."""
         self.sample: Any = None
-        """Of a judged metric: which of those turns it is evaluated on (:class:`~otel_agenteval.judging.sampling.Rule`); None is all."""
+        """For a judged metric, the rule that samples those turns (:class:`~otel_agenteval.judging.sampling.Rule`); None evaluates all of them."""
         self.name = metric.name
         self.policy = policy
         given = {metric.spellings.get(key, key): value for key, value in params.items()}
@@ -114,7 +114,7 @@ class BoundMetric:
             f"\n{metric.name}\n{self.signature_hash}\n{metric.version}\n".encode(),
         )  # fmt: skip
         self._when_true: tuple[Any, ...] | None = None
-        if metric.type == "boolean":  # most boolean metrics find nothing wrong: all that is to be said then is said here
+        if metric.type == "boolean":  # most boolean scores are an ordinary pass: its fields are computed once
             ordinary = self._from(Result(True))
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self._needs = tuple(
@@ -123,14 +123,14 @@ class BoundMetric:
 
     @property
     def missing(self) -> str | None:
-        """A required parameter without a value: every score is an error then."""
+        """Name of a required parameter that has no value; every score is an error then."""
         return self._missing
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Score one turn. A metric that fails is a score with ``status="error"``, one that does not apply ``skipped``.
 
-        Nothing that the metric raises gets out, also no ``SystemExit``. What interrupts the caller's thread does: ``KeyboardInterrupt``,
-        the cancellation of a task or a greenlet, a signal handler that exits.
+        Nothing that the metric raises is passed on, not even ``SystemExit``. What is meant to interrupt the caller's thread is:
+        ``KeyboardInterrupt``, the cancellation of a task or a greenlet, a signal handler that exits.
 
         ``judge`` may also be a :class:`ChoosesJudges`.
         """
@@ -149,7 +149,7 @@ class BoundMetric:
             return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)
         except NoModel as absent:
             return self._skipped({"reason": absent.reason})
-        except BaseException as error:  # a metric's fault must never reach the agent
+        except BaseException as error:  # a fault of a metric must never reach the agent
             if is_meant_for_host(error):
                 raise
             return self._failed(error)
@@ -170,7 +170,7 @@ class BoundMetric:
         return score
 
     def _badness(self, found: Any) -> tuple[bool, float]:
-        """What the worst of several pieces is found by: one that fails, then one with a bad value; one that is none is an error."""
+        """Sort key that finds the worst of several pieces: a failed one, else the one with the worst value. A value that is no finite number is the worst."""
         failed, value = (found.passed is False, found.value) if found.__class__ is Result else (False, found)
         if value is None:
             return failed, -math.inf
@@ -179,7 +179,7 @@ class BoundMetric:
         return failed, value if self.metric.direction == "down" else -value
 
     async def evaluate_async(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
-        """As :meth:`evaluate`, for callers that have an event loop: a metric that asks somebody does so on a thread."""
+        """As :meth:`evaluate`, for callers with an event loop: a metric that asks a model runs on a thread."""
         if self._service is None:
             return self.evaluate(turn)
         import asyncio  # imported by now, wherever a coroutine runs
@@ -210,10 +210,10 @@ class BoundMetric:
             return self._skipped({"reason": "not_applicable"})
         else:
             value = found
-        if value is None and label is not None:  # a classification, and nothing to compare it with
+        if value is None and label is not None:  # a classification without anything to compare it with
             return Score.of(self._facts, None, None, "ok", label, explanation, detail, also, None)
         if value is None or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise MetricError("invalid_value", f"{self.name} gave {value!r}, which is no finite number")
+            raise MetricError("invalid_value", f"{self.name} gave {value!r}, which is not a finite number")
         facts = self._facts
         if facts.type == "boolean":
             passed = bool(value) != self._inverse
@@ -230,7 +230,7 @@ class BoundMetric:
         return Score.of(facts, value, passed, "ok", label, explanation, detail, also, None)
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
-        """The score of a turn on which it is not evaluated, whatever the turn holds: ``skipped`` with this reason."""
+        """The score of a turn that the metric is not evaluated on: ``skipped``, with this reason."""
         return self._skipped({"reason": reason} if by is None else {"reason": reason, "by": by})
 
     def _skipped(self, detail: dict[str, Any]) -> Score:
@@ -238,7 +238,7 @@ class BoundMetric:
 
     def _failed(self, error: BaseException) -> Score:
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
-        # The message of a foreign exception can quote content: only our own texts go into the explanation.
+        # The message of a foreign exception can quote content, so only our own messages go into the explanation.
         explanation = (
             str(error) if isinstance(error, (MetricError, ConfigError, JudgeError)) else f"{self.name} raised {error_type}"
         )

@@ -1,6 +1,6 @@
-"""One evaluation of a metric that asks: what its judge has to know of it, and what the metric has to know of what was asked.
+"""What a metric that asks a model and its judge have to know of each other during one evaluation.
 
-It goes by the thread or task, and not by arguments: what stands between a metric and its judge (a budget, a panel, an application's
+It is kept in a context variable and not passed as an argument, so that whatever wraps the judge (a budget, a panel, an application's
 own judge) need not pass it on.
 """
 
@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Evaluation:
-    """What is known of it so far."""
+    """What is known of one evaluation so far."""
 
     identity: str = ""
-    """Version and hash of the parameters of the metric."""
+    """The metric's version and the hash of its parameters."""
     reads_all: bool = False
-    """Whether its judge must have read all of the material: where a question is too long it is asked in pieces."""
+    """Whether the judge must read all of the material: a question that is too long is then asked in pieces."""
     piece: int = 0
-    """Which piece of each question is asked about, from 0 on."""
+    """The piece of each question that is asked about, counted from 0."""
     pieces: int = 1
-    """How many there are, as far as is known."""
+    """The number of pieces, as far as it is known."""
     truncated: bool = False
-    """Whether a judge did not see all of the material."""
+    """Whether a judge saw only a part of the material."""
     _when_accepted: list[Callable[[], None]] = field(default_factory=list)
 
     def learn(self, pieces: int, truncated: bool) -> None:
-        """A question had so many pieces, or was cut."""
+        """Note how many pieces a question had, and whether it was cut."""
         self.pieces = max(self.pieces, pieces)
         self.truncated = self.truncated or truncated
 
@@ -39,11 +39,11 @@ class Evaluation:
         return self.piece < self.pieces
 
     def when_accepted(self, do: Callable[[], None]) -> None:
-        """Do something once the metric took the replies it got."""
+        """Register a callback for the moment at which the metric has accepted its replies."""
         self._when_accepted.append(do)
 
     def accept(self) -> None:
-        """The metric took them."""
+        """Call what :meth:`when_accepted` registered."""
         for do in self._when_accepted:
             do()
 
@@ -52,13 +52,13 @@ _CURRENT: ContextVar[Evaluation | None] = ContextVar("otel_agenteval_evaluation"
 
 
 def current_evaluation() -> Evaluation | None:
-    """The one under way in this thread or task; None outside of one."""
+    """The evaluation that this thread or task is in, or None."""
     return _CURRENT.get()
 
 
 @contextmanager
 def evaluating(identity: str, reads_all: bool) -> Iterator[Evaluation]:
-    """Inside, in this thread or task, a metric is evaluated."""
+    """While the block runs, this thread or task evaluates a metric."""
     evaluation = Evaluation(identity, reads_all)
     token = _CURRENT.set(evaluation)
     try:

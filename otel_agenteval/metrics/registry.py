@@ -1,4 +1,4 @@
-"""The one registry of metrics: a decorated function is a metric, and everything else is derived from it.
+"""The registry of metrics: a decorated function is a metric, and everything else is derived from it.
 
     @metric(unit="1", needs=("tool_calls",), threshold=0.7)
     def code_tool_success(turn: Turn, *, empty_value: float = 1.0) -> Result:
@@ -6,7 +6,7 @@
 
 Name, kind (prefix), family (module, unless given), parameters (keyword-only arguments, checked by their annotations) and user
 documentation (docstring) are read from the function. A function that does not fit is refused at import with its file
-and line. A parameter without a default is required: the name resolves without it, and evaluating is a score with
+and line. A parameter without a default is required: the name resolves without it, and each evaluation is then a score with
 ``status="error"``.
 
 A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`; it raises
@@ -36,7 +36,7 @@ EPSILON = 1e-9
 
 
 class Asks(Protocol):
-    """What an ``llm_`` metric gets as its judge."""
+    """The judge that an ``llm_`` metric receives."""
 
     def ask(
         self,
@@ -48,18 +48,18 @@ class Asks(Protocol):
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """One question, see :class:`otel_agenteval.Judge`; the JSON object that came back."""
+        """Ask one question and return the JSON object of the reply, see :class:`otel_agenteval.Judge`."""
 
 
 class Embeds(Protocol):
-    """What an ``embed_`` metric gets as its embedder."""
+    """The embedder that an ``embed_`` metric receives."""
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text, see :class:`otel_agenteval.Embedder`."""
+        """Return one vector per text, see :class:`otel_agenteval.Embedder`."""
 
 
 class Result:
-    """What a metric function found, when a bare number does not say it all."""
+    """The result of a metric function, where a number alone is not enough."""
 
     __slots__ = ("also", "detail", "explanation", "label", "passed", "skipped", "value")
 
@@ -84,12 +84,12 @@ class Result:
 
 
 def skip(reason: str, **detail: Any) -> Result:
-    """Not applicable, and why (``missing:…``, ``empty_output``, ``too_long``, …)."""
+    """The result of a metric that does not apply, with the reason (``missing:…``, ``empty_output``, ``too_long``, …)."""
     return Result(None, skipped=reason, detail=detail)
 
 
 def vacuous(value: float | bool, **detail: Any) -> Result:
-    """A value that only means that there was nothing to evaluate; aggregations leave it out."""
+    """A value that only means that there was nothing to evaluate. Aggregations leave it out."""
     return Result(value, detail={"vacuous": True, **detail})
 
 
@@ -107,13 +107,13 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether evaluating without it is an error."""
+        """Whether an evaluation without it is an error."""
         return self.default is inspect.Parameter.empty
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A registered metric: the function and what was derived from it."""
+    """A registered metric: the function and everything that is derived from it."""
 
     name: str
     fn: Callable[..., Any]
@@ -130,19 +130,19 @@ class Metric:
     reads: frozenset[str]
     """All facts that it declares: its needs, what it uses and its references."""
     aliases: Mapping[str, Mapping[str, Any]]
-    """Other names, each with the parameters it presets."""
+    """Other names, each with the parameters that it presets."""
     spellings: Mapping[str, str]
     """Other spellings of parameters → ours."""
     inline: bool
-    """Whether the default inline pack has it."""
+    """Whether it belongs to the default inline pack."""
     extra: str | None
-    """The optional extra that it needs."""
+    """The optional extra that it requires."""
     heavy: bool
-    """Whether it is left out where somebody waits, and runs on the worker."""
+    """Whether it is too slow for the agent's thread, so that it only runs on the worker."""
     reads_all: bool
-    """Whether its judge must have read all of the turn: a question that is too long is asked in pieces, and the worst one counts."""
+    """Whether its judge must read all of the turn: a question that is too long is asked in pieces, of which the worst counts."""
     combines: bool
-    """Whether it is computed over other scores (:meth:`BoundMetric.combine`)."""
+    """Whether it is computed from other scores (:meth:`BoundMetric.combine`)."""
     parameters: Mapping[str, Parameter]
     doc: str
 
@@ -193,18 +193,18 @@ def metric(
         boolean: whether the value is 1.0/0.0 with ``passed``; adds the parameter ``inverse``. Numeric metrics take ``threshold``.
         threshold: default bound of ``passed``; None means that the metric only trends.
         bounded: False for a numeric metric that says itself what passes: it has no parameter ``threshold``.
-        version: change it when the same turn would get another value.
+        version: to be changed whenever the same turn would get another value.
         aliases: names in other catalogues (``seed:name``), optionally with preset parameters; ``{k}`` in a name stands for
             a number that becomes the parameter of that name.
         spellings: other spellings of parameters, ``{theirs: ours}``.
         inline: whether the default inline pack has it (reference-free, cheap, and meaningful on any answer).
         extra: the optional extra that it needs (``[text]`` …).
         heavy: whether one evaluation can take milliseconds or more: then it never runs while an exporter waits for span events.
-        reads_all: whether its judge must have read all that it is given, because what it looks for can stand anywhere (safety): a question
-            that is longer than ``max_input_tokens`` is then asked in overlapping pieces, of which the worst counts, and is never cut. It has
-            to ask in the thread or task that it is called in.
+        reads_all: whether its judge must have read all that it is given, because what it looks for can be anywhere (safety). A question
+            that is longer than ``max_input_tokens`` is then asked in overlapping pieces, of which the worst counts, and is never cut. Such a metric
+            must ask in the thread or task that it is called in.
         combines: whether it takes a list of scores instead of a turn.
-        family: the family's name; default the module's, which is right unless a family is spread over several modules.
+        family: the family's name; default the module's name, which is right unless a family has several modules.
     """
 
     def register(fn: Function) -> Function:

@@ -38,7 +38,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     r"""The turn did not end well with nothing to read in its answer (1.0 = there is an answer, 0.0 = it is empty).
 
     White space, control characters and invisible characters (zero width, fillers, direction marks) are nothing to read.
-    A turn that ended in an error is ``code_turn_error``'s business and skipped here. An answer that is a picture or a
+    A turn that ended in an error is ``code_turn_error``'s subject and skipped here. An answer that is a picture or a
     file passes with ``detail.attachments``.
 
     | turn | result |
@@ -151,7 +151,7 @@ def code_llm_retries(turn: Turn) -> int | Result:
     """Number of LLM calls that failed and were followed by another call of the same model.
 
     These are retries by the application or framework. Retries inside a provider's SDK are one call in the telemetry and
-    cannot be seen. A dated release is the same model (``m`` and ``m-2024-08-06``); a fallback to another model is no retry;
+    cannot be seen. A dated release is the same model (``m`` and ``m-2024-08-06``); a fallback to another model is not a retry,
     nor is a failed call that names no model. No default threshold. ``detail.errors`` counts the retried error types.
 
     | LLM calls | value |

@@ -36,20 +36,20 @@ def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
     heavy=True,
 )
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
-    """How well a transcript matches what was said: 1 less its word error rate, at least 0.
+    """How well a transcript matches what was said: 1 minus its word error rate, at least 0.
 
     The transcript is the turn's output, the reference its ground truth. The word error rate is substitutions, deletions and
     insertions over the words of the reference. Words are what white space separates; case and punctuation count. An empty
-    transcript has the rate 1; one with many words too much can exceed 1, which ``detail.accuracy`` still shows.
+    transcript has the rate 1; one with many superfluous words can exceed 1, which ``detail.accuracy`` still shows.
 
     Skipped with ``missing:transcript`` when the output is unknown, with ``missing:ground_truth`` when there is no reference
     (or it has no word), and with ``too_long`` when either text has more than 50 000 characters. Needs the extra ``[audio]``.
 
     Parameters:
-        use_wer: off, the character error rate counts instead of the word error rate. White space at the ends is none.
+        use_wer: off, the character error rate counts instead of the word error rate. White space at the ends does not count.
         normalize: ``lower`` compares without case.
 
-    Detail: ``wer``, ``cer`` (the two rates), ``accuracy`` (1 less the rate that counts, can be negative).
+    Detail: ``wer``, ``cer`` (the two rates), ``accuracy`` (1 minus the rate that counts, can be negative).
 
     Source: AgentUnit audio_transcription_quality.
     """

@@ -1,8 +1,8 @@
 """Whether there is code in the output, in which language, and whether it runs.
 
-Code is what stands in fenced Markdown blocks; without any fence it is the whole output, if that is code beyond doubt: a JSON
+Code is the content of fenced Markdown blocks. Without any fence it is the whole output, if that is clearly code: a JSON
 object or array, SQL (by ``code_is_sql``), Python with more than bare expressions, or two lines with the keywords of one
-language. "hello" and "Answer: Paris" are Python to a parser, and no code.
+language. "hello" and "Answer: Paris" parse as Python, but are not code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
     """Whether all code in the output is in one language.
 
-    Code is every fenced block that is not empty; without any fence the whole output, if it is code beyond doubt: a JSON object
+    Code is every fenced block that is not empty; without any fence the whole output, if it is clearly code: a JSON object
     or array, SQL (by ``code_is_sql``), Python with a statement that is more than a bare expression or annotation, or two lines
     with keywords of one language. No code fails.
 
@@ -98,9 +98,9 @@ def code_code_execution(
     Sandboxes: ``bubblewrap`` is the system's CPython (Linux; ``bwrap`` 0.8 or newer and ``prlimit`` must be installed, and user
     namespaces allowed): no network, no files but ``/usr`` and 16 MiB of scratch space, 32 processes of 512 MiB each, an
     unprivileged user, an empty environment, no packages but the system's. ``monty`` (extra ``[code]``) is an interpreter of a
-    part of Python with 512 MiB of memory and nothing of the operating system; a program that uses what it lacks (generators,
-    inheritance, most of the standard library) is an error (``unsupported_program``). Both are tried out once per process; one
-    whose walls do not hold is not used.
+    subset of Python with 512 MiB of memory and no access to the operating system; a program that uses what it lacks (generators,
+    inheritance, most of the standard library) is an error (``unsupported_program``). Both are tested once per process; one
+    that does not isolate programs is not used.
 
     Parameters:
         language: ``python``.
@@ -110,7 +110,7 @@ def code_code_execution(
         stdin: what the program reads from standard input (in monty only through ``input()``).
         block: which block runs; ``all`` makes one program of all of them, in order.
 
-    Detail: ``exit_code`` (null when time was over), ``stderr`` (its last 1 000 characters), ``timed_out``, ``sandbox``; nothing when
+    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1 000 characters), ``timed_out``, ``sandbox``; nothing when
     there was no code.
 
     Source: Trusys code-execution.

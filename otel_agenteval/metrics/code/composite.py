@@ -96,7 +96,7 @@ def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None =
 
     ``sum of the values / number of values``: scores without a value (skipped, errors) are left out, 0 counts. Skipped with
     ``all_inner_null`` when no value is left. The inner metrics should share one scale and direction: a mean of seconds and
-    shares means nothing, and of a metric where less is better ``code_not`` makes one where more is.
+    shares means nothing. ``code_not`` turns a metric where less is better into one where more is better.
 
     Parameters:
         metrics: names, or ``{name: {parameters}}``; may be left out where only ``combine`` is used.
@@ -137,8 +137,8 @@ def code_weighted_score(
     """Weighted mean of several metrics.
 
     ``sum of value * weight / sum of weights``, over the scores that count. Left out are scores without a value and, unless
-    ``include_booleans`` is set, booleans; the weights of the others make up the whole. A sum of weights that is not above 0
-    divides by 1. Skipped with ``all_inner_null`` when nothing counts, or when there are no scores at all.
+    ``include_booleans`` is set, booleans; the weights are those of the scores that are left. If their sum is not above 0,
+    the divisor is 1. Skipped with ``all_inner_null`` when nothing counts, or when there are no scores at all.
 
     Parameters:
         entries: ``[{metric, weight}]``, each metric a name or ``{name: {parameters}}``.
@@ -221,8 +221,8 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
     """The opposite of another metric: a boolean turned around, or ``1 - value``.
 
     A boolean gives 1 or 0 with ``passed``; a number must lie in 0..1 (anything else is an error) and passes only by
-    ``threshold``. An inner metric that is skipped or an error is not turned into its opposite: skipped with ``inner_null``, or
-    an error. Every boolean metric can be turned around by its own parameter ``inverse`` too.
+    ``threshold``. An inner metric that is skipped or an error has no opposite: the result is then skipped with ``inner_null``,
+    or an error. Every boolean metric can be turned around by its own parameter ``inverse`` too.
 
     Parameters:
         metric: a name, or ``{name: {parameters}}``; may be left out where only ``combine`` is used, which takes the first score.
@@ -246,7 +246,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
 
 
 class Oracle:
-    """A function of the user's that judges a turn, under a name that is the same in every process."""
+    """A function of the user that judges a turn, under a name that is the same in every process."""
 
     __slots__ = ("_fn", "name")
 
@@ -295,7 +295,7 @@ def _imported(path: str) -> Callable[[Turn], Any]:
 
 @metric(aliases=("hpd:TaskOracleEvaluator",))
 def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_oracle)]) -> Result:
-    """What a function of your own says of the turn.
+    """The result of a function of your own on the turn.
 
     The function takes the turn (its attributes have the names of form turn.v1), must not change it, and returns a bool (1 or 0,
     with ``passed``), a number, a ``Score`` or ``Result`` (taken as it is), or None (skipped). An exception, or anything else that it
@@ -321,7 +321,7 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     if isinstance(found, bool):
         return Result(float(found), passed=found)
     if not isinstance(found, (int, float)):
-        raise MetricError("invalid_value", f"the oracle gave a {type(found).__name__}, which is no bool, number or Score")
+        raise MetricError("invalid_value", f"the oracle gave a {type(found).__name__}, which is not a bool, number or Score")
     return Result(_as_float(found))
 
 
@@ -357,8 +357,8 @@ def _from_score(score: Score) -> Result:
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Number of metrics that did not pass, of those that always must.
 
-    A violation is a score that did not pass or is an error. A score that is skipped, or has no opinion on passing (a trend), is
-    none. Passes when there is no violation.
+    A violation is a score that did not pass or is an error. A score that is skipped, or that neither passes nor fails (a trend),
+    is not a violation. Passes when there is no violation.
 
     Parameters:
         metrics: names, or ``{name: {parameters}}``; may be left out where only ``combine`` is used, over the scores of the metrics
@@ -381,7 +381,8 @@ def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | No
     Always 0, whatever the inner scores are, and never passed or failed.
 
     Parameters:
-        metrics: names, or ``{name: {parameters}}``; may be left out. They are not evaluated: their scores could change nothing.
+        metrics: names, or ``{name: {parameters}}``; may be left out. They are not evaluated, because their scores could not
+            change the result.
 
     Detail: ``violations``, always empty.
 

@@ -1,4 +1,4 @@
-"""How a conversation went as a whole: was everybody answered, and was the agent reliable and steady from trace to trace.
+"""How a conversation went as a whole: was every message answered, and was the agent reliable and steady from trace to trace.
 
 The turn stands for its conversation: ``messages`` are those of all turns, ``session`` has what is known of each trace.
 """
@@ -36,7 +36,7 @@ def _adds_up_to_one(weights: tuple[float, ...]) -> bool:
 
 
 def says_something(message: Message) -> bool:
-    """Whether it is a turn of the conversation, not an agent's step: some put tool results back as the user's words."""
+    """Whether a message belongs to the conversation and is not a step: some frameworks return tool results as user messages."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 
@@ -78,8 +78,8 @@ def code_conversation_completeness(
     The tool usage is the share of the distinct expected tools that were called, names without case, and 1 when none are
     expected. The duration counts 1 up to its limit and falls evenly to 0 at twice the limit; without a limit it is 1.
 
-    Skipped with ``missing:conversation`` without messages, with ``missing:tool_calls`` when tools are expected and nobody
-    knows which were called, and with ``missing:duration`` when there is a limit and the duration is unknown.
+    Skipped with ``missing:conversation`` without messages, with ``missing:tool_calls`` when tools are expected and the
+    calls are unknown, and with ``missing:duration`` when there is a limit and the duration is unknown.
 
     Parameters:
         expected_tools: names (or objects with ``name``); default the turn's reference ``expected_tools``, else none.
@@ -114,7 +114,7 @@ def code_conversation_completeness(
 
 
 def _signal(value: Any) -> float | None:
-    """A score from 0 to 1; anything else is no signal."""
+    """A score from 0 to 1; anything else is not a signal."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         return None
     return value
@@ -138,7 +138,7 @@ def _signals(given: Any) -> dict[Signal, float]:
 
 
 def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> dict[Signal, float]:
-    """What each signal lacks, weighted. A signal that is missing is no risk."""
+    """How far each signal stays below 1, weighted. A signal that is missing is not a risk."""
     return {name: weights[name] * (1 - value) for name, value in signals.items()}
 
 
@@ -150,7 +150,7 @@ def code_agent_reliability(
     top_k: Annotated[float, Gt(0), Le(1)] = 0.15,
     ensemble: Share = 0.1,
 ) -> Result:
-    """How reliable the agent is at its worst, over the traces of a session: 1 less the risk of its most problematic traces.
+    """How reliable the agent is at its worst, over the traces of a session: 1 minus the risk of its most problematic traces.
 
     A trace's risk is the highest ``weight * (1 - signal)`` of its signals; a signal that is missing is left out. The raw
     risk is ``0.9 * mean of the k highest risks + 0.1 * highest risk`` with ``k = ceil(0.15 * traces)``, at least 1. The
@@ -158,7 +158,7 @@ def code_agent_reliability(
     trace left the value is 1 and vacuous.
 
     The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``,
-    each signal a score from 0 to 1, higher better; what is none counts as missing.
+    each signal a score from 0 to 1, higher is better; anything else counts as missing.
 
     Parameters:
         signal_weights: weights by signal, 0..1000, over the defaults confidence 1, loop_detection 1, tool_correctness 0.8,
@@ -199,7 +199,7 @@ def code_agent_reliability(
 
 @metric(uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_consistency",))
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
-    """How steady the agent is over the traces of a session: 1 less the root mean square of its weighted uncertainty.
+    """How steady the agent is over the traces of a session: 1 minus the root mean square of its weighted uncertainty.
 
     A trace's weighted uncertainty is ``(1 + penalty) * weight * (1 - confidence)``, where the penalty adds up
     ``weight * (1 - signal)`` of loop_detection, tool_correctness and coherence; one that is missing adds nothing. The value
@@ -208,7 +208,7 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     signals say: ``code_agent_reliability`` looks at those.
 
     The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``,
-    each signal a score from 0 to 1, higher better; what is none counts as missing.
+    each signal a score from 0 to 1, higher is better; anything else counts as missing.
 
     Parameters:
         signal_weights: weights by signal, 0..1000, over the defaults confidence 1, loop_detection 1, tool_correctness 0.8,

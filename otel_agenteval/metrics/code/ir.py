@@ -30,7 +30,7 @@ def _relevant(turn: Turn) -> dict[str, str]:
 def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     """Share of the relevant documents that are among the first ``k`` retrieved ones.
 
-    The first ``k`` are taken before duplicates fall together. Nothing retrieved (an empty list) is 0; retrieval or
+    The first ``k`` are taken before duplicates are removed. Nothing retrieved (an empty list) is 0; retrieval or
     relevance unknown is skipped (``missing:retrieved_ids``, ``missing:relevant_ids``, also for no relevant id at all).
     Relevant ids come from the turn's ``relevant_ids``, else from its references.
 
@@ -66,7 +66,7 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     aliases={"agenteval:code_mrr": {}, "agenteval:MRRMetric": {}, "agenteval:code_mrr_at_{n}": {"max_rank": None}},
 )
 def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
-    """Reciprocal rank of the first relevant document: 1 when it comes first, 0.5 when second, 0 when it does not come.
+    """Reciprocal rank of the first relevant document: 1 when it comes first, 0.5 when second, 0 when it is missing.
 
     The mean over queries is taken by aggregation. With the default threshold 0.33 a relevant document among the first three
     passes. Nothing retrieved is 0; unknown retrieval or relevance is skipped, as in ``code_recall_at_k``.

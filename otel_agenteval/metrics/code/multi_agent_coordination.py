@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, Gt, Le, Predicate
 
 from ...core.turn import Turn
-from ..lib.agents import everybody, interactions_of, known_agents, mean, multi_agent_metric, part_of, read_once, seconds
+from ..lib.agents import interactions_of, known_agents, mean, multi_agent_metric, part_of, participants, read_once, seconds
 from ..registry import Result, skip, vacuous
 from .multi_agent_emergent import (
     code_adaptation_rate,
@@ -52,8 +52,8 @@ def code_coordination_efficiency(
 
     ``0.25 * handoff_success + 0.20 * conflict_resolution + 0.25 * communication_efficiency + 0.15 * role_adherence
     + 0.15 * load_balance``: the values of code_handoff_success_rate, code_conflict_resolution_rate,
-    code_communication_efficiency, code_multiagent_role_adherence and code_load_balance with their defaults. Hand-offs,
-    conflicts and roles that there are none of count 1. Skipped when there are no interactions, with ``missing:agents`` when
+    code_communication_efficiency, code_multiagent_role_adherence and code_load_balance with their defaults. Where there
+    are no hand-offs, conflicts or roles, their part is 1. Skipped when there are no interactions, with ``missing:agents`` when
     no agent is known either, else ``missing:interactions``.
 
     Parameters:
@@ -83,8 +83,8 @@ def code_coordination_efficiency(
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
-    No hand-offs are 1 and vacuous. Hand-offs of which nobody said how they went do not count; skipped with
-    ``missing:handoffs`` when there are no others, as where they only stand in messages.
+    Without hand-offs it is 1 and vacuous. Hand-offs whose outcome is unknown do not count; skipped with
+    ``missing:handoffs`` when there are no others, for example where they appear only in messages.
 
     Detail: ``handoffs`` (those that count), ``successful``.
 
@@ -140,7 +140,7 @@ def code_conflict_rate(turn: Turn) -> Result:
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
-    No conflicts are 1 and vacuous. A conflict that does not say so is not resolved.
+    Without conflicts it is 1 and vacuous. A conflict counts as resolved only if it says so.
 
     Detail: ``conflicts``, ``resolved``.
 
@@ -155,7 +155,7 @@ def code_conflict_resolution_rate(turn: Turn) -> Result:
 
 @multi_agent_metric(uses=("conflicts",), unit="s", direction="down", aliases=("agentunit:avg_resolution_time",))
 def code_avg_resolution_time(turn: Turn) -> Result:
-    """Mean seconds that it took to resolve a conflict, of those that were resolved.
+    """Mean time in seconds to resolve a conflict, over the conflicts that were resolved.
 
     Skipped with ``missing:conflicts`` when none was resolved in a known time.
 
@@ -182,8 +182,8 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     * evenness is the mean number of messages of an ordered pair of agents divided by the highest (1 when there is no pair).
       Two agents of which one sends fifty messages to the other are even: there is one pair.
 
-    A message to several agents is one of each pair. The response time of an agent that was called is how long it ran. No
-    interactions are 1 and vacuous.
+    A message to several agents counts once for each pair. The response time of an agent that was called is how long it ran.
+    Without interactions it is 1 and vacuous.
 
     Parameters:
         slow_s: mean response time in seconds above which the response part falls.
@@ -222,10 +222,10 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
     """Share of the interactions that their sender's role allows, of those whose sender has a role.
 
     A delegation needs ``can_delegate``, a response an ``authority_level`` of at least 5; every other type is allowed. An
-    agent that calls another one delegates. No interactions, no roles, or no sender with a role are 1 and vacuous.
+    agent that calls another one delegates. Without interactions, roles, or a sender with a role it is 1 and vacuous.
 
     Parameters:
-        roles: ``{agent: {can_delegate, authority_level}}``; default the turn's agents. What a role does not say is false
+        roles: ``{agent: {can_delegate, authority_level}}``; default the turn's agents. What a role leaves out is false
             and 5.
 
     Detail: ``interactions`` (those that count), ``adherent``.
@@ -245,13 +245,13 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
 @multi_agent_metric(uses=("agents", "interactions"), aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
-    """How evenly messages are spread over the agents: 1 when each sends and gets as many.
+    """How evenly messages are spread over the agents: 1 when all send and receive the same number.
 
     ``1 - standard deviation / mean`` of the agents' activity, not below 0. An interaction counts once for its sender per
-    recipient, and once for each recipient; the standard deviation is the population's. No activity is 1 and vacuous.
+    recipient, and once for each recipient; the standard deviation is the population's. Without activity it is 1 and vacuous.
 
     Parameters:
-        include_idle: whether agents that are known and took no part count with 0.
+        include_idle: whether known agents that took no part count as 0.
 
     Detail: ``agents`` (those that count), ``messages``.
 
@@ -263,7 +263,7 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
         activity.update(each.recipients)
         if each.sender is not None:
             activity[each.sender] += len(each.recipients)
-    counts = [activity[name] for name in everybody(turn, found)] if include_idle else [n for n in activity.values() if n]
+    counts = [activity[name] for name in participants(turn, found)] if include_idle else [n for n in activity.values() if n]
     if not any(counts):
         return vacuous(1.0, agents=len(counts), messages=0)
     average = sum(counts) / len(counts)

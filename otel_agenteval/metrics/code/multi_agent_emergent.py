@@ -1,4 +1,4 @@
-"""Whether a group of agents finds an order of its own over the interactions of a turn, which are taken in their order.
+"""Whether a group of agents organizes itself over the interactions of a turn, which are read in their order.
 
 Where the turn was given no interactions, they are what its spans show: an agent that called an agent, and hand-offs.
 """
@@ -73,10 +73,10 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
 
     ``0.5 + (early - late) / early``, within 0..1, of the Shannon entropy (bits) of how often each agent sent each type of
     interaction, in the first half of the interactions (rounded down) and in the rest. 0.5 when the first half has no
-    entropy. Fewer than ``min_interactions`` are 0 and vacuous.
+    entropy. With fewer than ``min_interactions`` it is 0 and vacuous.
 
     Parameters:
-        min_interactions: below it there is too little to see.
+        min_interactions: below this number there is too little data.
 
     Detail: ``interactions``, ``early_entropy``, ``late_entropy``.
 
@@ -96,8 +96,8 @@ def code_specialization(turn: Turn) -> Result:
     """How much each agent sticks to one type of message: 1 when every agent sends only one.
 
     Mean over the sending agents of the sum of squared shares of their message types (Herfindahl-Hirschman index); an agent
-    that sent a single message counts 1. An interaction without ``message_type`` counts by its ``type``. No interactions, or
-    none whose sender is known, are 0 and vacuous.
+    that sent a single message counts 1. An interaction without ``message_type`` counts by its ``type``. Without interactions
+    whose sender is known it is 0 and vacuous.
 
     Detail: ``agents``, the number of those that sent something.
 
@@ -120,8 +120,8 @@ def code_specialization(turn: Turn) -> Result:
 def code_collective_decision(turn: Turn) -> Result:
     """Share of the interactions that are of type collaboration or negotiation.
 
-    Spans show calls and hand-offs only, so a turn that was given no interactions has 0. No interactions at all are 0 and
-    vacuous.
+    Spans show calls and hand-offs only, so a turn that was given no interactions has 0. Without any interactions it is 0
+    and vacuous.
 
     Detail: ``interactions``, ``collective``.
 
@@ -147,7 +147,7 @@ def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] 
     response times. The response time of an agent that was called is how long it ran.
 
     Parameters:
-        min_interactions: below it there is too little to see; also accepted as ``min``.
+        min_interactions: below this number there is too little data; also accepted as ``min``.
 
     Detail: ``interactions``, ``early_s``, ``late_s``.
 

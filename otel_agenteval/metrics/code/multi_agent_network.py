@@ -1,6 +1,6 @@
-"""Who writes to whom: the shape of the graph of agents. A broadcast is an edge to each recipient; a message to itself is none.
+"""Who writes to whom: the shape of the graph of agents. A broadcast is an edge to each recipient; a message to itself is not.
 
-Its agents are those of the turn's role table (or, without one, those that ran) and everybody who took part. Where the turn
+Its agents are those of the turn's role table (or, without one, those that ran) and all others that took part. Where the turn
 was given no interactions, they are what its spans show: an agent that called an agent, and hand-offs. A measure that would
 take too many steps, as shortest paths between thousands of agents do, is skipped with ``too_long``.
 """
@@ -14,7 +14,7 @@ from annotated_types import Ge, Le
 
 from ...core.turn import Turn
 from ..lib.agent_graph import AgentGraph, GraphTooLarge
-from ..lib.agents import everybody, interactions_of, known_agents, multi_agent_metric
+from ..lib.agents import interactions_of, known_agents, multi_agent_metric, participants
 from ..registry import Result, skip, vacuous
 
 Share = Annotated[float, Ge(0), Le(1)]
@@ -27,7 +27,7 @@ def _graph_of(turn: Turn) -> tuple[AgentGraph, int]:
     """The graph, and how many interactions it is made of."""
     found = interactions_of(turn)
     pairs = ((each.sender, to) for each in found if each.sender is not None for to in each.recipients)
-    return AgentGraph(everybody(turn, found), pairs), len(found)
+    return AgentGraph(participants(turn, found), pairs), len(found)
 
 
 def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
@@ -108,9 +108,9 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 
 @multi_agent_metric(uses=("agents", "interactions"), direction="neutral", aliases=("agentunit:centralization",), heavy=True)
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
-    """How much the network is a star: 1 when one agent writes to all others and no other agent writes to anybody.
+    """How much the network is a star: 1 when one agent writes to all others and no other agent writes to any.
 
-    Sum over the agents of how far their number of recipients stays behind the highest one, divided by the most that is
+    Sum over the agents of how far their number of recipients is below the highest one, divided by the most that is
     possible, ``(agents - 1) ** 2`` (Freeman's out-degree centralization). One or two agents are 0 and vacuous. Skipped with
     ``missing:interactions`` when none are known of more agents, or no agent is.
 
@@ -133,7 +133,7 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
     heavy=True,
 )
 def code_avg_path_length(turn: Turn) -> Result:
-    """Over how many messages, on average, one agent reaches another, along the directed edges and by the shortest way.
+    """Mean number of messages by which one agent reaches another, along the directed edges and by the shortest path.
 
     Mean over the ordered pairs of agents of which the first can reach the second; the others do not count. At least 1.
     Skipped with ``missing:interactions`` when no agent reaches another, with ``too_long`` when the graph is too large.
@@ -224,8 +224,8 @@ def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweennes
 
     Parameters:
         mode: ``betweenness`` compares, instead of the product, the shortest paths between others that pass through the
-            agent. In a network where everybody writes to everybody the product calls every agent a bottleneck, and
-            betweenness none.
+            agent. In a network where all agents write to all others, the product finds that every agent is a
+            bottleneck, and betweenness that none is.
 
     Detail: ``bottleneck_agents``, their names: those of the role table in its order, then the others.
 

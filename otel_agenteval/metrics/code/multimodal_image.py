@@ -1,4 +1,4 @@
-"""How far answers speak of the images, sounds and videos that the user gave."""
+"""How far answers refer to the images, sounds and videos that the user gave."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYWORDS = {
     "video": frozenset(("video", "clip", "footage", "scene", "frame")),
     "text": frozenset(("text", "written", "document", "read")),
 }
-"""Words that speak of a modality; the order is that of the result."""
+"""Words that refer to a modality; the order is that of the result."""
 _CONNECTIVES = (
     "while", "also", "additionally", "furthermore", "moreover", "in addition to", "along with", "together with", "combined with",
 )  # fmt: skip
@@ -54,7 +54,7 @@ def _referenced(text: str, present: set[str], word_boundaries: bool) -> list[str
     heavy=True,
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """How far the answer speaks of everything that the user gave, and how well it joins it together.
+    """How far the answer refers to everything that the user gave, and how well it connects it.
 
     ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Present are image, audio and video by the
     attachments' modality or media type, and text when the input has text. A modality is referenced when the answer has one

@@ -1,4 +1,4 @@
-"""Negated checks on the output text. What is an error or skipped in the plain check is so here too."""
+"""Negated checks on the output text. They are errors or skipped wherever the plain check is."""
 
 from __future__ import annotations
 

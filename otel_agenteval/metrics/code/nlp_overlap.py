@@ -1,4 +1,7 @@
-"""How much the output overlaps with reference texts, word by word. Numbers of another tokenizer or smoothing do not compare."""
+"""How much the output overlaps with reference texts, word by word.
+
+Values made with different tokenizers or smoothings cannot be compared.
+"""
 
 from __future__ import annotations
 
@@ -105,22 +108,23 @@ def code_bleu(
     tokenizer: Tokenizer = "ms",
     smoothing: Literal["method4", "epsilon"] = "method4",
 ) -> Result:
-    """BLEU of the output against its references: how many of its word runs stand in them, less a penalty for brevity.
+    """BLEU of the output against its references: how many of its word runs occur in them, minus a penalty for brevity.
 
     The geometric mean of the clipped precisions of the runs of 1 to ``max_n`` words, times the brevity penalty: 1 when the
     output is longer than the reference closest to it in length (of two that are as close, the shorter), otherwise
-    ``exp(1 - reference / output)``. Values of other tokenizers and smoothings differ widely: set both, and keep them.
+    ``exp(1 - reference / output)``. Values made with different tokenizers and smoothings differ widely, so choose both and
+    keep them.
 
-    An empty output is skipped (``empty_output``), one without references too (``missing:references``), and one that has,
-    like the references together, more than 100 000 characters (``too_long``; also when the characters of the output times the
+    Skipped with ``empty_output`` for an empty output, with ``missing:references`` without references, and with ``too_long``
+    when the output, or all references together, have more than 100 000 characters (or the characters of the output times the
     number of references are more than a million).
 
     Parameters:
-        references: a text or a list of texts; default the turn's references, else its ground truth. Trusys spells it also
+        references: a text or a list of texts; default the turn's references, else its ground truth. Trusys also spells it
             ``value``, ``expected_output`` and ``expcted_output``.
         max_n: the longest runs of words, 1 to 16.
-        tokenizer: ``ms`` (symbols and punctuation are words of their own, capitals), ``word`` (runs of letters and digits, small
-            letters) or ``whitespace`` (what stands between white space, small letters).
+        tokenizer: ``ms`` (symbols and punctuation are words of their own, upper case), ``word`` (runs of letters and digits,
+            lower case) or ``whitespace`` (everything between white space, lower case).
         smoothing: ``method4`` is Chen and Cherry's: the first length of run that is not found counts ``ln(words) / (5 · 2)``
             runs, the second ``ln(words) / (5 · 4)``, and so on; without a single common word the value is 0. ``epsilon`` takes 1e-7
             for every precision of 0, leaves out runs that are longer than the output, and clips with the best single reference
@@ -201,10 +205,10 @@ def code_gleu(
     max_n: Order = 4,
     tokenizer: Tokenizer = "ms",
 ) -> Result:
-    """Google-BLEU of the output: its word runs that stand in a reference, over the runs of the longer of the two.
+    """Google-BLEU of the output: its word runs that occur in a reference, over the runs of the longer of the two.
 
     All runs of ``min_n`` to ``max_n`` words are counted together; the value is the smaller of their precision and recall, and
-    that of the best reference. Skipped as ``code_bleu``.
+    that of the best reference. Skipped like ``code_bleu``.
 
     Parameters:
         references: as in ``code_bleu``.
@@ -258,8 +262,8 @@ def code_text_f1(turn: Turn, *, ground_truth: Texts | None = None, tokenizer: To
     A word counts as often as it occurs on the side that has it less often. Precision is over the words of the output, recall
     over those of the ground truth; no common word is 0. Of several ground truths the best counts.
 
-    An empty output is skipped (``empty_output``), one without a ground truth too (``missing:ground_truth``), and one that has,
-    like the ground truth, more than 100 000 characters (``too_long``).
+    Skipped with ``empty_output`` for an empty output, with ``missing:ground_truth`` without a ground truth, and with ``too_long``
+    when either has more than 100 000 characters.
 
     Parameters:
         ground_truth: a text or a list of texts; default the turn's ground truth.
@@ -366,8 +370,8 @@ def code_rouge(
     words of the two texts as a whole. Recall is over what the reference has, precision over what the output has, F1 their
     harmonic mean. Recall, the default, rewards long answers.
 
-    A reference with fewer words than the variant needs (1, ``rouge2`` and ``rougeS`` 2) is 1 when the output is as short, and
-    0 otherwise. An empty output is not skipped. Skipped without a reference (``missing:references``), and with ``too_long`` when
+    A reference with fewer words than the variant needs (1, ``rouge2`` and ``rougeS`` 2) is 1 when the output is as short,
+    otherwise 0. An empty output is not skipped. Skipped without a reference (``missing:references``), and with ``too_long`` when
     the output, or all references together, have more than 100 000 characters, for ``rougeS`` more than 1 000 words.
 
     Parameters:
@@ -398,13 +402,13 @@ def code_rouge(
 def code_rouge_n(turn: Turn, *, reference: Texts | None = None, n: Order = 1, measure: Measure = "f1") -> Result:
     """ROUGE-N of the output: F1 of the runs of ``n`` words that it has in common with a reference text.
 
-    Words are runs of letters and digits, in small letters. A run counts as often as it occurs on the side that has it less
+    Words are runs of letters and digits, in lower case. A run counts as often as it occurs on the side that has it less
     often. Where the output or the reference has fewer than ``n`` words the value is 0. An empty output is not skipped; skipped
     without a reference (``missing:references``) and with ``too_long`` as in ``code_rouge``.
 
     Parameters:
         reference: a text, or a list of texts of which the best counts; default the turn's references, else its ground truth.
-            Trusys spells it also ``value``, ``expected_output`` and ``expcted_output``.
+            Trusys also spells it ``value``, ``expected_output`` and ``expcted_output``.
         n: words in a run, 1 to 16.
         measure: ``recall``, ``precision`` or ``f1``.
 
@@ -450,17 +454,17 @@ def code_meteor(
     tokenizer: Tokenizer = "word",
     stemmer: Literal["suffix", "none"] = "suffix",
 ) -> Result:
-    """METEOR-style overlap of the output with a reference: stemmed words in common, less a penalty for another order.
+    """METEOR-style overlap of the output with a reference: stemmed words in common, minus a penalty for a different order.
 
     Words are stemmed, and the output's are aligned one after another, each with the first equal word of the reference that is
     still free. With ``m`` such words, precision P (over the output's words), recall R (over the reference's) and chunks (runs
     that are contiguous on both sides):
     ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``.
 
-    There is no dictionary and no stage for synonyms, and the alignment is not the one with the fewest chunks. The penalty also
-    falls on what is equal: a text of one word is 0.5 like itself. No common word is 0; two texts without words are 1, one is 0.
-    The best reference counts, the first of equals. Skipped without references (``missing:references``) and with ``too_long`` when
-    the output or the references have more than 100 000 characters.
+    There is no dictionary and no stage for synonyms, and the alignment is not the one with the fewest chunks. Equal texts are
+    penalised too: a text of one word compared with itself gives 0.5. No common word is 0; two texts without words are 1, one
+    is 0. The best reference counts, the first of equals. Skipped without references (``missing:references``) and with
+    ``too_long`` when the output or the references have more than 100 000 characters.
 
     Parameters:
         references: as in ``code_bleu``.
@@ -469,7 +473,8 @@ def code_meteor(
         gamma: weight of the penalty, 0 to 1.
         tokenizer: as in ``code_bleu``.
         stemmer: ``suffix`` takes ``ing``, ``ed``, ``es`` or ``s`` off longer words, and one of two equal consonants that then end
-            the word; ``none`` leaves words as they are. Suffixes are small letters, so ``ms`` words stay whole.
+            the word; ``none`` leaves words as they are. Suffixes are in lower case, so the upper-case words of ``ms`` are not
+            stemmed.
 
     Detail: ``matches``, ``precision``, ``recall``, ``chunks``, ``reference_index``.
 

@@ -2,7 +2,7 @@
 
 An output that is one number as a whole is that number: optional sign, digits with or without ``,`` between groups of three,
 decimal point, exponent, a currency symbol before it or ``%`` after it (which does not divide). Otherwise the number is looked
-for among the numbers in the text, as ``extract`` says. ``NaN`` and ``Infinity`` are no numbers.
+for among the numbers in the text, as ``extract`` says. ``NaN`` and ``Infinity`` are not numbers.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def _is_number(value: str | float) -> bool:
 
 
 Number = Annotated[str | bool | int | float, Predicate(_is_number)]
-"""A finite number, or a text that is one. (``bool`` stands here to be refused: it would be read as 0 or 1.)"""
+"""A finite number, or a text that is one. (``bool`` is listed so that it can be refused: otherwise it would be read as 0 or 1.)"""
 
 
 def _shown(number: Decimal) -> float | str:
-    """The number for ``detail``: an int where it is a whole one, and text where no float reaches."""
+    """The number for ``detail``: an int where it is a whole number, and text where it is beyond any float."""
     if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number):
         return int(number)
     near = float(number)
@@ -118,7 +118,7 @@ def code_equals_number(
     Numbers are compared as decimals, so that 0.3 is exactly 0.1 away from 0.2.
 
     Parameters:
-        value: required; a number, or a text that is one. Trusys spells it also ``expected_output`` and ``expcted_output``.
+        value: required; a number, or a text that is one. Trusys also spells it ``expected_output`` and ``expcted_output``.
         tolerance: the largest distance that still counts as equal.
         extract: which number of a longer text counts: ``first``, ``last``, or ``only``, where there must be exactly one.
 

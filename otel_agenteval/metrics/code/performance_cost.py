@@ -1,4 +1,4 @@
-"""How long, how many tokens, how much money. Missing data is skipped, never 0; limits are inclusive."""
+"""Duration, tokens and cost. Missing data is skipped and never counts as 0; limits are inclusive."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def code_cost(
 
     Parameters:
         include_tool_costs: whether the cost of tool calls is added.
-        estimate: whether a cost that nobody reported is estimated.
+        estimate: whether a cost that was not reported is estimated.
         prices: your own prices in USD per million tokens, before those of the table: ``{model: {input, output,
             cached_input?}}``, where the model can also be ``provider/model``. Cached input costs what input does unless
             given; a model of your own machines costs 0.
@@ -258,7 +258,7 @@ def code_max_cost(
 ) -> Result:
     """Whether the turn's model calls cost at most ``max_cost_usd``.
 
-    The cost is looked up and, where nobody reported it, estimated as the model's part of ``code_cost`` is; tool calls are
+    The cost is found as the model's part of ``code_cost`` is: reported, else estimated; tool calls are
     left out. Skipped with ``missing:cost`` when it is unknown: an unknown cost is not a low one.
 
     Parameters:
@@ -286,11 +286,11 @@ _ROUNDING = 1e-6
 def code_perplexity(turn: Turn) -> Result:
     """How surprised the model was by its own answer: ``exp(-mean(logprobs))``, 1 when it was sure of every token.
 
-    10 means that it hesitated as between ten equally likely tokens all along. No convention for telemetry has token
-    probabilities: they come from the turn's ``logprobs`` (natural logarithms, one per generated token). Skipped with
+    10 means that it was as uncertain throughout as between ten equally likely tokens. No telemetry convention has token
+    probabilities, so they come from the turn's ``logprobs`` (natural logarithms, one per generated token). Skipped with
     ``missing:logprobs`` without them. Only trends, unless a ``threshold`` is set; passes at or below it.
 
-    A value that is no log probability (above 0, or no finite number) is an error.
+    A value that is not a log probability (above 0, or not a finite number) is an error.
 
     Detail: ``tokens``, ``mean_logprob``; ``normalised_score``, ``1 / (1 + exp(-mean_logprob))``: the same on a scale from 0
     (surprised) to 0.5 (sure).
@@ -304,7 +304,7 @@ def code_perplexity(turn: Turn) -> Result:
         mean = min(0.0, math.fsum(logprobs) / len(logprobs))
         value = math.exp(-mean)
     except OverflowError:
-        raise MetricError("invalid_logprobs", "logprobs are so low that the perplexity is no number") from None
+        raise MetricError("invalid_logprobs", "logprobs are so low that the perplexity is not a number") from None
     return Result(value, detail={"tokens": len(logprobs), "mean_logprob": mean, "normalised_score": 1 / (1 + value)})
 
 

@@ -1,4 +1,4 @@
-"""Whether personal data got out. Raw personal data is never part of a score: only its kind, its place and a masked value."""
+"""Whether personal data was disclosed. Raw personal data is never part of a score: only its kind, its place and a masked value."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def code_pii_leakage(
     enable_names: bool = False,
     threshold: float | None = None,
 ) -> Result:
-    """How little personal data the texts hold: 1 when none was found, less the worse and surer the finds are.
+    """How little personal data the texts hold: 1 when none was found; the worse and the more certain the finds, the lower.
 
     ``1 - mean(weight * confidence)`` over all finds. Each match counts, and kinds that overlap both count. The mean dilutes:
     one social security number among nine names scores better than one alone; ``aggregate="max"`` does not. Passes when
@@ -133,16 +133,16 @@ def code_privacy_budget(
     where the turn has none, of the attribute ``privacy.epsilon`` of its spans. What was spent before is ``spent_before`` in
     ``privacy``; without it, what this process has seen in the turn's scope: the user, else the tenant (``tenant_id``,
     ``tenant`` in the metadata), else the conversation. A turn that is evaluated again, or revised, is charged once; one with
-    ``spent_before`` is not charged at all, and one without a scope stands for itself. At most 100 000 scopes and turns are
+    ``spent_before`` is not charged at all, and one without a scope is counted on its own. At most 100 000 scopes and turns are
     remembered, and nothing across restarts.
 
     Passes while no more than the total is spent, unless a ``threshold`` is set. A total of 0 or less is 0. A turn without
     any epsilon spends nothing; where nothing was spent before either, the value is vacuous. An epsilon or ``spent_before``
-    that is given and no number from 0 is an error.
+    that is given but is not a number from 0 is an error.
 
     Parameters:
         total_budget: the epsilon that may be spent in a scope.
-        warn_threshold: share of the total from which on ``warning`` is true.
+        warn_threshold: share of the total from which ``warning`` is true.
         scope: whose budget it is; default the first that is known.
 
     Detail: ``epsilon_used`` (by this turn), ``total_spent``, ``remaining`` (below 0 when overspent), ``utilization``,
@@ -195,7 +195,7 @@ def _amount(value: Any, name: str) -> float:
 
 
 def _scope_key(turn: Turn, scope: str | None) -> str | None:
-    """Whose budget the turn spends, or None when nobody is known."""
+    """The scope whose budget the turn spends, or None when none is known."""
     metadata = turn.metadata
     tenant = metadata.get("tenant_id") or metadata.get("tenant")
     known = {"user": turn.user_id, "tenant": tenant, "conversation": turn.conversation_id}
@@ -208,7 +208,7 @@ MINIMISED_KEYS = ("user_id", "email", "phone", "address", "ssn", "credit_card", 
 
 
 def _repeats(output: str, value: Any) -> bool | None:
-    """Whether the lower-cased output has the value in it, whatever the case; None for a value that is nothing."""
+    """Whether the lower-cased output has the value in it, whatever the case; None for an empty value."""
     text = jsonio.text_of(value)
     return text.lower() in output if text.strip() else None
 
@@ -253,7 +253,7 @@ def code_data_minimization(
 def code_consent_compliance(
     turn: Turn, *, consent: dict[str, bool] | None = None, match: Literal["name", "value"] = "name"
 ) -> Result:
-    """Whether the output keeps away from the kinds of data that the user did not consent to.
+    """Whether the output avoids the kinds of data that the user did not consent to.
 
     A kind of data is a name such as ``location``; it is disallowed unless the consent for it is true. With ``match="name"``
     the output violates the consent when it contains the name of a disallowed kind, whatever the case: it finds the word, not

@@ -1,4 +1,4 @@
-"""Whether the output is what a machine can read. JSON is strict RFC 8259; a fenced Markdown block is no JSON document."""
+"""Whether the output is machine-readable. JSON is strict RFC 8259; a fenced Markdown block is not a JSON document."""
 
 from __future__ import annotations
 
@@ -68,11 +68,12 @@ def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-json",))
 def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
-    """Whether a JSON object or a non-empty array stands somewhere in the output, optionally one of a given schema.
+    """Whether a JSON object or a non-empty array occurs somewhere in the output, optionally one of a given schema.
 
-    From every ``{`` and ``[``, from left to right, the longest JSON value counts; the search goes on behind it. The JSON is
-    strict: ``{a: 1}`` is none. A footnote such as ``[1]`` is an array of one number; give a schema to tell them apart. With a
-    schema one value that meets it is enough; the first 10 000 are tried. An output over 1 MiB is skipped with ``too_long``.
+    From every ``{`` and ``[``, from left to right, the longest JSON value counts; the search continues after it. The JSON is
+    strict: ``{a: 1}`` does not count. A footnote such as ``[1]`` is an array of one number; give a schema to tell them apart.
+    With a schema one value that meets it is enough; the first 10 000 are tried. An output over 1 MiB is skipped with
+    ``too_long``.
 
     Parameters:
         schema: as in ``code_schema_conformance``; a schema that is not valid is an error.
@@ -134,7 +135,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
         required_elements: elements that must occur, a list or a text with commas. A dotted path goes from the root
             (``analysis.rating``); a single name is that of the root or of a child of the root. Prefixes are part of names.
 
-    Detail: ``missing_elements``; ``error`` with ``line`` and ``column`` when the output is no XML.
+    Detail: ``missing_elements``; ``error`` with ``line`` and ``column`` when the output is not XML.
 
     Sources: Trusys is-xml, HPD XmlValidityEvaluator.
     """
@@ -150,7 +151,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-xml",))
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Whether a well-formed XML element stands somewhere in the output, optionally one with given elements.
+    """Whether a well-formed XML element occurs somewhere in the output, optionally one with given elements.
 
     An element goes from its start tag to the end tag that balances it; only the outermost well-formed ones count, and text
     between them may be anything. One element that has everything that is required is enough; the first 10 000 are tried. An
@@ -192,19 +193,19 @@ def code_is_sql(
 ) -> Result:
     """Whether the whole output is one or more SQL statements, optionally on given tables and columns only.
 
-    Parsed with ``sqlglot`` (extra ``[structured]``). A lone name or expression is no statement, nor are "update it" and
+    Parsed with ``sqlglot`` (extra ``[structured]``). A lone name or expression is not a statement, nor are "update it" and
     commands that the parser does not look into (``CALL``). Where the parser is not installed, the output is over 10 000
-    characters, or reading it would take too deep or too long, the shape decides instead (``code_sql_shape``, and that it does
-    not break off after a word such as FROM), and the detail says ``parser: shape``; a list of tables or columns then fails,
-    because what they are is not known, and without the parser it is an error. An empty output is no SQL. An output over 1 MiB
+    characters, or reading it would take too deep or too long, the shape decides instead (``code_sql_shape``, and it must not
+    break off after a word such as FROM), and the detail says ``parser: shape``; a list of tables or columns then fails,
+    because what they are is not known, and without the parser it is an error. An empty output is not SQL. An output over 1 MiB
     is skipped with ``too_long``.
 
     Parameters:
         dialect: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … as sqlglot names them; default a
             generic one, or MySQL's where the generic one fails and there are backticks. An unknown one is an error.
-        allowed_tables: the only tables that may occur, case-insensitive, with or without their schema. CTEs are no tables.
+        allowed_tables: the only tables that may occur, case-insensitive, with or without their schema. CTEs are not tables.
         allowed_columns: the only columns that may occur, case-insensitive, without their tables; ``*`` must be in the list to
-            be allowed (that of ``COUNT(*)`` is no column). Names that the statement itself gives are no columns.
+            be allowed (that of ``COUNT(*)`` is not a column). Names that the statement itself defines are not columns.
         strict: whether ``SELECT a b FROM`` fails, where a comma is probably missing.
 
     Detail: ``statements`` (how many), ``tables``; ``refused_tables`` and ``refused_columns`` where they are not allowed;
@@ -248,11 +249,11 @@ def _sql_by_shape(output: str, bare: str, *, strict: bool, known: bool) -> Resul
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:SqlShapeEvaluator",), heavy=True)
 def code_sql_shape(turn: Turn) -> Result:
-    """Whether the output looks like SQL. A glance, no parser: ``code_is_sql`` has one.
+    """Whether the output looks like SQL. A quick look without a parser; ``code_is_sql`` uses one.
 
     It begins with one of select, insert, update, delete, with, create, alter, drop, merge as a whole word, whatever the case
     (``with`` needs an ``as`` later); its parentheses balance, those within quotes apart; its single quotes are even in
-    number, and so are its double quotes. White space around it is ignored. An empty output is no SQL. An output over 1 MiB
+    number, and so are its double quotes. White space around it is ignored. An empty output is not SQL. An output over 1 MiB
     is skipped with ``too_long``.
 
     Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes``, ``even_double_quotes``.
@@ -279,7 +280,7 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:HtmlShapeEvaluator",))
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
-    """Whether the output has something like an HTML tag, and opens all required ones. No validator.
+    """Whether the output has something like an HTML tag, and opens all required ones. This is not a validator.
 
     A tag is ``<``, a name, and white space, ``>`` or ``/>``. ``<br>`` and ``<br/>`` open a tag, ``</p>`` and ``a < b`` do not.
     An empty output has none. An output over 1 MiB is skipped with ``too_long``.
@@ -306,13 +307,13 @@ def _opens(text: str, tag: str) -> bool:
 def code_json_equals(turn: Turn, *, value: Any = None, ignore_list_order: bool = False) -> Result:
     """Whether the output is JSON that equals an expected value.
 
-    The order of keys does not matter, that of lists does; numbers compare by value (``1`` equals ``1.0``), and ``true`` is no
-    1. An output that is no JSON equals nothing. An output over 1 MiB is skipped with ``too_long``; skipped with
+    The order of keys does not matter, that of lists does; numbers compare by value (``1`` equals ``1.0``), and ``true`` is not
+    1. An output that is not JSON equals nothing. An output over 1 MiB is skipped with ``too_long``; skipped with
     ``missing:ground_truth`` when there is nothing to compare with.
 
     Parameters:
         value: any JSON value, or a text that is parsed where it is JSON (so null is ``"null"``) and stands for itself where
-            it is not; default the turn's ground truth. Trusys spells it also ``expected_output`` and ``expcted_output``.
+            it is not; default the turn's ground truth. Trusys also spells it ``expected_output`` and ``expcted_output``.
         ignore_list_order: whether lists are equal that have the same elements, each as often, in another order.
 
     Detail: ``path``, the JSONPath of the first difference (of a list, where its order is ignored).
@@ -357,13 +358,13 @@ def code_array_length(
 ) -> Result:
     """Whether the output is JSON with an array of the expected length.
 
-    An output that is no JSON fails, as does one that has no array at the path. Without any of ``value``, ``min`` and ``max``
+    An output that is not JSON fails, as does one that has no array at the path. Without any of ``value``, ``min`` and ``max``
     the result is an error. An output over 1 MiB is skipped with ``too_long``.
 
     Parameters:
-        value: number of elements; it wins over the bounds. Trusys spells it also ``expected_output`` and ``expcted_output``.
+        value: number of elements; it wins over the bounds. Trusys also spells it ``expected_output`` and ``expcted_output``.
         min, max: inclusive bounds of the number of elements.
-        path: where the array stands, by keys and indices: ``a.b``, ``a[0].b``, ``a.0.b``; default the whole document.
+        path: where the array is, by keys and indices: ``a.b``, ``a[0].b``, ``a.0.b``; default the whole document.
 
     Detail: ``length``, where there is an array.
 
@@ -401,7 +402,7 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     an error that names the extra, never ignored. ``2.0`` is an integer; ``"1"`` is not the 1 of an ``enum``. References to
     other documents are refused: nothing is fetched.
 
-    An output that is no JSON does not conform. A schema that is not valid is an error, whatever the output. An output over
+    An output that is not JSON does not conform. A schema that is not valid is an error, whatever the output. An output over
     1 MiB is skipped with ``too_long``.
 
     Parameters:
@@ -439,12 +440,12 @@ def _schema_of(given: Any) -> Schema:
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     """Share of the fields that the output, a JSON object, has and that are not null.
 
-    An empty text, 0, false and an empty list are there. An output that is no JSON object scores 0. Without any field the value
+    An empty text, 0, false and an empty list are there. An output that is not a JSON object scores 0. Without any field the value
     is 1 and vacuous. An output over 1 MiB is skipped with ``too_long``.
 
     Parameters:
-        fields: required; names of top-level fields, or dotted paths (``a.b``, ``a[0].b``). A key that is written just like
-            the path wins.
+        fields: required; names of top-level fields, or dotted paths (``a.b``, ``a[0].b``). A key that is spelled exactly
+            like the path wins.
 
     Detail: ``missing``, the fields that are absent or null.
 
@@ -464,17 +465,17 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
 def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: bool = True) -> Result:
     """Whether a field of the output, a JSON object, has the expected value.
 
-    Texts compare as they are, all other values by their JSON text: true is ``true``, null is ``null`` (and nothing else
-    is), an object has no particular order of keys. Two numbers compare by value, also when one is written in a text:
-    ``3.0`` equals ``"3"``. An output that is no JSON object fails, as does one without the field. An output over 1 MiB is
+    Texts compare as they are, all other values by their JSON text: true is ``true``, null is ``null`` (and equal to
+    nothing else), an object has no particular order of keys. Two numbers compare by value, also when one is written in a text:
+    ``3.0`` equals ``"3"``. An output that is not a JSON object fails, as does one without the field. An output over 1 MiB is
     skipped with ``too_long``.
 
     Parameters:
-        field: required; name of a top-level field, or a dotted path (``a.b``). A key that is written just like the path wins.
+        field: required; name of a top-level field, or a dotted path (``a.b``). A key that is spelled exactly like the path wins.
         expected: required; a text or any JSON value.
         ignore_case: whether upper and lower case are the same.
 
-    Detail: ``actual``, the value of the field where there is one; the first 100 characters of what is no number.
+    Detail: ``actual``, the value of the field where there is one; the first 100 characters of anything but a number.
 
     Source: HPD FieldAccuracyEvaluator.
     """

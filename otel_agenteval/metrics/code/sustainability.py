@@ -1,4 +1,4 @@
-"""Energy, carbon and use of resources. What nobody measured is skipped or labelled as an estimate, never 0."""
+"""Energy, carbon and use of resources. What was not measured is skipped or labelled as an estimate, and never counts as 0."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KG_PER_TREE = 21
 
 
 def _number(facts: Mapping[str, Any], *names: str) -> float | None:
-    """The first of these that is a number from 0 that can be reckoned with."""
+    """The first of these that is a finite number from 0."""
     for name in names:
         value = facts.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _TOO_MUCH:
@@ -33,7 +33,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """What the turn's metadata says, else the sum over its spans, where a span speaks for everything below it too."""
+    """The number in the turn's metadata, else the sum over its spans, where the number of a span includes all spans below it."""
     known = _number(turn.metadata, *names)
     if known is not None:
         return known
@@ -68,10 +68,11 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
     """Whether the turn took little energy: 1 up to the threshold, above it ``threshold / energy``.
 
     The energy is ``energy_kwh`` in the turn's metadata, else the sum of the span attribute ``energy.kwh`` (or
-    ``energy_kwh``), where a span speaks for all spans below it. Where nothing says it, and the extra ``[sustainability]`` is
-    installed, EcoLogits' estimate for the turn's model calls counts, by model and output tokens (the middle of its range);
-    there is none when it does not know the model of one of the calls, or for more than 500 calls. Energy 0 is 1. Skipped with ``missing:energy``
-    when there is no number. Passes at the threshold or below, unless a ``threshold`` of the value is set.
+    ``energy_kwh``), where the number of a span includes all spans below it. Where neither is known, and the extra
+    ``[sustainability]`` is installed, EcoLogits' estimate for the turn's model calls counts, by model and output tokens (the
+    middle of its range); there is none when it does not know the model of one of the calls, or for more than 500 calls. Energy
+    0 is 1. Skipped with ``missing:energy`` when there is no number. Passes at the threshold or below, unless a ``threshold``
+    of the value is set.
 
     Parameters:
         threshold_kwh: energy in kWh, inclusive.
@@ -103,10 +104,10 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 def code_carbon_emissions(
     turn: Turn, *, threshold_kg: Amount = 0.05, grid_intensity: Amount = 0.475, estimate: bool = True
 ) -> Result:
-    """Whether the turn gave off little CO2: 1 up to the threshold, above it ``threshold / carbon``.
+    """Whether the turn emitted little CO2: 1 up to the threshold, above it ``threshold / carbon``.
 
     The carbon is ``carbon_kg`` in the turn's metadata, else the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``),
-    where a span speaks for all spans below it, else the energy times ``grid_intensity``. The energy is found as for
+    where the number of a span includes all spans below it, else the energy times ``grid_intensity``. The energy is found as for
     ``code_energy_consumption``, so it can be an estimate. Carbon 0 is 1. Skipped with ``missing:energy`` when neither is
     known. Passes at the threshold or below, unless a ``threshold`` of the value is set.
 
@@ -141,7 +142,7 @@ def code_carbon_emissions(
 
 
 def _use(actual: float, target: float) -> float:
-    """1 from half of the target to 1.2 times it; below in proportion, above less by what is too much."""
+    """1 from half of the target to 1.2 times it; below that in proportion, above it lower by the excess."""
     if target == 0:
         return 1.0 if actual == 0 else 0.0
     ratio = actual / target

@@ -1,4 +1,4 @@
-"""Deterministic checks on the output text: no trimming, no Unicode normalisation, no case folding unless a metric says so."""
+"""Deterministic checks on the output text: no trimming, Unicode normalisation or case folding unless a metric says so."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def code_equals(turn: Turn, *, value: TextOrNumber | dict[str, Any] | list[Any])
     does not equal ``1``; an output that is not JSON is not equal. An empty output equals only an empty ``value``.
 
     Parameters:
-        value: required; a number or boolean stands for its JSON text (``5.0`` for ``5``, ``True`` for ``true``). Trusys
-            spells it also ``expected_output`` and ``expcted_output``.
+        value: required; a number or boolean means its JSON text (``5.0`` for ``5``, ``True`` for ``true``). Trusys
+            also spells it ``expected_output`` and ``expcted_output``.
 
     Detail: ``expected``, ``actual``, the first 200 characters of each.
 
@@ -101,7 +101,7 @@ def code_contains(turn: Turn, *, value: TextOrNumber) -> Result:
     An empty ``value`` is an error: a check that always passes hides a broken configuration.
 
     Parameters:
-        value: required; a number is looked for as it is written in JSON (``5.0`` as ``5``). Trusys spells it also
+        value: required; a number is looked for as it is written in JSON (``5.0`` as ``5``). Trusys also spells it
             ``expected_output`` and ``expcted_output``.
 
     Detail: ``value``, as it was looked for.
@@ -121,7 +121,7 @@ def code_contains(turn: Turn, *, value: TextOrNumber) -> Result:
 def code_icontains(turn: Turn, *, value: TextOrNumber) -> Result:
     """Whether the output contains a text, whatever the case.
 
-    Both sides are lower-cased by the simple Unicode rule, which is no case folding: ``ß`` does not match ``SS``. An empty
+    Both sides are lower-cased by the simple Unicode rule, which is not case folding: ``ß`` does not match ``SS``. An empty
     ``value`` is an error.
 
     Parameters:
@@ -144,7 +144,7 @@ def _fields(text: str) -> tuple[str, ...]:
     """The texts in a comma-separated text; quotes protect commas and white space.
 
     Raises:
-        ValueError: a quote is not closed, or something stands between it and the next comma.
+        ValueError: a quote is not closed, or something follows it before the next comma.
     """
     found: list[str] = []
     at = 0
@@ -193,7 +193,7 @@ def _case(text: str, ignore_case: bool) -> str:
 def code_contains_all(turn: Turn, *, value: Texts, ignore_case: bool = False) -> Result:
     r"""Whether the output contains all of some texts.
 
-    Case-sensitive. With no text to look for every output passes, marked vacuous. An empty text in a list is in every output.
+    Case-sensitive. Without any text to look for, every output passes and is vacuous. Every output contains an empty text.
 
     Parameters:
         value: required; a list of texts or numbers, or one text with commas between them. In such a text fields are
@@ -222,7 +222,7 @@ def code_contains_all(turn: Turn, *, value: Texts, ignore_case: bool = False) ->
 def code_contains_any(turn: Turn, *, value: Texts, ignore_case: bool = False) -> Result:
     """Whether the output contains at least one of some texts.
 
-    Case-sensitive. With no text to look for every output passes, marked vacuous. An empty text in a list is in every output.
+    Case-sensitive. Without any text to look for, every output passes and is vacuous. Every output contains an empty text.
 
     Parameters:
         value: required; as in ``code_contains_all``.
@@ -275,7 +275,7 @@ def code_regex_match(
 
     The search is not anchored. The engine is RE2 (extra ``[text]``), so no pattern can hang the agent: it has no look-around
     and no back-references, and ``\b``, ``\d`` and ``\w`` mean ASCII. Only the first 100 000 characters are searched. A
-    pattern that RE2 does not take is an error.
+    pattern that RE2 does not accept is an error.
 
     Parameters:
         pattern: required.
@@ -316,7 +316,7 @@ def code_word_count(
     """Whether the output has as many words as it should.
 
     A word begins with a letter or digit (of any script) and goes on with letters, digits, apostrophes and hyphens: "it's"
-    and "well-known" are one word each, punctuation alone is none. Bounds are inclusive; ``exact`` wins over ``min`` and
+    and "well-known" are one word each, punctuation alone is not a word. Bounds are inclusive; ``exact`` wins over ``min`` and
     ``max``; without any bound every output passes.
 
     Parameters:
@@ -367,7 +367,7 @@ def code_refusal(turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES) -> R
     """Whether the output sounds like a refusal. A detector: 1 means that a refusal was found, not that all is well.
 
     Looks for phrases such as "I cannot" or "I'm sorry, but" anywhere in the output, whatever the case; typographic
-    apostrophes count as plain ones. It over-triggers on "I can't wait to help". An empty output is no refusal. To require
+    apostrophes count as plain ones. It over-triggers on "I can't wait to help". An empty output is not a refusal. To require
     that there is no refusal, set ``inverse``.
 
     Parameters:
@@ -391,8 +391,8 @@ def code_refusal(turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES) -> R
 def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool = True, inverse: bool = False) -> Result:
     """Share of the keywords that occur in the output.
 
-    A keyword counts once, however often it occurs, and also as a part of a word; one that is listed twice counts twice. No
-    keywords is 1 and vacuous.
+    A keyword counts once, however often it occurs, and also as a part of a word; one that is listed twice counts twice. Without
+    keywords it is 1 and vacuous.
 
     Parameters:
         keywords: required; a list of texts.

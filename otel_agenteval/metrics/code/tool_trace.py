@@ -1,4 +1,4 @@
-"""What the agent did with its tools. A call that failed is still a call; no calls is a fact, unknown calls are skipped."""
+"""What the agent did with its tools. A failed call is still a call. That no calls were made is a fact; unknown calls are skipped."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def code_tool_selection(
     extra_penalty: Share = 0.10,
     order_penalty: Share = 0.20,
 ) -> Result:
-    """Share of the expected tools that were called, less a penalty for each tool that was not expected.
+    """Share of the expected tools that were called, minus a penalty for each tool that was not expected.
 
     Names compare without case. An expected tool counts when it was called anywhere in the turn; a name that is listed twice
     counts twice but one call is enough for both. Each distinct unexpected tool costs ``extra_penalty``. Nothing expected
@@ -57,8 +57,8 @@ def code_tool_selection(
     Parameters:
         expected_tools: names (or objects with ``name``); default the turn's reference ``expected_tools``. Skipped with
             ``missing:expected_tools`` when there is neither.
-        strict_order: whether the first calls must be the expected tools one by one. Looked at when all of them were called,
-            so one other call before them is out of order.
+        strict_order: whether the first calls must be the expected tools one by one. Only checked when all of them were called;
+            a single other call before them is then out of order.
         extra_penalty: cost of an unexpected tool.
         order_penalty: cost of the wrong order.
 
@@ -102,8 +102,8 @@ def code_tool_arguments(
     """Share of the required arguments that the tool calls gave.
 
     Every call of a configured tool is checked for each of its required names; tool and argument names compare without case.
-    An argument is given when its key is there, whatever its value. Arguments that are unknown are all missing. No call of
-    a configured tool is 1 and vacuous.
+    An argument is given when its key is there, whatever its value. Arguments that are unknown are all missing. Without a
+    call of a configured tool it is 1 and vacuous.
 
     Parameters:
         required_arguments: ``{tool: [argument, …]}``; default the turn's reference ``required_arguments``. Skipped with
@@ -185,7 +185,7 @@ def _error_text(error: ErrorInfo | None) -> str:
 def code_tool_success(turn: Turn, *, empty_value: Share | None = 1.0, count_denied: bool = False) -> Result:
     """Share of tool calls that did not end in an error.
 
-    A call failed when its span has an error (status ERROR, ``error.type``) or its answer was marked as one. A call without
+    A call failed when its span has an error (status ERROR, ``error.type``) or its result was marked as one. A call without
     a status counts as a success.
 
     Parameters:
@@ -229,9 +229,9 @@ def code_tool_efficiency(
 ) -> Result:
     """How sparingly tools were used: few calls, little time, no repeats.
 
-    Out of 100: the mean of 100 less 10 for each call over ``max_calls`` and of 100 less 5 for each second over
-    ``max_duration_s`` (neither below 0), less 5 for each repeat; the value is that over 100, at least 0. The time is the sum
-    of the calls' durations, so parallel calls add up; a call without timing takes 0 s. No calls is 1 and vacuous.
+    Out of 100: the mean of 100 minus 10 for each call over ``max_calls`` and of 100 minus 5 for each second over
+    ``max_duration_s`` (neither below 0), minus 5 for each repeat; the value is that divided by 100, at least 0. The time is
+    the sum of the calls' durations, so parallel calls add up; a call without timing takes 0 s. Without calls it is 1 and vacuous.
 
     Parameters:
         max_calls: calls that cost nothing.
@@ -240,7 +240,7 @@ def code_tool_efficiency(
             the same arguments, which suits agents that search more than once. Unknown arguments are never the same.
 
     Detail: ``call_count``, ``total_duration_s``, ``duplicates`` ``{name: calls}`` of the tools that were repeated (with
-    ``name_args``: the calls that have a twin).
+    ``name_args``: the calls that equal another).
 
     Source: AgentEval code_tool_efficiency.
     """
@@ -337,7 +337,7 @@ def _calls_of(turn: Turn, tool: str) -> list[ToolCall]:
 def code_tool_was_called(turn: Turn, *, tool: ToolName) -> Result:
     """Whether a tool was called at least once.
 
-    Names compare exactly, with case. A call that failed is a call. No calls at all is 0; unknown calls are skipped.
+    Names compare exactly, with case. A call that failed is a call. Without any calls it is 0; unknown calls are skipped.
 
     Parameters:
         tool: required; the tool's name.
@@ -393,7 +393,7 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     Parameters:
         tool: required; the tool's name.
         argument: required; the argument's name.
-        expected: required. A text is compared with the argument's text, or with its compact JSON when it is no text: ``5``
+        expected: required. A text is compared with the argument's text, or with its compact JSON when it is not a text: ``5``
             matches 5, ``true`` and ``True`` match true, ``null`` matches null. Any other value compares as JSON: 1 equals
             1.0, true does not equal 1, and 5 does not match the text ``5``.
 
@@ -422,8 +422,8 @@ def _is_value(actual: Any, expected: Any) -> bool:
 def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNumber, ignore_case: bool = False) -> Result:
     """Whether the result of some call of a tool contains a text.
 
-    One call is enough. Names compare exactly, with case. A result that is no text is searched as compact JSON
-    (``{"city":"Paris"}``), no result as the empty text. No call of the tool is 0.
+    One call is enough. Names compare exactly, with case. A result that is not a text is searched as compact JSON
+    (``{"city":"Paris"}``), a missing result as the empty text. Without a call of the tool it is 0.
 
     Parameters:
         tool: required; the tool's name.
@@ -448,7 +448,7 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
 def code_no_tools_called(turn: Turn) -> Result:
     """Whether no tool was called. A call that failed is a call.
 
-    Unknown calls are skipped with ``missing:tool_calls``: they are not none.
+    Unknown calls are skipped with ``missing:tool_calls``, because they do not mean that there were none.
 
     Detail: ``called``, the distinct names that were called (at most 100).
 
@@ -522,10 +522,10 @@ def code_tool_call_f1(
 
 @metric(boolean=True, aliases=("hpd:HasMatchingSpanEvaluator", "hpd:SpanQuery"))
 def code_has_matching_span(turn: Turn, *, query: dict[str, Any]) -> Result:
-    """Whether some span of the turn has what a query asks for: its name, attributes, duration, place and relatives.
+    """Whether some span of the turn meets a query: its name, attributes, duration, place and relatives.
 
-    All spans are asked, with their real children and ancestors within the turn. All conditions of a query must hold; a query
-    without conditions matches every span. No spans is 0.
+    All spans are tried, with their actual children and ancestors within the turn. All conditions of a query must hold; a query
+    without conditions matches every span. Without spans it is 0.
 
     | condition | holds when |
     |---|---|
@@ -543,7 +543,7 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any]) -> Result:
     | ``not`` | this query does not match |
     | ``and``, ``or`` | all, or any, of these queries match; ``or`` allows no condition beside it |
 
-    ``all_…`` holds where there is nothing to match. A condition that is null is none. An unknown condition, a value that it
+    ``all_…`` holds where there is nothing to match. A condition that is null is ignored. An unknown condition, a value that it
     does not allow, or ``or`` beside another condition is an error.
 
     Parameters:

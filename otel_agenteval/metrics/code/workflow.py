@@ -54,13 +54,13 @@ class _Structure:
         self._exits = {key(name) for name in (exits or graph.exits)}
         inner = {edge for edge in self.edges if edge[0] in self.nodes and edge[1] in self.nodes}
         self._all_edges_resolve = len(inner) == len(self.edges)
-        # What nobody declared is where no edge comes in, and where none goes out.
+        # Undeclared entries are nodes without incoming edges, undeclared exits those without outgoing ones.
         self.starts = self._entries & self.nodes if self._entries else self.nodes - {target for _, target in inner}
         self.ends = self._exits & self.nodes if self._exits else self.nodes - {source for source, _ in inner}
         self.reached = _reachable(self.starts, inner)
 
     def checks(self) -> dict[str, bool]:
-        """The checks that every graph must pass. From an entry that is no node nothing can be reached."""
+        """The checks that every graph must pass. Nothing can be reached from an entry that is not a node."""
         return {
             "nodes_present": bool(self.nodes),
             "unique_ids": len(self.nodes) == len(self._graph.nodes),
@@ -139,7 +139,7 @@ def code_workflow_structure_validity(
 
 
 def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
-    """Length of the longest common subsequence, with the rows of the usual table as bits of one number: 10,000 steps are no time."""
+    """Length of the longest common subsequence. The rows of the usual table are bits of one number, which is fast."""
     places: dict[str, int] = {}
     for place, item in enumerate(first):
         places[item] = places.get(item, 0) | 1 << place
@@ -179,7 +179,7 @@ def code_workflow_execution_order(
 
     The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order; where it has none, they are read from spans:
     those with an ``executor.id``, else the agents right below a workflow, else the agents that the turn's only agent called.
-    Skipped with ``missing:workflow`` when nothing says that there was a workflow.
+    Skipped with ``missing:workflow`` when no workflow is known.
 
     Parameters:
         expected_order: required; ids of executors, at least one.
@@ -249,7 +249,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class ToolPattern:
-    """What is asked of the calls of one tool."""
+    """The requirement for the calls of one tool."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -312,7 +312,7 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 
     The calls are those of the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``) where the turn's
     ``workflow`` has them, else all calls of the turn in start order, each by its agent. Skipped with ``missing:tool_calls``
-    when nobody knows them.
+    when they are unknown.
 
     Parameters:
         patterns: required; objects ``{tool, before?, after?, executor?, required?}``, at least one.
@@ -338,7 +338,7 @@ def _efficiency(actual: float, limit: float) -> float:
 
 
 def _actual(turn: Turn, good: str) -> tuple[float | None, bool]:
-    """What the turn took of a limited good (None while it is unknown), and whether that is an estimate."""
+    """How much the turn used of a limited resource (None while it is unknown), and whether that is an estimate."""
     if good == "duration":
         return turn.duration_s, False
     found: Result = code_cost(turn) if good == "cost" else code_token_usage(turn)
@@ -353,7 +353,7 @@ def _actual(turn: Turn, good: str) -> tuple[float | None, bool]:
 def code_workflow_performance_efficiency(
     turn: Turn, *, max_duration_s: Limit | None = None, max_total_cost: Limit | None = None, max_tokens: Limit | None = None
 ) -> Result:
-    """How far the workflow kept its limits: the mean of ``min(1, limit / actual)`` over the limits that are set.
+    """How far the workflow kept within its limits: the mean of ``min(1, limit / actual)`` over the limits that are set.
 
     Each limit counts the same; one whose actual amount is unknown is left out, and an amount of 0 is 1. Passes when every one
     that counts is 1. The duration is the turn's, the cost as in ``code_cost`` (tools included), the tokens as in

@@ -1,4 +1,4 @@
-"""How near texts are in meaning, by their embeddings. Values of different embedding models do not compare."""
+"""How close texts are in meaning, by their embeddings. Values of different embedding models cannot be compared."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _grade(similarity: float) -> str:
     aliases=("agenteval:embed_answer_similarity", "agenteval:AnswerSimilarityMetric"),
 )
 def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
-    """How near the answer is in meaning to the right one: the cosine of their embeddings.
+    """How close the answer is in meaning to the right one: the cosine of their embeddings.
 
     Both texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
     threshold on (default 0.7).
@@ -63,7 +63,7 @@ def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
 
 
 def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate: Literal["joined", "max", "mean"]) -> Result:
-    """How near a text is to the context as a whole, or to its chunks."""
+    """How close a text is to the context as a whole, or to its chunks."""
     if all(_blank(chunk) for chunk in context):
         return skip("missing:context")
     # An embedder refuses a text without words, so a blank chunk has no likeness to anything.
@@ -80,7 +80,7 @@ def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate
     aliases=("agenteval:embed_response_context", "agenteval:ResponseContextSimilarityMetric"),
 )
 def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max"] = "joined") -> Result:
-    """How near the answer is in meaning to the retrieved context: the cosine of their embeddings.
+    """How close the answer is in meaning to the retrieved context: the cosine of their embeddings.
 
     All texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
     threshold on (default 0.5).
@@ -106,7 +106,7 @@ def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["
     aliases=("agenteval:embed_query_context", "agenteval:QueryContextSimilarityMetric"),
 )
 def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max", "mean"] = "joined") -> Result:
-    """How near the question is in meaning to the retrieved context: the cosine of their embeddings.
+    """How close the question is in meaning to the retrieved context: the cosine of their embeddings.
 
     All texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
     threshold on (default 0.5). Skipped with ``missing:input`` or ``missing:context`` when either is unknown.
@@ -133,7 +133,7 @@ class _Likeness(NamedTuple):
 def _likeness(
     answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
 ) -> _Likeness:
-    """The value, and whether it is near enough; inverse, whether it is far enough."""
+    """The value, and whether it is near enough (inverse: far enough)."""
     if measure == "euclidean":
         apart = distance(answer, wanted)
         near, far = apart <= threshold + EPSILON, apart >= threshold - EPSILON
@@ -160,14 +160,14 @@ def embed_similar(
     threshold: float = 0.75,
     inverse: bool = False,
 ) -> Result:
-    """How near the output is in meaning to a text of your own, by their embeddings.
+    """How close the output is in meaning to a text of your own, by their embeddings.
 
     All texts are embedded in one call. ``cosine`` and ``dot`` pass when the similarity is at least the threshold; the value is the
     similarity, of ``cosine`` at least 0. ``euclidean`` passes when the distance is at most the threshold; the value is
     ``1 / (1 + distance)``. Of several texts the first that passes counts, else the one with the highest value.
 
     Inverse, the output must be far from the text: ``cosine`` and ``dot`` pass when the similarity is at most the threshold,
-    ``euclidean`` when the distance is at least the threshold; the value is 1 less the plain value. It must then be far from all
+    ``euclidean`` when the distance is at least the threshold; the value is 1 minus the plain value. It must then be far from all
     of several texts, and the smallest value counts.
 
     Skipped with ``missing:output`` when the output is unknown, and with ``empty_output`` when it has no text.
@@ -203,12 +203,13 @@ def embed_similar(
 
 @metric(threshold=0.5, aliases=("pandaprobe:coherence",))
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
-    """How near question and answer are in meaning: the cosine of their embeddings. A weak proxy of coherence, but a cheap one.
+    """How close question and answer are in meaning: the cosine of their embeddings. A weak but cheap proxy for coherence.
 
     Both texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
-    threshold on (default 0.5). Without a question or an answer (unknown or blank) it is 1, marked as vacuous, without asking.
+    threshold on (default 0.5). Without a question or an answer (unknown or blank) it is 1 and vacuous, and the embedder is not
+    asked.
 
-    Detail: ``coherence_gap`` (1 less the value, four decimals); ``vacuous`` and ``note`` when there was nothing to compare.
+    Detail: ``coherence_gap`` (1 minus the value, four decimals); ``vacuous`` and ``note`` when there was nothing to compare.
 
     Source: PandaProbe coherence.
     """
@@ -250,7 +251,7 @@ def embed_loop_detection(
     answer are in the window, but not compared. The cosine is that of the embeddings, at least 0; the Jaccard index is that
     of the distinct words: lower case, two characters or more, without stop words; it is 0 when no words are left. All texts are
     embedded in one call. Passes from the threshold on (default 0.5). Without history, with a blank answer, or when no
-    earlier answer has text, it is 1, marked as vacuous, without asking. One-word answers that are the same are a loop.
+    earlier answer has text, it is 1 and vacuous, and the embedder is not asked. One-word answers that are the same are a loop.
 
     Parameters:
         window: how many earlier turns are compared with, 1 to 100.

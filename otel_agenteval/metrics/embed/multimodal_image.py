@@ -1,4 +1,4 @@
-"""How near answers are in meaning to images and captions. Each call costs."""
+"""How close answers are in meaning to images and captions. Each call costs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def embed_cross_modal_grounding(
 ) -> Result:
     """Whether the answer speaks of the image: 1 from a similarity on, below it in proportion.
 
-    The similarity is the cosine of the answer's embedding and the image's, so this takes an embedder of images and texts (such
+    The similarity is the cosine of the answer's embedding and the image's, so this takes an embedder for images and texts (such
     as CLIP). The value is 1 when it is at least the threshold, else ``similarity / threshold``, at least 0; it passes when it is
     at least the threshold. Of several images the most similar counts. All texts and images are embedded in one call, an
     image by its uri, id or data as it is given.
@@ -74,7 +74,7 @@ def embed_image_caption_accuracy(
     no text.
 
     Parameters:
-        use_semantic: off, the value is F1 alone, and nobody is asked.
+        use_semantic: off, the value is F1 alone, and no model is asked.
         weights: of meaning and words, each 0..1; a value over 1 counts as 1.
 
     Detail: ``keyword_precision``, ``keyword_recall``, ``keyword_f1``, and ``semantic_similarity`` (0..1) where it was asked for.

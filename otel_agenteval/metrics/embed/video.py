@@ -1,4 +1,4 @@
-"""How near answers are in meaning to the video that they are about, by frames sampled from it. Each call costs."""
+"""How close answers are in meaning to the video that they are about, by frames sampled from it. Each call costs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..registry import Embeds, Result, metric, skip
 
 @metric(needs=("output",), aliases=("agentunit:video_response_relevance", "agentunit:VideoResponseRelevanceMetric"))
 def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
-    """How near the answer is in meaning to the video that it is about, frame by frame.
+    """How close the answer is in meaning to the video that it is about, frame by frame.
 
     ``0.6 * mean + 0.4 * max`` of the cosines of answer and frames, at least 0. The frames are evenly spaced ones of the turn's last
     video that has frames; answer and frames are embedded in one call, each frame by its uri or id as it is given, so this
-    takes an embedder of images and texts. A trend: without a threshold nothing passes or fails.
+    takes an embedder for images and texts. A trend: without a threshold nothing passes or fails.
 
     Skipped with ``missing:output`` when the answer is unknown, with ``missing:video`` without a video or frames, and with
     ``empty_output`` when the answer has no text.

@@ -5,7 +5,7 @@ What counts:
 * An *interaction* is one message from an agent to another one or several, as the turn was given it. Where the turn was given
   none, it is what the spans show: an agent that called an agent (also through a tool of that agent's name), or a hand-off.
   A hand-off to an agent whose run is already there as a call by the same agent is that call, not a second interaction.
-* An *agent* is one that the turn's role table names, or where there is no table, one that ran; and whoever took part.
+* An *agent* is one that the turn's role table names, or where there is no table, one that ran; and any other that took part.
 * Nothing else is made up: a run whose caller is unknown is an agent, and no interaction.
 """
 
@@ -23,7 +23,7 @@ from ...core.turn import Turn
 from ..registry import Result, metric
 
 multi_agent_metric = functools.partial(metric, family="multi_agent")
-"""The family has more metrics than one module should hold."""
+"""Registers a metric of this family, which is spread over several modules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Interaction:
     """``request``, ``response``, ``delegation``, ``collaboration``, …, in lower case."""
     message_type: str
     success: bool | None
-    """None when nobody said."""
+    """None when it is unknown."""
     response_s: float | None
     """Seconds until it was answered; None when unknown or 0."""
 
@@ -77,14 +77,14 @@ def known_agents(turn: Turn) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
-def everybody(turn: Turn, interactions: Sequence[Interaction]) -> list[str]:
-    """The known agents, then whoever else took part, in order of appearance."""
+def participants(turn: Turn, interactions: Sequence[Interaction]) -> list[str]:
+    """The known agents, then all others that took part, in order of appearance."""
     taking_part = (name for found in interactions for name in (found.sender, *found.recipients))
     return list(dict.fromkeys([*known_agents(turn), *(name for name in taking_part if name is not None)]))
 
 
 def seconds(value: Any) -> float | None:
-    """A time span, or None for anything that is none."""
+    """A time span, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
         return None
     return float(value)
@@ -165,5 +165,5 @@ def _calls(turn: Turn) -> list[Interaction]:
 
 
 def _folded(name: str) -> str:
-    """``Billing Agent`` is offered to a model as the tool ``billing_agent``."""
+    """``Billing Agent`` as the name of the tool that a model is given: ``billing_agent``."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")

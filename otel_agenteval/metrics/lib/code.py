@@ -107,7 +107,7 @@ def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | Non
 
 
 def _recognise(text: str, parse: bool) -> tuple[str | None, bool]:
-    """The language, and whether the text is code beyond doubt: one word or a plain sentence can be Python too."""
+    """The language, and whether the text is clearly code: one word or a plain sentence can be valid Python too."""
     tree = python_tree(text) if parse else None
     if tree is not None and not all(map(_says_little, tree.body)):
         return "python", True
@@ -136,7 +136,7 @@ def python_tree(text: str) -> ast.Module | None:
     """The syntax tree, or None when the text is no Python (of the version that runs this) or is too much of it."""
     if len(text) > PARSED_CHARS:
         return None
-    if _QUIET not in warnings.filters:  # the compiler's warnings about the agent's escapes are nobody's business, and no error
+    if _QUIET not in warnings.filters:  # the compiler's warnings about escapes in the agent's code are not errors
         warnings.filterwarnings("ignore", module=re.escape(_SOURCE))
     try:
         return ast.parse(text, _SOURCE)

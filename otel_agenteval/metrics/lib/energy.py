@@ -1,4 +1,4 @@
-"""How much energy model calls took, by a published estimate: what no span says and no provider tells."""
+"""How much energy model calls took, by a published estimate: which neither spans nor providers report."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Estimate = Callable[[str, str, int, float], "float | None"]
 
 
 def estimated_kwh(turn: Turn) -> float | None:
-    """The energy of all model calls of the turn; None when one of them cannot be told, or without the library.
+    """The energy of all model calls of the turn; None when one of them cannot be estimated, or without the library.
 
-    A sum over only a part of the calls would flatter, so there is none. A failed call that made no tokens counts nothing.
+    A sum over only some of the calls would be too low, so there is none. A failed call that made no tokens counts as 0.
     """
     calls = [call for call in turn.llm_calls if call.output_tokens is not None or call.error is None]
     if not 0 < len(calls) <= _MOST_CALLS or any(call.output_tokens is None or not call.model for call in calls):

@@ -1,4 +1,4 @@
-"""The beginning of a text, for what a score says of it."""
+"""The beginning of a text, to be shown in a score."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _PIECE = re.compile(r"[\w.@+%-]*\Z")
 """The last piece of a text without spaces, as an address is."""
 
 _TELLING = re.compile(r"[\d@%]")
-"""What no piece is an address, a number or a token without."""
+"""Every address, number and token has at least one of these."""
 
 
 def excerpt(text: str, limit: int) -> str:
     """At most ``limit`` characters of a text, which never end inside a word or number.
 
-    What a score says is redacted after it was made, and half an address or number would not be recognised.
+    Scores are redacted after they are made, and half an address or number would not be recognised.
     """
     if len(text) <= limit:
         return text

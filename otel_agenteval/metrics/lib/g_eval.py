@@ -26,7 +26,7 @@ def g_eval(
     """Each criterion in its order: steps are asked for (unless given), then a score of 0..10; the mean of the scores, over 10.
 
     Args:
-        judge: who is asked.
+        judge: the model that is asked.
         criteria: one or several.
         steps: given steps, for all criteria.
         what: what is evaluated, as the task names it.

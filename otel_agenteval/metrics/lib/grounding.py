@@ -1,8 +1,8 @@
-"""What the agent was given, and whether the URLs and numbers of its answer stand in it.
+"""What the agent was given, and whether it contains the URLs and numbers of its answer.
 
 Given are: tool results, the user's words, retrieved documents, system instructions, messages that came before (also the
 agent's own of earlier turns) and tool definitions. Tool *arguments* and the agent's own messages of this turn are
-written by the model, so they ground nothing.
+written by the model, so they cannot ground anything.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Number(NamedTuple):
     readings: tuple[tuple[float, float], ...]
     """``(value, half)``: half a unit of the last digit shown, so that a rounded number is held by the exact one."""
     is_small: bool
-    """Whether it is a whole number up to 10 and nothing else, which anybody may say."""
+    """Whether it is a whole number up to 10 and nothing else, which needs no source."""
 
 
 def _number(token: str, readings: tuple[tuple[float, float], ...]) -> Number:
@@ -221,7 +221,7 @@ _MAX_OPERANDS = 12  # more numbers than this combine to almost anything
 
 
 def numbers_in(text: str) -> tuple[list[Number], list[float]]:
-    """The numbers of an answer that have to be grounded, and the small whole ones (0 to 10), which have not.
+    """The numbers of an answer that have to be grounded, and the small whole ones (0 to 10), which need not be.
 
     Left out: list markers at line starts, footnote marks ``[12]``, numbers inside URLs, identifiers (``GPT-4``, hex
     ids) and fenced code, ``24/7`` and ``100 %``.
@@ -369,7 +369,7 @@ def _is_written_in(number: Number, text: str) -> bool:
 
 
 def _stands_in(token: str, text: str) -> bool:
-    """Whether the digits stand in the text as they are, not as a part of a longer number."""
+    """Whether the digits occur in the text as they are, not as a part of a longer number."""
     at = text.find(token)
     for _ in range(_MAX_OCCURRENCES):
         if at < 0:

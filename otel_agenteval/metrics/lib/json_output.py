@@ -1,4 +1,4 @@
-"""An output that is to be a JSON document: how long it may be, and how its values read."""
+"""Outputs that should be JSON documents: how long they may be, and how their values are written."""
 
 from __future__ import annotations
 

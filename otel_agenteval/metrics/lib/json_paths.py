@@ -1,4 +1,4 @@
-"""Places in JSON documents: what stands at a path, and where two documents first differ."""
+"""Places in JSON documents: the value at a path, and where two documents first differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .excerpt import excerpt
 from .values import json_equal
 
 ABSENT = object()
-"""What stands at a path that leads nowhere."""
+"""The value at a path that leads nowhere."""
 
 _INDEX = re.compile(r"\[([0-9]{1,9})\]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -22,9 +22,9 @@ _Place = tuple[Any, "str | int"] | None
 
 
 def lookup(document: Any, path: str) -> Any:
-    """What stands at a dotted path (``a.b``, ``a.0``, ``a[0]``, ``$.a``) or :data:`ABSENT`.
+    """The value at a dotted path (``a.b``, ``a.0``, ``a[0]``, ``$.a``) or :data:`ABSENT`.
 
-    A key of the document that is written just like the path wins.
+    A key of the document that is spelled exactly like the path wins.
     """
     if isinstance(document, dict) and path in document:
         return document[path]

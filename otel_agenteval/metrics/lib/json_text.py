@@ -1,4 +1,4 @@
-"""JSON documents inside of other text, found in time that is linear in the text."""
+"""JSON documents inside other text, found in time that is linear in the text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Scan:
         self.broken: set[int] = set()
 
     def end_of(self, start: int) -> int | None:
-        """Where the container that opens at ``start`` ends, or None if it is no JSON."""
+        """Where the container that opens at ``start`` ends, or None if it is not JSON."""
         if start in self.broken:
             return None
         return self.whole.get(start) or self._read(start)
@@ -92,7 +92,7 @@ class _Scan:
 def containers(text: str) -> list[tuple[int, int]]:
     """Start and end of every JSON object and non-empty array in the text, the outermost ones, in their order.
 
-    From each brace or bracket on, from left to right, the longest JSON value counts, and the search goes on behind it.
+    From each brace or bracket on, from left to right, the longest JSON value counts, and the search continues after it.
     """
     scan = _Scan(text)
     found = []

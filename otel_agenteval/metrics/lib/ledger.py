@@ -11,7 +11,7 @@ from ...core.turn import Turn
 
 _MOST_SCOPES = 100_000
 _MOST_TURNS = 100_000
-"""What is remembered at most; the longest unused goes first."""
+"""What is remembered at most; the least recently used is dropped first."""
 
 
 @dataclass(slots=True)

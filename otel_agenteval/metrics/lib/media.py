@@ -11,7 +11,7 @@ from ...core.turn import Turn
 Modality = Literal["image", "audio", "video"]
 
 _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4"}
-"""What data is taken for whose media type nobody knows."""
+"""Media types that are assumed for data of unknown type."""
 
 
 @dataclass(frozen=True, slots=True)

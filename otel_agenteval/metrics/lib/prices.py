@@ -1,4 +1,4 @@
-"""What the model calls of a turn cost: as telemetry says, else from tokens and a table of prices; never a guess."""
+"""What the model calls of a turn cost: as reported, else computed from tokens and a table of prices; never a guess."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MILLION = 1_000_000
 _MOST_CALLS = 1_000
 """Model calls of a turn that are priced; a turn of more has no estimate."""
 _LONGEST_NAME = 200
-"""Characters of a model's or provider's name; longer ones are no names, and the price table remembers what it is asked."""
+"""Characters of a name of a model or provider. Longer ones are refused, because the price table caches every name."""
 _SHOWN = 10
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
 """When a call was made whose time is unknown: prices change with time, and a score must not."""
@@ -77,14 +77,14 @@ def model_cost(turn: Turn, prices: Mapping[str, Any] | None, *, estimate: bool) 
 
 
 def _amount(value: Any) -> float | None:
-    """A sum of money, or None for anything that is none."""
+    """A sum of money, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return value
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
-    """The sum over the calls: what a call says it cost, else its tokens times a price. One unknown call spoils it."""
+    """The sum over the calls: what a call says it cost, else its tokens times a price. None if one of them is unknown."""
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []

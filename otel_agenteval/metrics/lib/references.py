@@ -19,6 +19,6 @@ def reference(turn: Turn, given: Any, *names: str) -> Any:
 
 
 def truth_of(turn: Turn) -> Any:
-    """The turn's ground truth, or None; an empty text, list or object is none, ``0`` and ``False`` are one."""
+    """The turn's ground truth, or None; an empty text, list or object is not a ground truth, ``0`` and ``False`` are."""
     known = turn.ground_truth
     return known if known or isinstance(known, (int, float)) else None

@@ -21,7 +21,7 @@ def compiled(pattern: str, flags: str = "") -> Any:
     """The compiled RE2 pattern; ``flags`` are any of ``i`` (ignore case), ``m`` (^ and $ at lines), ``s`` (. takes newlines).
 
     Raises:
-        MetricError: RE2 does not take the pattern.
+        MetricError: RE2 does not accept the pattern.
         MissingExtra: the package ``google-re2`` is not installed.
     """
     re2 = require("re2", feature="regular expressions", extra="text")
@@ -42,7 +42,7 @@ def search(pattern: str, text: str, flags: str = "") -> Any:
     """The first match anywhere in the first :data:`SCAN_LIMIT` characters, or None.
 
     Raises:
-        MetricError: RE2 does not take the pattern.
+        MetricError: RE2 does not accept the pattern.
         MissingExtra: the package ``google-re2`` is not installed.
     """
     text = text[:SCAN_LIMIT]

@@ -14,7 +14,7 @@ from typing import Any
 from ...core.errors import MetricError
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
-"""A number as anybody writes it: Python takes more for one, such as ``1_0`` and ``nan``."""
+"""A number in its usual spelling: Python also accepts others, such as ``1_0`` and ``nan``."""
 _TRUE = frozenset(("true", "yes", "1", "pass"))
 _FALSE = frozenset(("false", "no", "0", "fail"))
 
@@ -48,7 +48,7 @@ def clamped(reply: Mapping[str, Any], low: float, high: float, key: str = "score
 
 
 def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
-    """A number that no formula reads: None when it is missing or no number."""
+    """A number that no formula reads: None when it is missing or not a number."""
     try:
         return number(reply, key)
     except MetricError:
@@ -64,7 +64,7 @@ def boolean(reply: Mapping[str, Any], key: str) -> bool:
 
 
 def as_boolean(value: Any) -> bool | None:
-    """The truth that a value says; None for anything else."""
+    """The truth value that is written; None for anything else."""
     if isinstance(value, bool):
         return value
     if isinstance(value, (int, float)):
@@ -99,7 +99,7 @@ def texts(reply: Mapping[str, Any], key: str) -> list[str]:
 
 
 def shown(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
-    """What the judge said besides, for ``detail``: by our name the value of its key; lists without blank texts, None if absent."""
+    """Other parts of the reply, for ``detail``: by our name the value of its key; lists without blank texts, None if absent."""
     found = {name: reply.get(key) for name, key in keys.items()}
     return {
         name: [item for item in value if not isinstance(item, str) or item.strip()] if isinstance(value, list) else value

@@ -1,8 +1,8 @@
-"""Running a program of the agent's away from this machine: no files, no network, no environment, bounded in everything.
+"""Running a program of the agent in isolation from this machine: no files, network or environment, and limits on everything.
 
-There is no way around a sandbox: where none works, nothing runs. ``bubblewrap`` is CPython in namespaces of its own
-(Linux with ``bwrap`` 0.8 or newer and ``prlimit``), ``monty`` an interpreter of a part of Python that has no operating
-system at all (package ``pydantic-monty``). Both are tried out once per process, with programs that test the walls.
+Nothing ever runs outside a sandbox: where none works, nothing runs. ``bubblewrap`` is CPython in namespaces of its own
+(Linux with ``bwrap`` 0.8 or newer and ``prlimit``), ``monty`` an interpreter of a subset of Python without any access
+to the operating system (package ``pydantic-monty``). Both are tested once per process, with programs that try to get out.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PROBE_SECONDS = 10.0
 _HOST_CALLS = 10_000
 _SCRATCH, _SHARED = "/tmp", "/dev/shm"  # noqa: S108 - inside the sandbox
 _UID = 61234
-"""Nobody's: for root no limit on processes holds, so root becomes this user before anything else."""
+"""The user ``nobody``: no limit on processes holds for root, so root becomes this user before anything else."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Outcome:
 
 @functools.cache
 def usable() -> tuple[Name, ...]:
-    """The sandboxes whose walls hold on this machine, best first: bubblewrap runs all of Python. Tried out once."""
+    """The sandboxes that isolate programs on this machine, best first: bubblewrap runs all of Python. Tested once."""
     found: list[Name] = []
     if _bubblewrap_holds():
         found.append("bubblewrap")
@@ -71,7 +71,7 @@ def usable() -> tuple[Name, ...]:
 
 
 def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> Outcome:
-    """Run a Python program to its end, or until its time is over.
+    """Run a Python program to its end, or until its time limit.
 
     Raises:
         MetricError: the sandbox failed, or does not know what the program uses; that says nothing about the program.
@@ -188,7 +188,7 @@ def _system_folders() -> list[str]:
 
 
 def _attend(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bool]:
-    """The end of standard error, and whether the time was over. What a program floods it with is not kept."""
+    """The end of standard error, and whether the time limit was reached. Only the end is kept, whatever a program writes."""
     deadline = time.monotonic() + timeout_s
     tail = b""
     assert process.stderr is not None

@@ -1,4 +1,4 @@
-"""JSON Schema, compiled once per schema, that never leaves the machine and never backtracks without end."""
+"""JSON Schema, compiled once per schema, which never fetches anything and never backtracks exponentially."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published formats of access tokens, and a scan that costs next to nothing on text that holds none.
+"""Published formats of access tokens, and a scan that is nearly free for text without any.
 
 A secret is a long word. Text without a word of 20 characters and without ``://…@`` is not looked at any further; then
 each format is searched for only if one of its literal parts stands in the text. What is found is described, never

@@ -26,7 +26,7 @@ Counts = tuple[list[int], list[int]]
 class Forest:
     """Spans with their relations, by position.
 
-    A parent that is not among the spans is none. Where parents form a circle, its first span in the turn's order has none.
+    A parent that is not among the spans does not count. Where parents form a circle, its first span in the turn's order has none.
     Of spans with the same id the first is the parent.
     """
 
@@ -172,7 +172,7 @@ def _refuse(path: str, wanted: str) -> MetricError:
 
 
 def checked(query: Any, path: str = "query", depth: int = 0) -> dict[str, Any]:
-    """The query without conditions that are null, once it is sure that it can be asked.
+    """The query without conditions that are null, after checking that it can be evaluated.
 
     Raises:
         MetricError: an unknown condition, a value that its condition does not allow, ``or`` beside another condition, or

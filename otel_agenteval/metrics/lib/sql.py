@@ -177,7 +177,7 @@ def _parser(name: str) -> tuple[Any, Any]:
     base: Any = dialect.parser_class
 
     class Bounded(base):  # type: ignore[misc]
-        """Gives up where trying all ways to read a text would take for ever: a chain of joins can double the time each."""
+        """Gives up where trying all ways to read a text would take forever: a chain of joins can double the time each."""
 
         steps_left = 0
 

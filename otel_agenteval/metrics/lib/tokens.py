@@ -11,7 +11,7 @@ from typing import Literal
 
 Tokenizer = Literal["ms", "word", "whitespace"]
 """``ms``: white space separates and every symbol or punctuation character is a word of its own, in capitals; ``word``: runs of
-letters and digits, in small letters; ``whitespace``: what stands between white space, in small letters."""
+letters and digits, in lower case; ``whitespace``: everything between white space, in lower case."""
 
 Gram = tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""What a judge reads of a turn's course: its steps and what was said on the way, cut to a length that fits a prompt."""
+"""What a judge reads about the course of a turn: its steps and what was said on the way, cut to a length that fits a prompt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARGUMENT_CHARS = 2_000
 """Of a call's arguments, which are what many judgements are about."""
 _ATTRIBUTES = 10
 _PROMPTS = ("input.messages", "input_messages", "prompt", "system_instructions", "tool.definitions", "tools")
-"""Attributes that repeat what every model call was told."""
+"""Attributes that repeat the input of every model call."""
 
 Item = TypeVar("Item")
 
@@ -115,8 +115,8 @@ def _step(item: SpanInfo | ToolCall, by_span: Mapping[str, ToolCall]) -> dict[st
     call = by_span.get(item.id)
     if call is not None:
         return {"type": "tool", **call_of(call)}
-    told = {key: cut(jsonio.text_of(value), _CHARS) for key, value in _telling(item)}
-    return {"name": item.name, **({"attributes": told} if told else {})}
+    shown = {key: cut(jsonio.text_of(value), _CHARS) for key, value in _telling(item)}
+    return {"name": item.name, **({"attributes": shown} if shown else {})}
 
 
 def _telling(span: SpanInfo) -> list[tuple[str, Any]]:

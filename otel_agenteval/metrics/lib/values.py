@@ -39,7 +39,7 @@ def _leaves_equal(one: Any, other: Any) -> bool:
         return one is other
     if isinstance(one, (str, int, float)) or one is None:
         return bool(one == other)
-    return one is other or repr(one) == repr(other)  # no JSON: there is no telling what its == does
+    return one is other or repr(one) == repr(other)  # not JSON, so its == could do anything
 
 
 def canonical(value: Any) -> str:

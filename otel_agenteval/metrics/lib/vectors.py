@@ -1,4 +1,4 @@
-"""How near vectors are to each other."""
+"""How close vectors are to each other."""
 
 from __future__ import annotations
 

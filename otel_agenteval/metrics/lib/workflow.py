@@ -1,8 +1,8 @@
 """What a workflow is and did, as the turn says it: a graph of executors, and the runs of executors in start order.
 
-Both stand in the turn's ``workflow``. The runs can be read from spans too, where they say what belongs to a workflow: spans
+Both are in the turn's ``workflow``. The runs can be read from spans too, where they say what belongs to a workflow: spans
 with an ``executor.id``, else the agents right below a workflow (``invoke_workflow``, ``gen_ai.workflow.name``), else the
-agents that the turn's only agent called. A graph is what somebody declared; what ran is no declaration.
+agents that the turn's only agent called. Only a declared graph counts as one; what ran is not a declaration.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ def _edge(edge: Any, place: int) -> tuple[str, str]:
 
 
 def runs_of(turn: Turn) -> list[Run] | None:
-    """The runs of the workflow's executors, in start order; None when nobody says that there was a workflow.
+    """The runs of the workflow's executors, in start order; None when no workflow is known.
 
     Raises:
-        MetricError: ``workflow.steps`` is no list of objects.
+        MetricError: ``workflow.steps`` is not a list of objects.
     """
     workflow = turn.workflow or {}
     if workflow.get("steps") is None:

@@ -105,7 +105,7 @@ class _Paths:
 def elements(text: str) -> list[tuple[int, int]]:
     """Start and end of every well-formed element in the text, the outermost ones, in their order.
 
-    An element is open until its end tag; whatever is no XML breaks all elements that are open there, because each of them
+    An element is open until its end tag; whatever is not XML breaks all elements that are open there, because each of them
     would contain it. What was closed before stands.
     """
     found: list[tuple[int, int]] = []

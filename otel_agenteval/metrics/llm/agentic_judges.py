@@ -1,4 +1,4 @@
-"""Judges of what an agent did: the task, the tools, the plan, the way. A model is asked, once per stage; each call costs.
+"""Judges of what an agent did: the task, the tools, the plan, the steps. The model is asked once per stage; each call costs.
 
 A judge reads the turn's course: request, reasoning, remarks, steps, answer and error. Of more than 100 steps the middle ones
 are left out, and results, attributes and arguments are cut, so that a question keeps a bounded length.
@@ -64,7 +64,7 @@ def llm_task_completion(
 
     ``two_stage`` asks twice: for the task and what factually came of it, then for a verdict of 0..1, which is the value: 1 is
     done in full, 0.75 to 0.99 lacks minor aspects, 0.5 to 0.74 is done in part, 0.25 to 0.49 has significant gaps, below 0.25
-    was not addressed. ``holistic`` asks once, for a score of 0..100 by criteria; the value is a hundredth of it. An empty
+    was not addressed. ``holistic`` asks once, for a score of 0..100 by criteria; the value is that divided by 100. An empty
     answer is judged too. A number outside its scale is moved to the bound.
 
     Parameters:
@@ -85,14 +85,14 @@ def llm_task_completion(
 
 
 def _two_stage_completion(turn: Turn, judge: Asks, criteria: str | list[str] | None) -> Result:
-    told = judge.ask(
+    extracted = judge.ask(
         "extract",
         "Say what the user wanted from the agent, and what came of it. The outcome is a plain report of what the agent did and "
         "answered, as the material shows it: no praise, no blame, no claim of success that the material does not show.",
         trace_of(turn),
         '{"task": "<what the user wanted>", "outcome": "<what was done and answered>"}',
     )
-    detail = shown(told, task="task", outcome="outcome")
+    detail = shown(extracted, task="task", outcome="outcome")
     material: Detail = {**detail, "user_input": turn.input, "final_answer": turn.output}
     if criteria:
         material["criteria"] = listed(criteria)
@@ -213,7 +213,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     Source: PandaProbe tool_correctness.
     """
     known = _known_tools(turn)
-    told = judge.ask(
+    extracted = judge.ask(
         "extract",
         "List what the user wanted, the tools that the agent called with their parameters, and the tools that it could have "
         "called, as the material shows them. A list of which the material shows nothing stays empty.",
@@ -221,7 +221,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
         '{"user_input": "<what the user wanted>", "tools_called": [{"name": "<tool>", "parameters": {}}], '
         '"available_tools": [{"name": "<tool>", "description": "<what it does>"}]}',
     )
-    detail = shown(told, user_input="user_input", tools_called="tools_called", available_tools="available_tools") | known
+    detail = shown(extracted, user_input="user_input", tools_called="tools_called", available_tools="available_tools") | known
     reply = judge.ask(
         "score",
         "Judge the choice of tools for what the user wanted: were the right tools called, were tools called that were not "
@@ -258,7 +258,7 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     """Share of the turn's tool calls whose arguments are right for what the user asked.
 
     Three questions: what was asked and called; a verdict of yes or no for each call, in order; a reason for the score. The
-    value is ``yes / calls``. Without tool calls it is 1 and vacuous, and nobody is asked; with an empty list of verdicts it is
+    value is ``yes / calls``. Without tool calls it is 1 and vacuous, and no model is asked; with an empty list of verdicts it is
     1 and vacuous after the second question. Fewer verdicts than calls is an error, those beyond the calls are ignored.
 
     Detail: ``user_input``, ``verdicts`` (as the judge gave them), ``reason``.
@@ -269,19 +269,19 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     if not calls:
         return vacuous(1.0)
     material = {"request": turn.input, "tool_calls": calls_of(turn)}
-    told = judge.ask(
+    extracted = judge.ask(
         "extract",
         "Say what the user wanted, and list the tool calls in the order of the material, each with its parameters and with the "
         "agent's reasoning for it where the material shows one.",
         {**material, "reasoning": turn.reasoning or "(unknown)"},
         '{"user_input": "<what the user wanted>", "tool_calls": [{"name": "<tool>", "parameters": {}, "reasoning": "<why, or empty>"}]}',
     )
-    detail: Detail = {"user_input": told.get("user_input")}
+    detail: Detail = {"user_input": extracted.get("user_input")}
     reply = judge.ask(
         "verdicts",
         f"Decide for each of the {len(calls)} tool calls, in their order, whether its arguments are right for what the user "
         "wanted and for what was known at that point: yes, or no when one is wrong, missing, or made up.",
-        {**material, "extracted": told},
+        {**material, "extracted": extracted},
         '{"verdicts": [{"verdict": "<yes or no>", "reason": "<why not; null for yes>"}]} with one entry for each tool call',
     )
     given = entries(reply)
@@ -310,18 +310,18 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 def _task_of(turn: Turn, judge: Asks) -> Any:
-    told = judge.ask(
+    extracted = judge.ask(
         "task",
         "Say in one or two sentences what the user wanted from the agent, with the constraints that the user set. Do not say "
         "how the agent went about it.",
         {key: value for key, value in trace_of(turn).items() if key in ("user_input", "final_answer")},
         '{"task": "<what the user wanted>"}',
     )
-    return told.get("task")
+    return extracted.get("task")
 
 
 def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
-    told = judge.ask(
+    extracted = judge.ask(
         "plan",
         "List the steps of the plan that the agent made for the task, in their order. A plan may be spelled out or implied in "
         "reasoning or remarks; every step must be evidenced by the material. What the agent only did, without having "
@@ -329,7 +329,7 @@ def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
         {"task": task, **trace_of(turn)},
         '{"plan": ["<step>"]}',
     )
-    return texts(told, "plan")
+    return texts(extracted, "plan")
 
 
 @metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:step_efficiency",))

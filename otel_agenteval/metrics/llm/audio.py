@@ -82,7 +82,7 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expecte
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """What mood a recording is in, and whether it is the expected one.
 
-    One question to a judge that hears (or reads the transcript): it picks one of the labels; any other is an error. Labels are
+    One question to a judge that can hear (or reads the transcript): it picks one of the labels; any other is an error. Labels are
     compared without case. With ``expected`` it passes when the label is among them; without, there is no value, only the label.
 
     The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
@@ -104,7 +104,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, expected: _Expected = None) -> Result:
     """What a call is about, and whether it is what was expected.
 
-    One question to a judge that hears (or reads the transcript): it picks one of the categories; any other is an error.
+    One question to a judge that can hear (or reads the transcript): it picks one of the categories; any other is an error.
     Categories are compared without case. With ``expected`` it passes when the category is among them; without, there is no
     value, only the label.
 
@@ -137,7 +137,7 @@ def llm_audio_language(
 ) -> Result:
     """Whether the language of a recording is the expected one.
 
-    One question to a judge that hears (or reads the transcript), which answers with a BCP 47 tag such as ``en`` or ``pt-BR``;
+    One question to a judge that can hear (or reads the transcript), which answers with a BCP 47 tag such as ``en`` or ``pt-BR``;
     anything else is an error. Passes when the tag is among the expected ones, without case.
 
     The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
@@ -176,8 +176,8 @@ def llm_audio_language(
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """How well an agent that speaks deals with being interrupted: the share of interruptions that it handled.
 
-    One question to a judge that hears (or reads the transcript): it lists the interruptions and says whether each was handled
-    gracefully. Without one the value is 1, marked as vacuous. Passes from the threshold on (default 0.5).
+    One question to a judge that can hear (or reads the transcript): it lists the interruptions and says whether each was handled
+    gracefully. Without one the value is 1, marked vacuous. Passes from the threshold on (default 0.5).
 
     The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
     beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
@@ -211,7 +211,7 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Whether a speaker has false or misleading intent: passes when there is none, or when it is as expected.
 
-    One question to a judge that hears (or reads the transcript): whether it detects such intent. Passes when it detects none;
+    One question to a judge that can hear (or reads the transcript): whether it detects such intent. Passes when it detects none;
     with ``expected``, when it detects what was expected.
 
     The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown

@@ -1,8 +1,8 @@
-"""Judges of a conversation, and of an answer within it. A model is asked; each call costs.
+"""Judges of a conversation, and of an answer within it. Each call of the model costs.
 
 The turn stands for its conversation: ``messages`` are what was said, ``history`` has the earlier turns. What counts as said are
-messages with words: an agent's bare tool calls, and tool results that are put back before the model, are no turns of a
-conversation.
+messages with words: an agent's bare tool calls, and tool results that are put back before the model, are not turns of
+a conversation.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _answers(turn: Turn) -> list[str]:
 
 
 def _answered(messages: Sequence[Message]) -> list[int]:
-    """Where the agent answered; what it says beside a tool call is a step, no answer."""
+    """Where the agent answered; text beside a tool call is a step and not an answer."""
     return [
         place
         for place, message in enumerate(messages)
@@ -187,7 +187,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 
     One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. The earlier answers
     are those of the history, else the assistant's messages before the last; blank ones do not count. Without any the value
-    is 1 and vacuous, and nobody is asked.
+    is 1 and vacuous, and no model is asked.
 
     Parameters:
         last_n: earlier answers that it is compared with: the last ones.
@@ -222,8 +222,8 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
     """The whole conversation, judged by criteria of your own: G-Eval.
 
     Two questions for each criterion: evaluation steps for it (left out when they are given), then a score of 0..10 by these
-    steps. The value is a tenth of the score, of several criteria the mean. A score outside 0..10, a missing reason and an
-    empty list of steps are errors. Skipped with ``missing:conversation`` without messages.
+    steps. The value is the score divided by 10; of several criteria it is the mean. A score outside 0..10, a missing reason
+    and an empty list of steps are errors. Skipped with ``missing:conversation`` without messages.
 
     Parameters:
         criteria: what makes a conversation good, in your words; required. One text, or several, which are evaluated one by one.
@@ -288,7 +288,7 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
 
 
 def _facts_in(judge: Asks, count: int, facts: Mapping[str, Any], new: str) -> dict[str, Any]:
-    told = judge.ask(
+    extracted = judge.ask(
         "knowledge",
         f"Collect the facts that the user has given about themselves and their request before the assistant's message no. "
         f"{count}: those in the new messages, and those known before where the new messages correct them. Facts that only the "
@@ -296,7 +296,7 @@ def _facts_in(judge: Asks, count: int, facts: Mapping[str, Any], new: str) -> di
         {"known_facts": facts, "new_messages": new or "(none)"},
         '{"data": {"<fact>": "<value>"}}',
     )
-    data = told.get("data")
+    data = extracted.get("data")
     return data if isinstance(data, dict) else {}
 
 
@@ -314,7 +314,7 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
 
     One question: the messages that fall out of the role, by their place in the conversation, from 0. The value is ``(assistant
     messages - violations) / assistant messages``; a place counts once, and only where the assistant speaks. Without assistant
-    messages it is 1 and vacuous, and nobody is asked; without messages skipped with ``missing:conversation``.
+    messages it is 1 and vacuous, and no model is asked; without messages skipped with ``missing:conversation``.
 
     Parameters:
         role: the role, in your words; required.
@@ -350,7 +350,7 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
 
 
 def _index_of(entry: Any) -> int:
-    """The place that an entry names. One between two places is no place at all."""
+    """The place that an entry names. A fractional place does not count."""
     place = number(entry if isinstance(entry, Mapping) else {"index": entry}, "index")
     return int(place) if place.is_integer() else -1
 
@@ -399,7 +399,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 
 
 def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
-    """What the user said with the assistant's words up to the user's next, and what nobody answered.
+    """Each interaction: what the user said and what the assistant answered, until the user spoke again; and what was left unanswered.
 
     What comes before the user's first words, as a greeting does, belongs to the first interaction.
     """

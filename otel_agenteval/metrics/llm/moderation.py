@@ -22,8 +22,9 @@ def llm_moderation(
 
     One question to the judge, which reads the user's message and the response and flags what it finds as a moderation service
     does. A flag counts when its code is one of ``categories`` (without case) and its confidence is at least ``min_confidence``;
-    one without a confidence is certain (1). It passes when none counts. An empty response passes without asking, and is
-    vacuous. Where the judge has ``endpoint: moderations``, the server's moderation endpoint flags the response in its place.
+    one without a confidence is certain (1). It passes when none counts. An empty response passes and is vacuous; the
+    judge is not asked. Where the judge has ``endpoint: moderations``, the server's moderation endpoint flags the response in
+    its place.
 
     Parameters:
         categories: codes that count, such as ``violence`` or ``self-harm``; none given means all.

@@ -1,4 +1,4 @@
-"""Answers with images. Judges must be ones that see; each call costs.
+"""Answers with images. They need a judge that can see; each call costs.
 
 Nothing is fetched or decoded: an image goes to the model by its uri or with its data. An id that no model can open is
 only named to it.
@@ -22,7 +22,7 @@ _MOST_IMAGES = 100
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     """How much the images of an answer help to understand it.
 
-    One question per image to a judge that sees, in their order; each is a score of 0..10, one outside is moved to the bound.
+    One question per image to a judge that can see, in their order; each is a score of 0..10, one outside is moved to the bound.
     The value is the mean of the scores, divided by 10. All images of the turn count as the answer's, each once. An empty
     answer is judged like any other. Passes from the threshold on (default 0.5).
 
@@ -67,7 +67,7 @@ def _share_of_yes(reply: dict[str, Any]) -> Result:
 def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     """How much of the retrieved context, texts and images, is relevant to the question.
 
-    One question to a judge that sees: it takes the context apart into statements and images, and says yes or no to each.
+    One question to a judge that can see: it takes the context apart into statements and images, and says yes or no to each.
     The value is the share of yes, and 0 without a verdict. All images of the turn count as context, each once. Passes from
     the threshold on (default 0.5).
 
@@ -95,7 +95,7 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
 def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     """How much of the right answer could be known from the retrieved context, texts and images.
 
-    One question to a judge that sees: it takes the right answer apart into sentences and images, and says for each whether
+    One question to a judge that can see: it takes the right answer apart into sentences and images, and says for each whether
     something in the context says so. The value is the share of yes, and 0 without a verdict. All images of the turn count as
     context, each once. Passes from the threshold on (default 0.5).
 

@@ -143,7 +143,7 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
     """How well the answer meets criteria of your own, evaluated step by step (G-Eval).
 
     Two questions for each criterion: first the judge derives evaluation steps from it (not asked when ``steps`` are given),
-    then it follows them and gives a score of 0..10. The value is the score divided by 10, of several criteria the mean.
+    then it follows them and gives a score of 0..10. The value is the score divided by 10; of several criteria it is the mean.
 
     An error when there are no steps, when a score is outside of 0..10 or when it has no reason; an error in one criterion is
     one of the whole metric. Skipped with ``missing:input`` or ``missing:output`` when either is unknown.

@@ -1,4 +1,4 @@
-"""Judges of answers from retrieved material: what was found, and what was made of it. A model is asked; each call costs."""
+"""Judges of answers from retrieved material: what was found, and what was made of it. Each call of the model costs."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
 def llm_relevance(turn: Turn, judge: Asks) -> Result:
     """Whether the answer addresses the question and stays on its topic.
 
-    One question to the judge; the value is its score of 0..100, divided by 100. An empty answer is 0 without asking.
+    One question to the judge; the value is its score of 0..100, divided by 100. An empty answer is 0, and the judge is not asked.
 
     Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts``, ``reasoning``, and ``clamped`` if the score was
     outside.
@@ -169,7 +169,7 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
 def llm_context_precision(
     turn: Turn, judge: Asks, *, method: Literal["map", "holistic"] = "map", threshold: float | None = None
 ) -> Result:
-    """Whether what was retrieved helps to answer the question, and stands before what does not.
+    """Whether what was retrieved helps to answer the question, and comes before what does not.
 
     By ``map`` one question per chunk, in rank order: is it relevant? The value is the average precision, that is the mean over the
     relevant chunks of "share of relevant ones among this and all before": relevant, not, relevant gives (1/1 + 2/3) / 2. No
@@ -372,12 +372,12 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
     """Whether the answer says what the ground truth says: its facts are right, and none is missing.
 
     One question to the judge; the value is its score of 0..100, divided by 100. An answer that is the ground truth, up to white
-    space around it, is 1 without asking.
+    space around it, is 1, and the judge is not asked.
 
     Parameters:
         exact_shortcut: whether equal texts need no judge.
 
-    Detail: ``shortcut`` (``exact``) where nobody was asked; else ``facts_correct``, ``facts_incorrect``, ``facts_missing``,
+    Detail: ``shortcut`` (``exact``) where no judge was asked; else ``facts_correct``, ``facts_incorrect``, ``facts_missing``,
     ``reasoning``, and ``clamped`` if the score was outside.
 
     Sources: AgentEval AnswerCorrectnessMetric; AgentUnit AnswerCorrectnessMetric, whose exact match is the shortcut.
@@ -426,7 +426,7 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
 
     Two questions: which factual claims the answer makes, and for each one whether the context supports it, contradicts it, or
     neither. Claims that it neither supports nor contradicts do not count against the answer (see ``unsupported_rate``); so does
-    a claim without a verdict or with a word that is none of the three. An answer without claims is 0 and vacuous; an empty answer is
+    a claim without a verdict or with any other word. An answer without claims is 0 and vacuous; an empty answer is
     skipped with ``empty_output``.
 
     Detail: ``supported``, ``contradicted`` and ``unsupported`` (how many claims), ``contradicted_claims``, ``unsupported_rate``.
@@ -483,10 +483,10 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
     aliases=("agenteval:llm_groundedness", "agenteval:GroundednessMetric"),
 )
 def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[float, Ge(0), Le(1)] = 0.3) -> Result:
-    """Whether the answer is backed by the context, without made-up sources or figures and without guesses told as facts.
+    """Whether the answer is backed by the context, without made-up sources or figures and without guesses presented as facts.
 
     One question to the judge; the value is its score of 0..100, divided by 100. Anything made up (``fabricatedElements``; blank
-    entries are none) fails whatever the threshold is, and the value is then at most ``fabrication_cap``.
+    entries do not count) fails whatever the threshold is, and the value is then at most ``fabrication_cap``.
 
     Parameters:
         fabrication_cap: the most that an answer with something made up can get, 0..1.
@@ -576,7 +576,7 @@ def llm_noise_sensitivity(
 
     Parameters:
         baseline_response: the answer to the clean input; default the turn's reference ``baseline_response``.
-        noisy_input: the input that was disturbed; default the turn's reference ``noisy_input``, else its input.
+        noisy_input: the input with the noise; default the turn's reference ``noisy_input``, else its input.
 
     Detail: ``reason``, and ``clamped`` if the score was outside.
 

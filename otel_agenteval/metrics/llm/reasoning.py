@@ -48,7 +48,7 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("reasoning",), uses=("context",), aliases=("hpd:ReasoningGroundednessEvaluator",))
 def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Chars = 300) -> Result:
-    """Whether the reasoning can be traced to what the tools gave and to what the agent was told.
+    """Whether the reasoning can be traced to what the tools gave and to what the user said.
 
     One question to the judge, which sees the tool calls, what was retrieved and the user's input, as far as they are known; the
     value is its score of 0..1. Skipped with ``missing:reasoning`` when no reasoning was captured.
@@ -63,7 +63,7 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
     reasoning = turn.reasoning or ""
     if not reasoning.strip():
         return skip("missing:reasoning")
-    data: dict[str, Any] = {"reasoning": reasoning, "tool_calls": _told(turn.tool_calls, max_result_chars)}
+    data: dict[str, Any] = {"reasoning": reasoning, "tool_calls": _calls_as_text(turn.tool_calls, max_result_chars)}
     if turn.input:
         data["input"] = turn.input
     if turn.context:
@@ -78,7 +78,7 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
     )
 
 
-def _told(calls: Sequence[ToolCall] | None, limit: int) -> str:
+def _calls_as_text(calls: Sequence[ToolCall] | None, limit: int) -> str:
     """The tool calls as a judge reads them, one a paragraph."""
     if calls is None:
         return "It is not known which tools were called."

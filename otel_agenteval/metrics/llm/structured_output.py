@@ -1,4 +1,4 @@
-"""What a judge says of a field of the output, which is to be a JSON object."""
+"""What a judge says of a field of the output, which should be a JSON object."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..registry import Asks, Result, metric, skip
 def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
     """How close in meaning a field of the output, a JSON object, is to the ground truth.
 
-    One question to the judge; the value is its score of 0..1. An output that is no JSON object is 0 without asking, as is one
-    without the field. An output over 1 MiB is skipped with ``too_long``.
+    One question to the judge; the value is its score of 0..1. An output that is not a JSON object is 0, as is one without the
+    field, and the judge is not asked. An output over 1 MiB is skipped with ``too_long``.
 
     Parameters:
         field: required; name of a top-level field.
 
     Detail: ``reason``, and ``clamped`` if the score was outside.
 
-    Source: HPD SemanticFieldEqualityEvaluator, which asks the judge also where there is no field.
+    Source: HPD SemanticFieldEqualityEvaluator, which asks the judge even where there is no field.
     """
     output = turn.output or ""
     if too_long(output):

@@ -67,7 +67,7 @@ def _by_dimensions(
 def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How good a video looks: sharp, clear, with true colours and without artifacts.
 
-    One question to a judge that sees. It scores the dimensions ``resolution``, ``clarity``, ``colour_accuracy`` and
+    One question to a judge that can see. It scores the dimensions ``resolution``, ``clarity``, ``colour_accuracy`` and
     ``artifact_freedom`` from 0 to 10; the value is their mean, divided by 10. A dimension that is missing or no number is an
     error, a score outside is moved to the bound. Passes from the threshold on (default 0.5).
 
@@ -94,7 +94,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8)
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How well a generated video shows what was asked for.
 
-    One question to a judge that sees. It scores the dimensions ``subject_alignment``, ``action_alignment``,
+    One question to a judge that can see. It scores the dimensions ``subject_alignment``, ``action_alignment``,
     ``attribute_alignment`` and ``scene_alignment`` with the prompt (the turn's input) from 0 to 10; the value is their mean,
     divided by 10. A dimension that is missing or no number is an error, a score outside is moved to the bound. Passes
     from the threshold on (default 0.5).
@@ -127,7 +127,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Res
 def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How steady a video is over time: smooth motion, natural transitions, no flicker, and objects that stay what they are.
 
-    One question to a judge that sees. It scores the dimensions ``motion_smoothness``, ``transition_naturalness``,
+    One question to a judge that can see. It scores the dimensions ``motion_smoothness``, ``transition_naturalness``,
     ``flicker_freedom`` and ``object_persistence`` from 0 to 10; the value is their mean, divided by 10. A dimension that is
     missing or no number is an error, a score outside is moved to the bound. Passes from the threshold on (default 0.5).
 
@@ -155,7 +155,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How far a video agrees with how the world works: physics, whole objects, causes before effects.
 
-    One question to a judge that sees. It scores the dimensions ``physical_plausibility``, ``object_integrity`` and
+    One question to a judge that can see. It scores the dimensions ``physical_plausibility``, ``object_integrity`` and
     ``causal_coherence`` from 0 to 10; the value is their mean, divided by 10. A dimension that is missing or no number is an
     error, a score outside is moved to the bound. Passes from the threshold on (default 0.5).
 
@@ -185,8 +185,8 @@ def llm_video_g_eval(
     """How well a video meets criteria of your own, evaluated step by step (G-Eval).
 
     Two questions for each criterion: first the judge derives evaluation steps from it (not asked when ``steps`` are given),
-    then it follows them, looks at the video and gives a score of 0..10. The value is the score divided by 10, of several
-    criteria the mean. Passes from the threshold on (default 0.5). The prompt (the turn's input) is shown where it is known.
+    then it follows them, looks at the video and gives a score of 0..10. The value is the score divided by 10; of several
+    criteria it is the mean. Passes from the threshold on (default 0.5). The prompt (the turn's input) is shown where it is known.
 
     The judge sees evenly spaced frames of the turn's last video (``frames`` of the attachment, by their time), or the video's uri
     where there are no frames. Skipped with ``missing:video`` without a video. An error when there are no steps, when a score

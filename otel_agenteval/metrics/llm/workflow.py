@@ -1,4 +1,4 @@
-"""What a judge says of what a workflow made."""
+"""What a judge says of the output of a workflow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUALITY = "It does what was asked, and is right, complete, clear and ready for 
 def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
     """How good the workflow's final output is, by criteria and by what was asked of it. 0..1.
 
-    One question to the judge; the value is its score of 0..100, divided by 100. An empty output is 0 without asking.
+    One question to the judge; the value is its score of 0..100, divided by 100. An empty output is 0, and the judge is not asked.
 
     Parameters:
         criteria: a text or a list of texts to judge by; default general quality: it does what was asked, is right and
