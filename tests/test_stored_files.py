@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from otel_agenteval.core import semconv
-from otel_agenteval.core.sqlite import Schema, Step, fault_of, open_file, open_to_read
+from otel_agenteval.core.sqlite import Schema, Step, open_file, open_to_read
 from otel_agenteval.judging.models import VerdictCache, cache
 from otel_agenteval.judging.queues import Counter, Job, JobQueue, SqliteQueue, SqliteSpendBook
 from otel_agenteval.judging.queues import sqlite as queue
@@ -292,12 +292,12 @@ def test_a_file_of_a_later_version_is_refused_and_left_as_it_is(stored: StoredFi
     open_file(path, later(kind.schema)).close()
     before = {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*")}
     newest, known = len(kind.schema.steps) + 1, len(kind.schema.steps)
-    said = f"{path} is a {kind.schema.name} of version {newest}. This program reads versions up to {known}"
+    said = f"{path} is a {kind.schema.name} of version {newest}, but this program reads versions only up to {known}"
     for opens in (open_file, open_to_read):
         with pytest.raises(sqlite3.DatabaseError) as refused:
             opens(path, kind.schema)
         assert str(refused.value).startswith(said)
-    assert (fault_of(str(path), kind.schema) or "").startswith(said)
+    assert (kind.schema.fault_of(str(path)) or "").startswith(said)
     assert {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*")} == before
 
 
@@ -309,16 +309,16 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_is(stored: StoredFiles
         if other is not kind:
             with pytest.raises(sqlite3.DatabaseError, match=f"is not a {kind.schema.name}"):
                 open_file(path, kind.schema)
-            assert f"is not a {kind.schema.name}" in (fault_of(str(path), kind.schema) or "")
+            assert f"is not a {kind.schema.name}" in (kind.schema.fault_of(str(path)) or "")
         else:
-            assert fault_of(str(path), kind.schema) is None
+            assert kind.schema.fault_of(str(path)) is None
         assert path.read_bytes() == before
 
 
 def test_readers_name_the_version_that_they_cannot_read(stored: StoredFiles) -> None:
     open_file(stored.store, later(store.SCHEMA)).close()
     with pytest.raises(
-        StoreError, match=r"cannot be read as a score store: .* of version 3\. This program reads versions up to 2"
+        StoreError, match=r"cannot be read as a score store: .* of version 3, but this program reads versions only up to 2"
     ):
         StoreReader(stored.store)
 
@@ -338,30 +338,24 @@ MIGRATES = """
 
 def test_processes_that_migrate_a_file_at_once_take_each_step_once(stored: StoredFiles) -> None:
     command = [sys.executable, "-c", textwrap.dedent(MIGRATES)]
-    running = [
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(), cwd=ROOT, bufsize=1
-        )
-        for _ in range(3)
-    ]
-    for name, kind in KINDS.items():
-        for turn in range(4):
-            path = stored.folder / f"copy {turn} of {Path(kind.file).name}"
-            if turn:  # else a file that is new
-                for suffix in ("", "-wal"):
-                    shutil.copy(f"{stored.folder / kind.file}{suffix}", f"{path}{suffix}")
-            for process in running:
-                assert process.stdin is not None
-                process.stdin.write(f"{name} {path}\n")
-            for process in running:
-                assert process.stdout is not None
-                assert process.stdout.readline() == "done\n"
-            with closing(sqlite3.connect(path)) as db:
-                assert db.execute("SELECT count(*) FROM steps_taken").fetchone() == (1,)
-                assert any(rows_of(db, kind).values()) or not turn
-    for process in running:
-        process.communicate()
-        assert process.returncode == 0
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with ExitStack() as stack:
+        running = [stack.enter_context(subprocess.Popen(command, **pipes, env=environment(), cwd=ROOT)) for _ in range(3)]
+        for name, kind in KINDS.items():
+            for turn in range(6):
+                path = stored.folder / f"copy {turn} of {Path(kind.file).name}"
+                if turn % 2:  # else a file that is new
+                    for suffix in ("", "-wal"):
+                        shutil.copy(f"{stored.folder / kind.file}{suffix}", f"{path}{suffix}")
+                for process in running:
+                    process.stdin.write(f"{name} {path}\n")
+                assert [process.stdout.readline() for process in running] == ["done\n"] * 3
+                with closing(sqlite3.connect(path)) as db:
+                    assert db.execute("SELECT count(*) FROM steps_taken").fetchone() == (1,)
+                    assert any(rows_of(db, kind).values()) or not turn % 2
+        for process in running:
+            process.stdin.close()
+            assert process.wait(30) == 0
 
 
 def test_a_disk_that_is_full_while_a_file_migrates_loses_nothing(stored: StoredFiles, kind: Kind) -> None:

@@ -1,25 +1,25 @@
 """Encryption of what we keep in files: the turns in a queue, the replies in a cache.
 
-Fernet (AES-128 in CBC mode with HMAC-SHA256) by the package ``cryptography``, extra ``[encryption]``. Several keys, separated by
-commas, let a key be replaced: the first one seals, all of them open.
+Fernet (AES-128 in CBC mode with HMAC-SHA256) from the package ``cryptography``, extra ``[encryption]``. Several keys, separated by
+commas, let a key be replaced: the first one encrypts, and each of them decrypts.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..core.extras import require
 from .errors import ConfigError, SealError
+from .extras import require
 
 
 class Seal:
-    """Closes and opens bytes. Thread-safe.
+    """Encrypts and decrypts bytes. Thread-safe.
 
     Args:
         keys: one or several, separated by commas: 32 bytes each in URL-safe base64, as ``Fernet.generate_key()`` makes them.
 
     Raises:
-        ConfigError: a key that is none; its text is not shown.
+        ConfigError: a key is not valid. Its text is not shown.
         MissingExtra: ``cryptography`` is not installed.
     """
 
@@ -39,19 +39,19 @@ class Seal:
     def __repr__(self) -> str:
         return "Seal()"
 
-    def close(self, content: bytes) -> bytes:
-        """The content as it may be kept."""
+    def encrypt(self, content: bytes) -> bytes:
+        """The content, so that it may be kept."""
         sealed: bytes = self._fernet.encrypt(content)
         return sealed
 
-    def open(self, sealed: bytes) -> bytes:
-        """The content.
+    def decrypt(self, sealed: bytes) -> bytes:
+        """The content that was encrypted.
 
         Raises:
-            SealError: none of the keys opens it.
+            SealError: none of the keys decrypts it.
         """
         try:
             content: bytes = self._fernet.decrypt(sealed)
         except (self._invalid, TypeError):
-            raise SealError("what is kept cannot be opened: judge.encryption_key is not the one that sealed it") from None
+            raise SealError("stored content cannot be decrypted: judge.encryption_key is not the key that encrypted it") from None
         return content

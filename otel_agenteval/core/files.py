@@ -6,5 +6,5 @@ import os
 
 
 def private(path: str, flags: int) -> int:
-    """An ``opener``: a file that it makes has mode 0600. One that is there keeps the mode that somebody gave it."""
+    """An ``opener`` that creates files with mode 0600. A file that exists keeps its mode."""
     return os.open(path, flags, 0o600)

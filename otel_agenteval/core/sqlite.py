@@ -1,8 +1,8 @@
-"""SQLite files of ours: how they are made, opened, migrated, shared and closed.
+"""The SQLite files of this package: how they are created, opened, migrated, shared and closed.
 
-``application_id`` says what a file is, and ``user_version`` how many steps of its :class:`Schema` it has taken. Opening a file takes the steps
-that it lacks, in one transaction: either all of them or none, whatever happens meanwhile. A file of a later version, or of another
-kind, is refused before anything is written to it. To change a schema, append a :class:`Step`; never edit one that stands.
+``application_id`` says what a file is, and ``user_version`` how many steps of its :class:`Schema` were applied to it. Opening a file applies the
+missing steps in one transaction: all of them or, on a full disk for example, none. A file of a later version, or of another
+kind, is refused before anything is written to it. To change a schema, append a :class:`Step`; never edit an earlier one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pathlib import Path
 from .writable import fault_of_file
 
 _RETRY_EVERY = 0.01
+_FORK_WAITS = 1.0
+"""Seconds that a fork waits for a transaction."""
 _WAL_BYTES = 64 << 20
 """A write-ahead log that has grown longer is cut to this when it is merged."""
 
@@ -31,43 +33,47 @@ class Step:
     change: str = ""
     """SQL statements, each of which ends a line. They run inside a transaction."""
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Columns to add before that: table → column → type. A file that has one already keeps it."""
+    """Columns to add before that: table → column → type. A column that exists is left as it is."""
     reading: str = ""
-    """What lets a reader see a file that has not taken the step: SQL that makes temporary views. ``columns`` need none: they read as NULL."""
+    """SQL that makes temporary views, through which a reader sees a file without this step as if it had it. Missing ``columns`` read as NULL
+    without a view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a kind of file is called, and all the steps that lead to its tables."""
+    """A kind of file: its name, and all the steps that lead to its tables."""
 
     name: str
     """As in "judge queue"."""
     application_id: int
     steps: tuple[Step, ...]
     unnumbered: frozenset[str] = frozenset()
-    """Tables that files from before the steps were numbered may have. The first steps must cope with what is there."""
+    """Tables that may exist in files from before the steps were numbered. The first steps must accept any of them."""
     shrinks: bool = False
-    """Whether pages that become free can be given back to the file system."""
+    """Whether free pages can be given back to the file system."""
 
     def version_in(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> int:
-        """How many steps a file has taken.
+        """How many steps were applied to a file.
 
         Raises:
             sqlite3.DatabaseError: the file is of another kind, or of a later version.
         """
-        application_id, version = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version"))
+        with _snapshot(db):  # another process may migrate the file at this moment
+            numbers = [int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")]
+            tables = _tables_of(db)
+        application_id, version = numbers
         if application_id == self.application_id and version <= len(self.steps):
             return version
         if application_id == self.application_id:
             raise sqlite3.DatabaseError(
-                f"{path} is a {self.name} of version {version}. This program reads versions up to {len(self.steps)}; a newer one is needed."
+                f"{path} is a {self.name} of version {version}, but this program reads versions only up to {len(self.steps)}"
             )
-        if (application_id, version) == (0, 0) and _tables_of(db) <= self.unnumbered:
+        if (application_id, version) == (0, 0) and tables <= self.unnumbered:
             return 0
-        raise sqlite3.DatabaseError(f"{path} is not a {self.name}. It is left as it is; name another file.")
+        raise sqlite3.DatabaseError(f"{path} is not a {self.name}, and is left as it is")
 
     def migrate(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
-        """Take the steps that a file lacks. Another process may have taken them meanwhile."""
+        """Apply the missing steps. Another process may have applied them meanwhile."""
         with transaction(db):
             version = self.version_in(db, path)
             if version == len(self.steps):
@@ -81,11 +87,32 @@ class Schema:
             db.execute(f"PRAGMA application_id = {self.application_id}")
             db.execute(f"PRAGMA user_version = {len(self.steps)}")
 
+    def fault_of(self, path: str) -> str | None:
+        """Why a file cannot be used, as far as can be seen without changing it; None if it seems that it can."""
+        file = Path(path).absolute()
+        fault = fault_of_file(file)
+        if fault is not None:
+            return fault
+        if not os.access(file.parent, os.W_OK | os.X_OK):  # its write-ahead log is written beside it
+            return f"nothing can be written into {file.parent}"
+        if not file.exists():
+            return None
+        if not os.access(file, os.R_OK | os.W_OK):
+            return f"{file} cannot be read and written"
+        try:
+            with closing(_connect(file, 0.0, mode="rw")) as db:
+                self.version_in(db, file)
+        except sqlite3.OperationalError:  # another process has it at the moment
+            return None
+        except sqlite3.DatabaseError as error:
+            return f"{file} is not an SQLite file" if "not a database" in str(error) else str(error)
+        return None
+
 
 class SqliteFile:
-    """A connection to a file, opened at first use. Thread-safe; one thread has it at a time.
+    """A connection to a file, opened at first use. Thread-safe: one thread uses it at a time.
 
-    A forked child opens the file for itself: it must neither use nor close the connection that it inherited.
+    The file is closed while the process forks. Then parent and child open it again, each for itself.
 
     Args:
         path: of the file; its folder must exist.
@@ -99,10 +126,15 @@ class SqliteFile:
         self.path = os.fspath(path)
         self._schema = schema
         self._busy = busy
-        self._lock = threading.Lock()
+        self._make_locks()
         self._db: sqlite3.Connection | None = None
         self._closed = False
-        _OPENED.add(self)
+        _FILES.add(self)
+
+    def _make_locks(self) -> None:
+        self._lock = threading.Lock()
+        self._next = threading.Lock()
+        """Held by who waits for the other one: a fork gets its turn though a thread has the file again and again."""
 
     @property
     def closed(self) -> bool:
@@ -112,14 +144,18 @@ class SqliteFile:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All that is done inside, or nothing if it raises."""
-        with self._lock, transaction(self._open()) as db:
+        with self.connection() as db, transaction(db):
             yield db
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
         """For single statements, each of which is a transaction."""
-        with self._lock:
+        with self._next:
+            self._lock.acquire()
+        try:
             yield self._open()
+        finally:
+            self._lock.release()
 
     def close(self, *, for_good: bool = False) -> None:
         """Close the file. A later use opens it again, unless it was closed for good."""
@@ -136,39 +172,68 @@ class SqliteFile:
             self._db = open_file(self.path, self._schema, self._busy)
         return self._db
 
+    def _before_fork(self) -> bool:
+        """Close the file, and keep it closed until the fork is done; False if a transaction takes too long."""
+        if not self._next.acquire(timeout=_FORK_WAITS):
+            return False
+        if not self._lock.acquire(timeout=_FORK_WAITS):
+            self._next.release()
+            return False
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+        return True
+
+    def _after_fork_in_parent(self) -> None:
+        self._lock.release()
+        self._next.release()
+
     def _after_fork_in_child(self) -> None:
         if self._db is not None:
             _LEFT_TO_THE_PARENT.append(self._db)
         self._db = None
-        self._lock = threading.Lock()
+        self._make_locks()
 
 
-_OPENED: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
+_FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
+"""Inherited connections, which the child must neither use nor close."""
+_FORKING = threading.local()
+
+
+def _before_fork() -> None:
+    _FORKING.files = [file for file in list(_FILES) if file._before_fork()]
+
+
+def _after_fork_in_parent() -> None:
+    for file in _FORKING.files:
+        file._after_fork_in_parent()
 
 
 def _after_fork_in_child() -> None:
-    for file in list(_OPENED):
+    for file in list(_FILES):
         file._after_fork_in_child()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+# SQLite remembers in the memory of a process which locks it has. A child would believe that it has those of its parent: then the parent,
+# when it closes the file, deletes the log that the child writes to.
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
-    """A connection to a file that has all steps of a schema; the file is made if need be, readable for its owner only.
+    """A connection to a file to which all steps of a schema were applied. A new file is readable for its owner only.
 
-    The connection may be used by any thread and begins no transactions of its own. Write-ahead log, without a sync per transaction: what
-    was written is safe when the process dies, and its last moments may be lost when the machine does.
+    Any thread may use the connection, which begins no transactions by itself. The file has a write-ahead log that is not synced with every
+    transaction: what was written survives the end of the process, and the last moments may be lost when the machine fails.
 
     Args:
         path: of the file; its folder must exist.
         schema: what the file is.
         busy: seconds that this call, and each change later on, waits for another process.
-        exclusive: whether nobody else may use the file as long as the connection is open. Then nothing waits.
+        exclusive: whether to keep all others from the file as long as the connection is open. Then no call waits.
 
     Raises:
-        OSError: the file cannot be made.
+        OSError: the file cannot be created.
         sqlite3.Error: it cannot be used. A file of another kind or of a later version is not changed.
     """
     with suppress(
@@ -195,7 +260,7 @@ def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0
     try:
         version = schema.version_in(db, path)
         if not _tables_of(db):
-            raise sqlite3.DatabaseError(f"{path} is not a {schema.name}: it is empty.")
+            raise sqlite3.DatabaseError(f"{path} is not a {schema.name}, but an empty file")
         lacking: dict[str, set[str]] = {}
         for step in schema.steps[version:]:
             for table, columns in step.columns.items():
@@ -210,30 +275,6 @@ def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0
         db.close()
         raise
     return db
-
-
-def fault_of(path: str, schema: Schema | None = None) -> str | None:
-    """Why a file cannot be used, as far as can be seen without changing it; None if nothing speaks against it."""
-    file = Path(path).absolute()
-    fault = fault_of_file(file)
-    if fault is not None:
-        return fault
-    if not os.access(file.parent, os.W_OK | os.X_OK):  # its journal stands beside it
-        return f"nothing can be written into {file.parent}"
-    if not file.exists():
-        return None
-    if not os.access(file, os.R_OK | os.W_OK):
-        return f"{file} cannot be read and written"
-    try:
-        with closing(_connect(file, 0.0, mode="rw")) as db:
-            db.execute("PRAGMA schema_version")
-            if schema is not None:
-                schema.version_in(db, file)
-    except sqlite3.OperationalError:  # another process has it at the moment
-        return None
-    except sqlite3.DatabaseError as error:
-        return f"{file} is not an SQLite file" if "not a database" in str(error) else str(error)
-    return None
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -254,6 +295,20 @@ def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         raise
 
 
+@contextmanager
+def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """All that is read inside is of one moment."""
+    if db.in_transaction:
+        yield
+        return
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
 def columns_of(db: sqlite3.Connection, table: str) -> set[str]:
     """Names of a table's columns; none where there is no such table."""
     return {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
@@ -272,7 +327,7 @@ def _opened(path: str | os.PathLike[str], schema: Schema, busy: float, *, exclus
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         if exclusive or version < len(schema.steps):
-            schema.migrate(db, path)  # its transaction takes the lock that is wanted
+            schema.migrate(db, path)  # even without a step to apply, its transaction takes the exclusive lock
     except BaseException:
         db.close()
         raise

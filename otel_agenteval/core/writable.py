@@ -1,4 +1,4 @@
-"""Whether files can be written, as far as can be seen without writing: said at the start, not when the first score is lost."""
+"""Whether files can be written, as far as can be seen without writing. It is reported at the start, before the first score is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
-    """Why a file cannot be written; None if nothing speaks against it. It need not exist, its folder must."""
+    """Why a file cannot be written; None if it seems that it can. The file need not exist, but its folder must."""
     file = Path(path).absolute()
     if file.is_dir():
         return f"{file} is a folder"
@@ -26,11 +26,11 @@ def fault_of_file(path: str | os.PathLike[str]) -> str | None:
 
 
 def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
-    """Why nothing can be written into a folder, which is made with those above it if need be; None if nothing speaks against it."""
+    """Why nothing can be written into a folder; None if it seems that it can. A folder that is missing is created later, with its parents."""
     folder = Path(path).absolute()
     there = next(above for above in (folder, *folder.parents) if above.exists())
     if not there.is_dir():
-        return f"{there} is no folder"
+        return f"{there} is not a folder"
     if not os.access(there, os.W_OK | os.X_OK):
         return f"nothing can be written into {there}"
     return _full(there)
@@ -49,7 +49,7 @@ def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], 
     Args:
         where: the option that names the path.
         path: of the file or folder.
-        fault_in: tells why it cannot be written; None if nothing speaks against it.
+        fault_in: says why it cannot be written; None if it seems that it can.
         consequence: what that means while it lasts.
     """
     fault = None

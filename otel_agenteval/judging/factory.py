@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 
-from ..config.keypath import KeyPath
 from ..config.root import Config
 from ..core.clock import Clock
 from ..core.errors import ConfigError, nearest
 from ..core.semconv import BUDGET_CALLS, BUDGET_REMAINING, BUDGET_TOKENS, JUDGE_CACHE, JUDGE_REQUESTS, QUEUE_CAPACITY, QUEUE_SIZE
-from ..core.sqlite import fault_of
 from ..core.telemetry import Telemetry
+from ..core.writable import warn_of_fault
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
 from ..metrics.bound_metric import BoundMetric
@@ -26,15 +23,15 @@ from .job import SCORE_BYTES
 from .judged_metrics import JudgedMetrics
 from .leases import HeldLeases
 from .models import embedder_from, judge_from, seal_from
+from .models.cache import SCHEMA as CACHE_SCHEMA
 from .outcomes import Outcomes
 from .planner import Planner, PlanOptions
 from .queues import JobQueue, outages_from, queue_from, spend_book_from
 from .queues.sealed import SealedQueue
+from .queues.sqlite import SCHEMA as QUEUE_SCHEMA
 from .runner import JobOptions, JobRunner
 from .session import Models, Sessions
 from .verdict import Verdict
-
-_log = logging.getLogger("otel_agenteval")
 
 _LEASES = 10
 """For how many leases a job is held whose metric does not end."""
@@ -68,8 +65,12 @@ def judging_from(
         ConfigError: a sampling rule cannot be, or a bound is for a metric that is not judged.
     """
     wanted = config.judge
-    _warn_of(config, ("judge", "queue", "path"), wanted.queue.path, "judged metrics are dropped")
-    _warn_of(config, ("judge", "cache", "path"), wanted.cache.path, "no verdict is kept")
+    for name, path, schema, consequence in (
+        ("queue", wanted.queue.path, QUEUE_SCHEMA, "judged metrics are dropped"),
+        ("cache", wanted.cache.path, CACHE_SCHEMA, "no verdict is kept"),
+    ):
+        if path is not None:
+            warn_of_fault(config.where(("judge", name, "path")), path, schema.fault_of, consequence)
     metrics = JudgedMetrics(config, of_turns, of_conversations)
     _refuse_bounds(config, {*metrics.names(conversation=False), *metrics.names(conversation=True)})
     leases = _leases(config, clock, failed)
@@ -115,16 +116,6 @@ def _watch(telemetry: Telemetry, queue: JobQueue, budget: Budget, estimates: Est
 
 def _remaining(budget: Budget, unit: str) -> list[tuple[dict[str, str], float]]:
     return [({"metric": bound.counter.account, "window": bound.window}, left) for bound, left in budget.remaining(unit)]
-
-
-def _warn_of(config: Config, where: KeyPath, path: str | None, until: str) -> None:
-    """Warn of a file that cannot be used. The agent goes on all the same, and so do we once it can be used."""
-    fault = None
-    if path is not None:
-        with suppress(OSError):
-            fault = fault_of(path)
-    if fault is not None:
-        _log.warning("%s: %s; %s until that is mended", config.where(where), fault, until)
 
 
 def _refuse_bounds(config: Config, judged: Collection[str]) -> None:

@@ -68,7 +68,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "file").touch()
     assert fault_of_file(tmp_path) == f"{tmp_path} is a folder"
     assert fault_of_file(tmp_path / "no" / "x") == f"there is no folder {tmp_path / 'no'}"
-    assert fault_of_folder(tmp_path / "file" / "x") == f"{tmp_path / 'file'} is no folder"
+    assert fault_of_folder(tmp_path / "file" / "x") == f"{tmp_path / 'file'} is not a folder"
     assert fault_of_file("/dev/null") is None
     full = os.statvfs_result((4096, 4096, 1000, 0, 0, 100, 100, 100, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda path: full)

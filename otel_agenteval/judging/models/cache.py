@@ -1,8 +1,8 @@
-"""Verdicts that are known already, in a file.
+"""Earlier replies of judges, in a file.
 
-A key is a hash, and what it is taken over has neither the delimiters nor the numbers of redaction markers in it: both are drawn
-anew for every question, and would make equal questions differ. What a model said is kept for a time and within a size; whoever
-audits a model asks anew (:func:`asking_anew`), and what it says then takes the place of what was kept.
+A key is the hash of a question without its delimiters and without the numbers of its redaction markers: both are drawn anew for every
+question, and would make equal questions differ. Replies are kept for a time and within a size. An audit asks the model anew
+(:func:`asking_anew`), and the new reply replaces the one that was kept.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ANEW: ContextVar[bool] = ContextVar("otel_agenteval_anew", default=False)
 
 @contextmanager
 def asking_anew(anew: bool = True) -> Iterator[None]:
-    """Inside, in this thread or task, no judge answers from what it keeps."""
+    """Inside, in this thread or task, no judge answers from its cache."""
     token = _ANEW.set(anew)
     try:
         yield
@@ -49,7 +49,7 @@ def asking_anew(anew: bool = True) -> Iterator[None]:
 
 
 def is_asking_anew() -> bool:
-    """Whether questions are asked whatever is known."""
+    """Whether the model is asked even if the cache has a reply."""
     return _ANEW.get()
 
 
@@ -78,11 +78,11 @@ class VerdictCache(MutableMapping[str, str]):
     Args:
         path: of the file; its folder must exist. It is made readable for its owner only.
         ttl: seconds that a reply is kept.
-        max_bytes: of all replies; past it the oldest go.
-        seal: encrypts what is kept.
+        max_bytes: of all replies. When there are more, the oldest are deleted.
+        seal: encrypts the replies.
         clock: dates them.
 
-    A file that cannot be used, or a reply that cannot be unsealed, is a miss and is counted in ``faults``: a judge is then asked.
+    A file that cannot be used and a reply that cannot be decrypted are misses, and are counted in ``faults``: the model is then asked.
     """
 
     def __init__(self, path: str, ttl: float, max_bytes: int, seal: Seal | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -99,7 +99,7 @@ class VerdictCache(MutableMapping[str, str]):
         if not rows:
             raise KeyError(key)
         try:
-            reply: builtins.bytes = rows[0][0] if self._seal is None else self._seal.open(rows[0][0])
+            reply: builtins.bytes = rows[0][0] if self._seal is None else self._seal.decrypt(rows[0][0])
             return reply.decode()
         except (SealError, UnicodeDecodeError):
             self.faults += 1
@@ -107,7 +107,7 @@ class VerdictCache(MutableMapping[str, str]):
 
     def __setitem__(self, key: str, reply: str) -> None:
         raw = reply.encode("utf-8", "replace")
-        kept = raw if self._seal is None else self._seal.close(raw)
+        kept = raw if self._seal is None else self._seal.encrypt(raw)
         size = len(kept) + _OVERHEAD
         if size <= self._max_bytes:
             self._keep(key, kept, size)
@@ -124,12 +124,12 @@ class VerdictCache(MutableMapping[str, str]):
 
     @property
     def bytes(self) -> int:
-        """Bytes that are kept, those that are too old and not yet swept included."""
+        """Bytes of all replies, including those that are too old and not yet deleted."""
         rows = self._do("SELECT bytes FROM total", ())
         return int(rows[0][0]) if rows else 0
 
     def clear(self) -> None:
-        """Forget all replies, also those of other processes."""
+        """Delete all replies, also those of other processes."""
         self._do("DELETE FROM verdicts", ())
 
     def close(self) -> None:

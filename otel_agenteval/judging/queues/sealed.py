@@ -48,7 +48,7 @@ class SealedQueue:
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs; returns those that there is no room for."""
         given = {job.id: job for job in jobs}
-        left_out = self._queue.put_many([replace(job, payload=self._seal.close(job.payload)) for job in jobs])
+        left_out = self._queue.put_many([replace(job, payload=self._seal.encrypt(job.payload)) for job in jobs])
         return [given.get(job.id) or self._made_room(job) for job in left_out]
 
     def claim(self, n: int, lease: float) -> list[Job]:
@@ -103,7 +103,7 @@ class SealedQueue:
         self._queue.after_fork_in_child()
 
     def _opened(self, job: Job) -> Job:
-        return replace(job, payload=self._seal.open(job.payload))
+        return replace(job, payload=self._seal.decrypt(job.payload))
 
     def _made_room(self, job: Job) -> Job:
         """A job that left the queue, so that it can be counted; without its turn where that cannot be opened."""

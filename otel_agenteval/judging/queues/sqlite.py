@@ -1,7 +1,7 @@
-"""Jobs in a file: they survive the process, also one that is killed, and several processes may share them.
+"""Jobs in a file: they outlive the process, even one that is killed, and several processes may share them.
 
-The file holds turns, so it is made readable for its owner only. WAL mode without a sync per transaction: what was put is safe
-when the process dies, and may lose its last moments when the machine does.
+The file holds turns, so only its owner can read it. It is not synced with every transaction: jobs survive the end of the process, and
+those of the last moments may be lost when the machine fails.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CREATE TRIGGER IF NOT EXISTS claimed_without_token AFTER UPDATE OF attempts ON j
 WHEN new.attempts > old.attempts AND new.token = old.token AND new.token <> ''
 BEGIN UPDATE jobs SET token = '' WHERE number = new.number; END;
 """
-"""The trigger ends the lease of a job that a process of the first version claims."""
+"""The trigger ends the lease of a job when a process of the first version, which knows no tokens, claims it."""
 
 SCHEMA = Schema(
     "judge queue", 0x4F414551,  # "OAEQ"
@@ -49,7 +49,7 @@ SCHEMA = Schema(
     ),
     unnumbered=frozenset(("jobs", "done", "totals", "spent", "versions", "verdicts", "total")),
 )  # fmt: skip
-"""Jobs, and what was spent on them. Files from before the steps were numbered may hold a verdict cache as well, which is left alone."""
+"""Jobs, and what was spent on them. A file from before the steps were numbered may hold a verdict cache too, which is left as it is."""
 _OURS = "token <> '' AND substr(token, 1, length(:fence)) = :fence"
 """Whether the last lease is the given one."""
 
@@ -66,7 +66,7 @@ class SqliteQueue:
     """
 
     is_shared = False
-    """Other processes have workers of their own; what they leave is found within the longest pause."""
+    """Other processes have workers of their own. What they leave behind is found within the longest pause."""
 
     def __init__(self, path: str, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._file = SqliteFile(path, SCHEMA)
@@ -125,24 +125,24 @@ class SqliteQueue:
         return [Job(job_id, payload, priority, attempts, token) for _, job_id, payload, priority, attempts in rows]
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are no longer ours."""
         return self._each("UPDATE jobs SET claimed = 1, due = :due", jobs, due=self._now() + lease)
 
     def ack(self, job: Job | str) -> bool:
-        """It is done; False when it was not ours any more."""
+        """It is done; False when it was no longer ours."""
         return not self._finish([job], None)
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """They are done: one transaction for all. Returns the ids of those that were not ours any more."""
+        """They are done: one transaction for all. Returns the ids of those that were no longer ours."""
         return self._finish(jobs, None)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Give a claimed job back, due at a time; False when it was not ours any more."""
+        """Give a claimed job back, due at a time; False when it was no longer ours."""
         back = "UPDATE jobs SET claimed = 0, token = '', due = :due, attempts = attempts - :uncounted"
         return not self._each(back, [job], due=at, uncounted=not counted)
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """It cannot be done; False when it was not ours any more."""
+        """It cannot be done; False when it was no longer ours."""
         return not self._finish([job], reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
@@ -152,11 +152,11 @@ class SqliteQueue:
             return list(reversed(rows.fetchall()))
 
     def flush(self) -> bool:
-        """There is nowhere else to send them."""
+        """Always True: jobs are written at once."""
         return True
 
     def close(self) -> list[Job]:
-        """Close the file; nothing is lost."""
+        """Close the file. No job is lost."""
         self._file.close(for_good=True)
         return []
 

@@ -1,7 +1,7 @@
 """Turns and scores into the store: see :mod:`otel_agenteval.outlets.sqlite.store`.
 
-What the file cannot take at the moment (another process writes, the disk is full) waits in memory, within bounds, and is tried again
-with what comes next.
+What cannot be written at the moment (another process writes, the disk is full) waits in memory, within bounds, and is written
+with the next batch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from ...config.store import StoreOptions
 from ...core import jsonio, semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.score import Score
-from ...core.sqlite import fault_of
 from ...core.telemetry import Telemetry
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import ScoredTurn
@@ -30,11 +29,11 @@ _MAX_WAITING = 20_000
 """Scores that wait for a file that cannot be written."""
 _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
-"""Seconds between two looks at what is too old."""
+"""Seconds between two searches for what is too old."""
 
 
 class _Rows:
-    """What one batch is in the tables."""
+    """The rows of one batch."""
 
     __slots__ = ("absorbed", "scores", "turns")
 
@@ -45,7 +44,7 @@ class _Rows:
 
 
 class StoreOutlet(Outlet):
-    """Keeps every turn and score. What becomes of each score is counted in ``agenteval.emit.records{outlet="store"}``.
+    """Keeps every turn and score. The outcome of each score is counted in ``agenteval.emit.records{outlet="store"}``.
 
     Args:
         wanted: where, and how much.
@@ -89,7 +88,7 @@ class StoreOutlet(Outlet):
         return self._scores_waiting >= _MAX_WAITING
 
     def keep_all(self) -> None:
-        """Drop nothing for lack of room: the worker asks for :attr:`full` first."""
+        """Drop nothing for lack of room: the caller checks :attr:`full` before it emits."""
         self._keeps_all = True
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
@@ -140,17 +139,17 @@ class StoreOutlet(Outlet):
         self.records.reset()
 
     def _write(self) -> None:
-        fates = [self._outcomes.popleft() for _ in range(len(self._outcomes))]
-        if not self._waiting and not fates:
+        outcomes = [self._outcomes.popleft() for _ in range(len(self._outcomes))]
+        if not self._waiting and not outcomes:
             return
         waiting = list(self._waiting)
         try:
             self._store.write(
-                [turn for rows in waiting for turn in rows.turns], [s for rows in waiting for s in rows.scores], fates,
+                [turn for rows in waiting for turn in rows.turns], [s for rows in waiting for s in rows.scores], outcomes,
                 [pair for rows in waiting for pair in rows.absorbed],
             )  # fmt: skip
         except BaseException:
-            self._outcomes.extendleft(reversed(fates))
+            self._outcomes.extendleft(reversed(outcomes))
             raise
         self._waiting.clear()
         self.records.finish("sent", self._scores_waiting)
@@ -189,7 +188,7 @@ class StoreOutlet(Outlet):
             return jsonio.dumps(content)
         try:
             return jsonio.dumps((scored.redactor or Redactor(self._redact)).turn(content))
-        except Exception as error:  # what could not be looked through is not kept; the turn and its scores are
+        except Exception as error:  # content that could not be redacted is not kept; the turn and its scores are
             self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
             return None
 
@@ -215,5 +214,5 @@ def _json(value: dict[str, Any]) -> str | None:
 
 def outlet_from(wanted: StoreOptions, setup: Setup) -> Outlet:
     """The store that is configured."""
-    setup.warn_of_fault(("outlets", "store", "path"), wanted.path, lambda path: fault_of(path, SCHEMA), "nothing is kept there")
+    setup.warn_of_fault(("outlets", "store", "path"), wanted.path, SCHEMA.fault_of, "nothing is kept there")
     return StoreOutlet(wanted, setup.telemetry, setup.instance_id, setup.config.privacy.redact)

@@ -1,8 +1,8 @@
-"""Turns and scores in an SQLite file: one row per turn, one per result id, for as long as they are wanted.
+"""Turns and scores in an SQLite file: one row per turn and one per result id, within a bound of age and size.
 
 Writing is idempotent: the same score a second time (a receiver's retry, a replayed journal, two processes that evaluated the same
-turn) changes nothing. A revision does not overwrite what it replaces; :data:`CURRENT` is what holds now, in whatever order they came.
-The file is for one machine: its processes may share it, and anybody may read it meanwhile.
+turn) changes nothing. A revision does not overwrite what it replaces. :data:`CURRENT` selects what holds now, in whatever order the
+revisions came. The file is for one machine: its processes may share it, and others may read it meanwhile.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SCORE_COLUMNS: Mapping[str, str] = {
 """One row per score; ``detail`` and ``also`` are JSON."""
 
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
-"""What a joined row must be to hold now."""
+"""The condition under which a joined row holds now."""
 
 _FIRST_TABLES = """
 CREATE TABLE IF NOT EXISTS turns (
@@ -113,9 +113,9 @@ class Retention:
     """How much is kept."""
 
     max_age: float
-    """Seconds after which a turn goes, with its scores."""
+    """Seconds after which a turn is deleted with its scores."""
     max_bytes: int
-    """Size of the file from which the oldest turns go."""
+    """Size of the file above which the oldest turns are deleted."""
 
 
 class ScoreStore:
@@ -159,7 +159,7 @@ class ScoreStore:
             db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", [(*outcome, now) for outcome in outcomes])
 
     def retain(self) -> bool:
-        """Let go of what is too old or too much; False when there is more to do than one call should take."""
+        """Delete what is too old or too much; False when there is more to delete than one call should."""
         oldest = self._clock.time_ns() / 1e9 - self._retention.max_age
         for _ in range(_SLICES):
             with self._file.transaction() as db:
@@ -182,7 +182,7 @@ class ScoreStore:
 
 
 def _supersede(db: sqlite3.Connection, turn: Mapping[str, Any]) -> None:
-    """A revision under another id replaces the turn whose root had not been seen; whichever of them came first."""
+    """A revision under another id replaces the turn whose root was missing, whichever of them came first."""
     turn_id, supersedes = turn["turn_id"], turn["supersedes"]
     if supersedes is not None and supersedes != turn_id:
         db.execute("UPDATE turns SET superseded_by = ? WHERE turn_id = ?", (turn_id, supersedes))
@@ -217,7 +217,7 @@ def _size(db: sqlite3.Connection) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which turns and scores are meant; None is all."""
+    """Which turns and scores to read; None is all."""
 
     since: float | None = None
     """Kept at or after this, seconds since the Unix epoch."""
@@ -228,7 +228,7 @@ class Wanted:
     metrics: Sequence[str] = ()
     conversation_id: str | None = None
     revisions: bool = False
-    """Whether what was superseded is meant too."""
+    """Whether superseded revisions are included."""
 
 
 EXPORTED: tuple[str, ...] = (
@@ -243,13 +243,13 @@ _JSON = ("detail", "also", "skipped", "content", "labels")
 
 
 class StoreReader:
-    """A store, for reading: what a page, an export and ``why`` ask. Never writes; one per thread.
+    """A store, for reading: what a page, an export and ``why`` need. It never writes, and serves one thread.
 
     Args:
         path: of the file.
 
     Raises:
-        StoreError: there is no such file, or it is no store of ours.
+        StoreError: there is no such file, or it is not a store that this version reads.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -273,7 +273,7 @@ class StoreReader:
         self._db.close()
 
     def turn(self, turn_id: str) -> dict[str, Any] | None:
-        """One turn, with what is kept of it; None if it is not there."""
+        """One turn with all that is stored of it; None if it is not there."""
         row = self._db.execute("SELECT * FROM turns WHERE turn_id = ?", (turn_id,)).fetchone()
         return _plain(row) if row is not None else None
 
@@ -286,7 +286,7 @@ class StoreReader:
         return [_plain(row) for row in rows]
 
     def scores(self, turn_id: str, *, revisions: bool = False) -> list[dict[str, Any]]:
-        """The scores of a turn, by metric; with those of former ``revisions`` if wanted."""
+        """The scores of a turn, by metric; with those of earlier ``revisions`` if asked for."""
         current = "" if revisions else f" AND {CURRENT}"
         rows = self._db.execute(
             f"SELECT scores.* FROM scores JOIN turns USING (turn_id) WHERE turn_id = ?{current} ORDER BY metric, scores.revision",
@@ -325,7 +325,7 @@ class StoreReader:
         return [row[0] for row in self._db.execute("SELECT DISTINCT agent FROM turns WHERE agent IS NOT NULL ORDER BY agent")]
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """For each metric what became of it on a turn (``scored``, ``skipped: …``, ``sampled out …``); None for an unknown turn."""
+        """The outcome of each metric on a turn (``scored``, ``skipped: …``, ``sampled out …``); None for an unknown turn."""
         turn = self.turn(turn_id)
         rows = self._db.execute("SELECT metric, outcome FROM outcomes WHERE turn_id = ?", (turn_id,))
         outcomes = {row["metric"]: row["outcome"] for row in rows}
@@ -378,10 +378,10 @@ def _plain(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def store_path(given: str | None, config: Config) -> str:
-    """The store that is meant: the one that was named, or else the configured one.
+    """The store to read: the one that was given, or else the configured one.
 
     Raises:
-        ConfigError: neither is there.
+        ConfigError: there is neither.
     """
     if given is not None:
         return given

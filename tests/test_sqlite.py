@@ -1,0 +1,192 @@
+"""The one way in which SQLite files are opened, shared and closed."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from otel_agenteval.core.sqlite import Schema, SqliteFile, Step, open_file, open_to_read, transaction
+from otel_agenteval.judging.models import cache
+from otel_agenteval.judging.queues import sqlite as queue
+from otel_agenteval.outlets.sqlite import store
+from tests.support.process import run
+from tests.support.rig import Rig
+
+NOTES = Schema("list of notes", 0x4E4F5445, (Step("CREATE TABLE notes (text TEXT NOT NULL);"),))
+
+
+def notes(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as db:
+        return [row[0] for row in db.execute("SELECT text FROM notes ORDER BY rowid")]
+
+
+def change(db: sqlite3.Connection, *statements: str) -> None:
+    with transaction(db):
+        for statement in statements:
+            db.execute(statement)
+
+
+def test_a_file_and_its_log_are_for_their_owner_only(tmp_path: Path) -> None:
+    file = SqliteFile(tmp_path / "notes.db", NOTES)
+    with file.transaction() as db:
+        db.execute("INSERT INTO notes VALUES ('a')")
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    file.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.db"]
+
+
+def test_a_closed_file_opens_again_unless_it_was_closed_for_good(tmp_path: Path) -> None:
+    file = SqliteFile(tmp_path / "notes.db", NOTES)
+    for _ in range(2):
+        with file.connection() as db:
+            db.execute("INSERT INTO notes VALUES ('a')")
+        file.close()
+    file.close(for_good=True)
+    with pytest.raises(sqlite3.ProgrammingError, match="is closed"), file.connection():
+        pass
+    assert notes(tmp_path / "notes.db") == ["a", "a"]
+
+
+def test_what_fails_is_rolled_back_and_the_next_transaction_goes_through(tmp_path: Path) -> None:
+    with closing(open_file(tmp_path / "notes.db", NOTES)) as db:
+        with pytest.raises(sqlite3.IntegrityError):
+            change(db, "INSERT INTO notes VALUES ('before a statement that fails')", "INSERT INTO notes VALUES (NULL)")
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("CREATE TABLE parents (id INTEGER PRIMARY KEY)")
+        db.execute("CREATE TABLE children (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)")
+        with pytest.raises(sqlite3.IntegrityError):
+            change(db, "INSERT INTO notes VALUES ('before a commit that fails')", "INSERT INTO children VALUES (1)")
+        db.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            change(
+                db, "INSERT INTO notes VALUES ('before the disk is full')", "INSERT INTO notes VALUES (hex(zeroblob(1000000)))"
+            )
+        change(db, "INSERT INTO notes VALUES ('the next one')")
+    assert notes(tmp_path / "notes.db") == ["the next one"]
+
+
+TAKES = """
+    import sqlite3, sys
+    from otel_agenteval.core.sqlite import open_file
+    from tests.test_sqlite import NOTES
+    try:
+        open_file(sys.argv[1], NOTES, exclusive=True)
+    except sqlite3.OperationalError as error:
+        print(error)
+"""
+
+
+def test_neither_a_second_opening_nor_a_look_ends_the_locks_of_a_process(tmp_path: Path) -> None:
+    """A lock of POSIX is gone as soon as its process closes any descriptor of the file."""
+    path = tmp_path / "notes.db"
+    held = open_file(path, NOTES, exclusive=True)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        open_file(path, NOTES, busy=0.0)
+    assert NOTES.fault_of(str(path)) is None
+    assert run(TAKES, str(path)).stdout == "database is locked\n"
+    held.close()
+    assert run(TAKES, str(path)).stdout == ""
+
+
+FORKS = """
+    import os, sys, threading
+    from otel_agenteval.core.sqlite import SqliteFile
+    from tests.test_sqlite import NOTES
+
+    file, ended = SqliteFile(sys.argv[1], NOTES), threading.Event()
+
+    def write(*texts):
+        for text in texts:
+            with file.transaction() as db:
+                db.execute("INSERT INTO notes VALUES (?)", (text,))
+
+    def write_on():
+        while not ended.is_set():
+            write("of a thread")
+
+    write("before")
+    thread = threading.Thread(target=write_on)
+    thread.start()
+    children = []
+    for number in range(5):
+        told, go_on = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(go_on)
+            write(f"child {number}")
+            os.read(told, 1)  # until the parent has closed the file
+            write(f"child {number}")
+            os._exit(0)
+        os.close(told)
+        children.append((child, go_on))
+    ended.set()
+    thread.join()
+    file.close()
+    for _, go_on in children:
+        os.close(go_on)
+    for child, _ in children:
+        assert os.waitpid(child, 0)[1] == 0
+    write("after")
+"""
+
+
+def test_parent_and_children_keep_all_that_they_write_whatever_a_thread_does_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "notes.db"
+    done = run(FORKS, str(path))
+    assert (done.returncode, done.stderr) == (0, "")
+    found = [note for note in notes(path) if note != "of a thread"]
+    assert (found[0], found[-1]) == ("before", "after")
+    assert sorted(found[1:-1]) == sorted([f"child {number}" for number in range(5)] * 2)
+
+
+def test_a_reader_sees_an_earlier_file_as_it_will_be_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "notes.db"
+    with closing(open_file(path, NOTES)) as db:
+        db.execute("INSERT INTO notes VALUES ('a')")
+    renamed = Step("ALTER TABLE notes RENAME TO remarks;", reading="CREATE TEMP VIEW remarks AS SELECT * FROM main.notes;")
+    schema = replace(NOTES, steps=(*NOTES.steps, Step(columns={"notes": {"by": "TEXT", "at": "REAL"}}), renamed))
+    before = path.read_bytes()
+    with closing(open_to_read(path, schema)) as db:
+        assert db.execute("SELECT * FROM notes").fetchall() == [("a", None, None)]
+        assert db.execute("SELECT text FROM remarks").fetchall() == [("a",)]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            db.execute("INSERT INTO main.notes VALUES ('b')")
+    assert path.read_bytes() == before
+    with closing(open_file(path, schema)) as db:
+        assert db.execute("SELECT text, at FROM remarks").fetchall() == [("a", None)]
+
+
+def test_files_of_a_later_version_are_named_at_the_start_and_turns_are_evaluated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    paths = {}
+    for schema in (queue.SCHEMA, cache.SCHEMA, store.SCHEMA):
+        paths[schema.name] = tmp_path / f"{schema.name}.db"
+        open_file(
+            paths[schema.name], replace(schema, steps=(*schema.steps, Step("CREATE TABLE of_a_later_version (x);")))
+        ).close()
+    before = {name: path.read_bytes() for name, path in paths.items()}
+    judge = {
+        "base_url": "http://127.0.0.1:1/v1", "model": "m", "queue": {"backend": "sqlite", "path": str(paths["judge queue"])},
+        "cache": {"path": str(paths["verdict cache"])},
+    }  # fmt: skip
+    with (
+        caplog.at_level(logging.WARNING),
+        Rig({"judge": judge, "metrics": ["llm_relevance"], "outlets": {"store": str(paths["score store"])}}) as rig,
+    ):
+        rig.run(says="Paris.")
+        assert not rig.processor.force_flush()  # the store's scores wait
+        assert rig.kept
+    said = [record.getMessage() for record in caplog.records]
+    for option, name in (
+        ("judge.queue.path", "judge queue"),
+        ("judge.cache.path", "verdict cache"),
+        ("outlets.store", "score store"),
+    ):
+        assert any(line.startswith(option) and f"is a {name} of version" in line for line in said), said
+    assert {name: path.read_bytes() for name, path in paths.items()} == before
