@@ -17,13 +17,13 @@ from ..core.files import private
 from ..core.score import Score
 from ..core.turn import Turn
 from ..core.wellformed import well_formed
+from .comparison_table import render_comparison
 from .formatting import Report
 from .html import render_html
 from .junit import render_junit
 from .markdown import render_markdown
 from .run import About, line_of
 from .table import Summary, colours_wanted, columns, render_turn
-from .text import render_comparison
 
 Scored = Sequence[tuple[Score, str]]
 """A turn's scores, each with the hash of its metric's parameters."""
