@@ -9,8 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .config.loader import load_config
     from .config.root import Config
-    from .core.errors import AgentEvalError, ConfigError, JudgeError, MissingExtra
+    from .core.errors import AgentEvalError, ConfigError, JudgeError, MetricError, MissingExtra
     from .core.score import Score
     from .core.turn import Turn
     from .instrumentation.attach import Handle, instrument
@@ -20,23 +21,25 @@ if TYPE_CHECKING:
     from .instrumentation.span_exporter import AgentEvalSpanExporter
     from .instrumentation.span_processor import AgentEvalSpanProcessor
     from .judging.models import Embedder, Judge
-    from .metrics.bound_metric import get_metric
+    from .metrics.bound_metric import BoundMetric, get_metric
     from .metrics.registry import Result, metric, skip, vacuous
     from .turns.recordings import load_turns
 
 __version__ = "0.1.0"
 
-_HOME = {
+_HOME = {  # the module of each public name
     "AgentEvalError": "core.errors",
     "AgentEvalLogProcessor": "instrumentation.log_processor",
     "AgentEvalSpanExporter": "instrumentation.span_exporter",
     "AgentEvalSpanProcessor": "instrumentation.span_processor",
+    "BoundMetric": "metrics.bound_metric",
     "Config": "config.root",
     "ConfigError": "core.errors",
     "Embedder": "judging.models",
     "Handle": "instrumentation.attach",
     "Judge": "judging.models",
     "JudgeError": "core.errors",
+    "MetricError": "core.errors",
     "MissingExtra": "core.errors",
     "Result": "metrics.registry",
     "Score": "core.score",
@@ -44,6 +47,7 @@ _HOME = {
     "expect": "instrumentation.expectations",
     "get_metric": "metrics.bound_metric",
     "instrument": "instrumentation.attach",
+    "load_config": "config.loader",
     "load_turns": "turns.recordings",
     "metric": "metrics.registry",
     "record_all": "instrumentation.sampler",
@@ -56,12 +60,14 @@ __all__ = [
     "AgentEvalLogProcessor",
     "AgentEvalSpanExporter",
     "AgentEvalSpanProcessor",
+    "BoundMetric",
     "Config",
     "ConfigError",
     "Embedder",
     "Handle",
     "Judge",
     "JudgeError",
+    "MetricError",
     "MissingExtra",
     "Result",
     "Score",
@@ -69,6 +75,7 @@ __all__ = [
     "expect",
     "get_metric",
     "instrument",
+    "load_config",
     "load_turns",
     "metric",
     "record_all",
@@ -77,13 +84,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f".{home}", __name__), name)
-    return value
+if not TYPE_CHECKING:  # a type checker would take any name for a public one
+
+    def __getattr__(name: str) -> Any:
+        home = _HOME.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(f".{home}", __name__), name)
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -641,7 +641,7 @@ def test_a_filter_that_nothing_can_match_is_refused(options, message, capsys):
 
 def test_filters_that_leave_nothing_say_so(capsys: Capture) -> None:
     assert main(["metrics", "--family", "guards", "--kind", "llm"]) == 0
-    assert capsys.readouterr() == ("", "no metric is all of that\n")
+    assert capsys.readouterr() == ("", "no metric matches all filters\n")
 
 
 @pytest.mark.parametrize("share", ["abc", "2", "nan"])
@@ -653,7 +653,7 @@ def test_a_share_is_between_0_and_1(share: str, capsys: Capture) -> None:
 
 
 def test_a_metric_without_its_required_parameter_is_told(tmp_path: Path, capsys: Capture) -> None:
-    said = "code_icontains: an error on every turn, for its parameter 'value' is required\n"
+    said = "code_icontains is an error on every turn: its parameter 'value' is required\n"
     assert main(["eval", str(unpack(GOOD, tmp_path)), "--metrics", "trusys:icontains"]) == 0
     assert capsys.readouterr().err == said
     config = tmp_path / "agenteval.yaml"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import otel_agenteval as oa
@@ -32,6 +34,14 @@ def test_what_is_empty_is_unknown_and_left_out(empty):
     for key, kind in (("agent", str), ("context", list), ("metadata", dict)):
         if empty is None or isinstance(empty, kind):
             assert oa.Turn.from_dict({key: empty}).to_dict() == {}
+
+
+@pytest.mark.parametrize("make", [oa.Turn.from_dict, lambda data: oa.Turn(**data)], ids=["from_dict", "the constructor"])
+def test_a_field_that_no_turn_has_is_refused_with_the_nearest(make: Any) -> None:
+    with pytest.raises(oa.ConfigError, match=r"^turn\.agnet: unknown key; did you mean 'agent'"):
+        make({"turn_id": "t1", "agnet": "bot"})
+    with pytest.raises(oa.ConfigError, match=r"^turn\._builder: unknown key"):
+        make({"_builder": "x"})
 
 
 def test_three_empties_are_facts():

@@ -64,8 +64,18 @@ def test_everything_public_in_the_package_is_in_all() -> None:
     assert names <= set(oa.__all__)
 
 
-def test_dir_names_everything_public() -> None:
-    assert set(oa.__all__) <= set(dir(oa))
+def test_dir_names_the_public_names_and_nothing_else() -> None:
+    names = dir(oa)
+    assert [name for name in names if not name.startswith("__")] == oa.__all__
+    assert {"__version__", "__all__", "__doc__"} <= set(names)
+
+
+def test_the_modules_of_public_names_are_spelled_out_once_for_programs_and_once_for_type_checkers() -> None:
+    tree = ast.parse((ROOT / "otel_agenteval" / "__init__.py").read_text(encoding="utf-8"))
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in checked.body if isinstance(node, ast.ImportFrom)]
+    assert {alias.name: node.module for node in imports for alias in node.names} == oa._HOME
+    assert sorted(oa._HOME) == oa.__all__
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:

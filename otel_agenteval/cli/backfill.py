@@ -1,4 +1,4 @@
-"""``otel-agenteval backfill``."""
+"""``otel-agenteval backfill``: score stored traces."""
 
 from __future__ import annotations
 
@@ -33,12 +33,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a Parquet or OTLP/JSON file, a folder of either, or clickhouse://user:password@host:8123/database?table=otel_traces",
     )
     parser.add_argument(
-        "--out", metavar="DIR", required=True, help="folder of the results; a run goes on where the last one stopped"
+        "--out", metavar="DIR", required=True, help="folder of the results; a run continues where the last one stopped"
     )
     parser.add_argument("--metrics", metavar="A,B", help="only these; with the parameters that the configuration gives them")
     add_config(parser)
-    parser.add_argument("--dry-run", action="store_true", help="say what would be asked and what it would cost, and ask nobody")
-    parser.add_argument("--buckets", type=int, metavar="N", help="parts that are scored one after the other (default: by size)")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print how many questions to models there would be and what they would cost, and send none",
+    )
+    parser.add_argument(
+        "--buckets", type=int, metavar="N", help="number of parts that are scored one after the other (default: by size)"
+    )
     parser.add_argument(
         "--shard", metavar="K/N", help="only the K-th of N parts of the traces, from 0: one process of a Kubernetes Job"
     )
@@ -82,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     if complete:
         print("nothing is missing: every metric was evaluated on these spans before")
         return OK
-    _say(account, scorer, dry=args.dry_run)
+    _print_account(account, scorer, dry=args.dry_run)
     if not account.spans:
         print("no spans found in the source", file=sys.stderr)
         return UNUSABLE
@@ -99,7 +105,7 @@ def _shard(text: str | None) -> tuple[int, int]:
 
 
 def _remove(output: Output, *, folder_too: bool) -> None:
-    """A dry run leaves nothing, also when it broke off."""
+    """Remove what a dry run has written, also when it failed."""
     for folder in ("parts", "done", "spans"):
         shutil.rmtree(output.folder / folder, ignore_errors=True)
     (output.folder / "manifest.json").unlink()
@@ -107,7 +113,7 @@ def _remove(output: Output, *, folder_too: bool) -> None:
         output.folder.rmdir()
 
 
-def _say(account: Account, scorer: Scorer, *, dry: bool) -> None:
+def _print_account(account: Account, scorer: Scorer, *, dry: bool) -> None:
     at_least = "at least " if dry else ""
     lines = [f"{account.spans:,} spans, {account.turns:,} turns"]
     if dry:

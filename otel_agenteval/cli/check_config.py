@@ -13,7 +13,7 @@ from ..evaluation.selection import select_metrics
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import rules_of
 from .exit_codes import OK, UNUSABLE
-from .messages import say_what_lacks_a_parameter
+from .messages import warn_of_missing_parameters
 
 EXIT_CODES = {
     OK: "the configuration is valid",
@@ -36,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"{args.file}: no such file")
     config = load_config(args.file)
     metrics = select_metrics(config)
-    rules_of(config, metrics), judge_from(config), embedder_from(config)  # they say what is missing
-    say_what_lacks_a_parameter(metrics)
+    rules_of(config, metrics), judge_from(config), embedder_from(config)  # they refuse what is missing
+    warn_of_missing_parameters(metrics)
     print(effective_yaml(config), end="")
     names = ", ".join(metric.name for metric in metrics)
     print(

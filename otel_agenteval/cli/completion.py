@@ -51,7 +51,7 @@ def _actions_of(parser: argparse.ArgumentParser, command: str = "") -> Iterator[
 
 
 def _complete(command: str, action: Any, shtab: Any) -> None:
-    """Say what a value can be, where the parser does not say it: its placeholder in the help tells."""
+    """Add the possible values of an argument where the parser does not list them. Its placeholder in the help tells files and folders."""
     if action.metavar in ("FILE", "SOURCE"):
         action.complete = shtab.FILE
     elif action.metavar == "DIR":

@@ -1,7 +1,7 @@
-"""A scripted agent, to see what comes out: ``otel-agenteval demo``.
+"""``otel-agenteval demo``: a scripted agent, its turns and their scores.
 
-The agent plans train journeys. Its models and tools are scripts, its telemetry is real: spans as the OpenTelemetry GenAI
-conventions have them, through the SDK, into the same pipeline as everybody's. Times and ids are scripted too, so that
+The agent plans train journeys. Its models and tools are scripts. Its telemetry is real: spans of the OpenTelemetry GenAI
+conventions, made with the SDK, into the same pipeline as any agent's. Times and ids are scripted too, so that
 every run shows the same. Nothing leaves the machine.
 """
 
@@ -69,7 +69,7 @@ TOOLS = (
 
 @dataclass(frozen=True)
 class Use:
-    """The model asks for a tool, and the tool answers or fails."""
+    """The model requests a tool, and the tool returns a result or fails."""
 
     tool: str
     arguments: dict[str, Any]
@@ -79,7 +79,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Answer:
-    """The model's last words, and why it stopped."""
+    """The model's answer, and why the model stopped."""
 
     text: str
     finish_reason: str = "stop"
@@ -231,22 +231,22 @@ class ScriptedAgent:
         else:
             reason = step.finish_reason
             part = {"type": "text", "content": step.text}
-        said = {"role": "assistant", "parts": [part], "finish_reason": reason}
-        written = json.dumps(messages)
+        reply = {"role": "assistant", "parts": [part], "finish_reason": reason}
+        history = json.dumps(messages)
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": MODEL,
-            "gen_ai.input.messages": written,
-            "gen_ai.output.messages": json.dumps([said]),
+            "gen_ai.input.messages": history,
+            "gen_ai.output.messages": json.dumps([reply]),
             "gen_ai.response.id": f"response-{call_id}",
             "gen_ai.response.finish_reasons": [reason],
-            "gen_ai.usage.input_tokens": (input_tokens := (len(SYSTEM) + len(written)) // 4),
+            "gen_ai.usage.input_tokens": (input_tokens := (len(SYSTEM) + len(history)) // 4),
             "gen_ai.usage.output_tokens": (output_tokens := len(json.dumps(part)) // 4),
             "operation.cost": round(input_tokens * 2e-6 + output_tokens * 8e-6, 6),
         }
         span = self._tracer.start_span(f"chat {MODEL}", attributes=attributes, start_time=self._now)
         span.end(self._pass(_MODEL_SECONDS))
-        messages.append(said)
+        messages.append(reply)
         if isinstance(step, Use):
             messages.append(self._use(step, call_id))
 
@@ -300,7 +300,7 @@ def run(args: argparse.Namespace) -> int:
 def play_and_serve(once: bool, port: int) -> int:
     """Play the scenes, print each turn with its scores and an excerpt of ``/metrics``, then serve it until Ctrl-C.
 
-    Without a terminal nobody can press that, so it returns after printing.
+    Without a terminal there is no Ctrl-C, so it returns after printing.
 
     Args:
         once: return after printing, also on a terminal.
@@ -347,7 +347,7 @@ def _show(provider: TracerProvider, handle: Handle) -> None:
 def play(
     provider: TracerProvider, handle: Handle, scenes: Sequence[Scene] = SCENES, start_ns: int | None = None
 ) -> Iterator[tuple[Scene, ScoredTurn]]:
-    """Play scenes, and give each with what was scored, as soon as the worker is through with it."""
+    """Play scenes, and yield each with its scored turn as soon as the worker has scored it."""
     assert handle.processor is not None
     kept: deque[ScoredTurn] = deque()
     handle.processor.engine.keep_turns(kept)
@@ -375,7 +375,7 @@ def scrape(address: str) -> str:
 
 
 def excerpt(page: str) -> list[str]:
-    """The lines of a page that show the most: turns and their cost, outcomes of one metric, a bucket with its exemplar."""
+    """The most telling lines of a page: turns and their cost, outcomes of one metric, a bucket with its exemplar."""
     lines = page.splitlines()
     chosen = [line for line in lines if line.startswith(SHOWN_METRICS)]
     exemplar = [

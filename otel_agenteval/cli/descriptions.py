@@ -1,4 +1,4 @@
-"""Metrics in words, for the command line and the documentation."""
+"""How the command line and the documentation describe a metric."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_len
 
 
 def headline(metric: Metric) -> str:
-    """The summary without what the numbers mean: in a list the sentence says it."""
+    """The summary without the meaning of the numbers, for a list."""
     return _SCALE.sub(".", metric.summary).replace("``", "")
 
 
 def type_name(annotation: Any) -> str:
-    """A parameter's type for a person: ``float 0..1 or null``, ``list of str``, ``"mean" or "max"``."""
+    """The type of a parameter, for a reader: ``float 0..1 or null``, ``list of str``, ``"mean" or "max"``."""
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         bounds = {word: getattr(item, key) for item in args[1:] for key, word in _BOUNDS if getattr(item, key, None) is not None}
@@ -41,7 +41,7 @@ def type_name(annotation: Any) -> str:
 
 
 def value_of(metric: Metric) -> str:
-    """What the numbers of a metric mean, in a line."""
+    """The meaning of the numbers of a metric, in a line."""
     if metric.type == "boolean":
         return "1 passes, 0 fails" if metric.direction != "neutral" else "1 found, 0 not found; neither is a failure"
     unit = "" if metric.unit == "1" else f"{metric.unit}, "

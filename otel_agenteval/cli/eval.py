@@ -21,9 +21,9 @@ from ..metrics.registry import resolve
 from ..report import About, Report, Run, compare, open_outputs, parameters_hash
 from ..turns.recordings import Reading, load_turns
 from .exit_codes import FAILED, OK, UNUSABLE
-from .messages import say_what_lacks_a_parameter
+from .messages import warn_of_missing_parameters
 from .options import add_config, add_files, names_of
-from .reading import end_of, progress
+from .reading import progress, report_reading
 
 EXIT_CODES = {
     OK: "every turn was scored; without --gate whatever the scores are",
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         metavar="FILE",
-        help="compare with a former run, as --format jsonl wrote it; with --gate its gates may not regress",
+        help="compare with an earlier run, as --format jsonl wrote it; with --gate no gate may regress",
     )
     parser.add_argument(
         "--fail-on-regression",
@@ -71,63 +71,63 @@ def run(args: argparse.Namespace) -> int:
     metrics = _chosen(args, config)
     references = ReferenceSources(config)
     judge, embedder = judge_from(config), embedder_from(config)
-    _say_what_nobody_judges(metrics, judge, embedder)
-    say_what_lacks_a_parameter(metrics)
+    _warn_of_missing_models(metrics, judge, embedder)
+    warn_of_missing_parameters(metrics)
     watch = _watched(args, metrics)
-    former = None if args.baseline is None else Run.read(args.baseline)
+    baseline = None if args.baseline is None else Run.read(args.baseline)
     hashes = {metric._facts: parameters_hash(metric) for metric in metrics}
-    reading, run = Reading(progress()), Run()
+    reading, results = Reading(progress()), Run()
     with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
         for turn in load_turns(args.files, reading=reading):
             scores = evaluate(turn, metrics, references, judge=judge, embedder=embedder, redact=config.privacy.redact)
-            about = About.of(turn)  # now that it has its case
+            about = About.of(turn)  # after the references gave it its case
             scored, redactor = [], Redactor(config.privacy.redact)
             for score in [redacted_score(score, redactor) for score in scores]:
                 if score.status != "skipped":
-                    score.about = (turn.turn_id, b"%d" % turn.revision)  # its id is the one that every other door gives it
+                    score.about = (turn.turn_id, b"%d" % turn.revision)  # so its id is the one that it has everywhere else
                 parameters = hashes[score.facts]
-                run.add(about, score, parameters)
+                results.add(about, score, parameters)
                 scored.append((score, parameters))
             shown = leaving(turn, redactor) if "table" in (args.format or ()) else turn  # no other format looks at content
             for output in outputs:
                 output.add(shown, about, scored)
-        code = end_of(reading)
+        code = report_reading(reading)
         if args.gate and not reading.turns:
             code = UNUSABLE  # nothing was checked
-        _end_asking(judge, embedder)
-        report = Report(run, None if former is None else compare(former, run, Path(args.baseline).name, watch))
+        _close_models(judge, embedder)
+        report = Report(results, None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch))
         if not code:
             for output in outputs:
                 output.finish(report)
     return code or _gated(args, report)
 
 
-def _say_what_nobody_judges(
+def _warn_of_missing_models(
     metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None
 ) -> None:
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
         names = dict.fromkeys(metric.name for metric in metrics if metric.metric.kind == kind)
         if names and given is None:
             where = f"set {section}.base_url and {section}.model in the configuration"
-            print(f"skipped, for there is no {section} ({where}): {', '.join(names)}", file=sys.stderr)
+            print(f"no {section} is configured, so these metrics are skipped ({where}): {', '.join(names)}", file=sys.stderr)
 
 
-def _end_asking(judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None) -> None:
-    """Say what judge and embedder took, and release their connections."""
-    for asked in (judge, embedder):
-        if asked is None:
+def _close_models(judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None) -> None:
+    """Print what judge and embedder used, and release their connections."""
+    for model in (judge, embedder):
+        if model is None:
             continue
-        asked.close()
-        total = asked.total()
+        model.close()
+        total = model.total()
         if total.requests:
             cost = "cost unknown" if total.unpriced == total.requests - total.failed else f"{total.cost_usd:.4g} USD"
             unpriced = f" (and {total.unpriced} requests of unknown cost)" if total.unpriced and "USD" in cost else ""
             counts = f"{total.requests:,} requests, {total.failed:,} without an answer, {total.input_tokens + total.output_tokens:,} tokens"
-            print(f"{asked.model}: {counts}, {cost}{unpriced}", file=sys.stderr)
+            print(f"{model.model}: {counts}, {cost}{unpriced}", file=sys.stderr)
 
 
 def _watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
-    """The metrics whose regression is a failure, beside the gates."""
+    """The metrics whose regression is a failure, besides the gates."""
     if args.fail_on_regression is None:
         if args.gate and not any(metric.policy == "gate" for metric in metrics):
             print("--gate: no metric has policy gate in the configuration, so none can fail", file=sys.stderr)

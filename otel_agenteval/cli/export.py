@@ -36,10 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the scores; the file appears when it is whole.
+    """Write the scores. The file appears when it is complete.
 
     Raises:
-        AgentEvalError: the store cannot be read, the file not written, or an option means nothing.
+        AgentEvalError: the store cannot be read, the file not written, or an option is not allowed.
     """
     config = load_config(args.config)
     ending = Path(args.out or "").suffix.removeprefix(".")
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_known(name: str, reader: StoreReader) -> None:
-    """A metric that is not one of ours may be an application's own: then the store has it."""
+    """Refuse a name that is neither in the store nor in the catalogue. An application's own metrics are only in the store."""
     if not reader.has_metric(name):
         try:
             resolve(name)
@@ -71,7 +71,7 @@ def _check_known(name: str, reader: StoreReader) -> None:
 
 
 def moment(text: str | None, option: str) -> float | None:
-    """Seconds since the Unix epoch, from an ISO date or time (UTC unless it says otherwise) or from how long ago: ``24h``.
+    """Seconds since the Unix epoch, from an ISO date or time (UTC by default) or from a duration before now: ``24h``.
 
     Raises:
         ConfigError: it is neither.

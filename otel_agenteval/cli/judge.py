@@ -61,19 +61,19 @@ def run(args: argparse.Namespace) -> int:
     if judge is None:
         raise ConfigError("there is no judge to probe; set judge.base_url and judge.model in the configuration")
     try:
-        found = probe(judge, threads=config.judge.max_concurrency, report=(lambda _: None) if args.json else _tell)
+        found = probe(judge, threads=config.judge.max_concurrency, report=(lambda _: None) if args.json else _print_attempt)
     finally:
         judge.close()
     if args.json:
         print(json.dumps(found.to_dict(), ensure_ascii=False))
     else:
-        _report(found)
+        _print_result(found)
     if found.rate is None:
         return UNUSABLE
     return FAILED if found.rate > args.max_rate else OK
 
 
-def _tell(attempt: Attempt) -> None:
+def _print_attempt(attempt: Attempt) -> None:
     outcome = attempt.error_type or ("SUCCEEDED" if attempt.succeeded else "failed")
     print(
         f"{outcome:<20} {'' if attempt.value is None else format(attempt.value, '.2f'):>4}  {attempt.kind}: {attempt.name}",
@@ -81,7 +81,7 @@ def _tell(attempt: Attempt) -> None:
     )
 
 
-def _report(found: Probe) -> None:
+def _print_result(found: Probe) -> None:
     if found.fault is not None:
         print(f"{found.model} cannot be probed: {found.fault}", file=sys.stderr)
         return

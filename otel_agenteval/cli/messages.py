@@ -1,4 +1,4 @@
-"""What more than one command says."""
+"""Messages of more than one command."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ..metrics.bound_metric import BoundMetric
 
 
-def say_what_lacks_a_parameter(metrics: Sequence[BoundMetric]) -> None:
-    """Name the metrics that cannot be evaluated, for they lack a parameter."""
+def warn_of_missing_parameters(metrics: Sequence[BoundMetric]) -> None:
+    """Name the metrics that cannot be evaluated because a parameter is missing."""
     for metric in metrics:
         if metric.missing is not None:
-            print(f"{metric.name}: an error on every turn, for its parameter {metric.missing!r} is required", file=sys.stderr)
+            print(f"{metric.name} is an error on every turn: its parameter {metric.missing!r} is required", file=sys.stderr)

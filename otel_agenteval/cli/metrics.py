@@ -31,13 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List those that the filters leave."""
+    """List the metrics that match the filters."""
     found = _filtered(list(catalog()), args)
     if args.json:
         print(json.dumps([_described(metric) for metric in found], indent=1, default=str))
         return OK
     if not found:
-        print("no metric is all of that", file=sys.stderr)
+        print("no metric matches all filters", file=sys.stderr)
         return OK
     width = columns(sys.stdout)
     family = None
@@ -52,19 +52,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
-    """The metrics that the filters leave; a filter that nothing can match names what it could be."""
+    """The metrics that match the filters. A filter that no metric can match is refused with the nearest value."""
     choices: dict[str, tuple[str | None, Callable[[Metric], set[str]]]] = {
         "family": (args.family, lambda metric: {metric.family}),
         "need": (args.need, lambda metric: set(metric.needs)),
         "seed": (args.seed, lambda metric: {alias.split(":")[0] for alias in metric.aliases if ":" in alias}),
     }
-    for name, (wanted, words_of) in choices.items():
+    for name, (wanted, values_of) in choices.items():
         if wanted is not None:
-            known = set().union(*(words_of(metric) for metric in catalog()))
+            known = set().union(*(values_of(metric) for metric in catalog()))
             if wanted not in known:
                 close = nearest(wanted, known, 1)[0]
                 raise ConfigError(f"--{name}: {wanted!r} is unknown; did you mean {close!r}? (known: {', '.join(sorted(known))})")
-            metrics = [metric for metric in metrics if wanted in words_of(metric)]
+            metrics = [metric for metric in metrics if wanted in values_of(metric)]
     return [metric for metric in metrics if args.kind in (None, metric.kind)]
 
 

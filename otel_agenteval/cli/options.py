@@ -9,7 +9,7 @@ from ..server import logformat
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
-    """The recorded traces that are read."""
+    """Add the files of recorded traces."""
     parser.add_argument(
         "files",
         nargs="+",
@@ -19,36 +19,36 @@ def add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
-    """The configuration."""
+    """Add the file of the configuration."""
     parser.add_argument(
         "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
     )
 
 
 def add_logging(parser: argparse.ArgumentParser) -> None:
-    """How a command that runs for long logs."""
+    """Add the options for the log of a command that runs for long."""
     parser.add_argument(
         "--log-format",
         choices=logformat.FORMATS,
         default=logformat.DEFAULT_FORMAT,
-        help="of the lines on standard error: text (the default), or one JSON object each",
+        help="format of the log on standard error: text (the default), or one JSON object a line",
     )
     parser.add_argument(
         "--log-level",
         choices=logformat.LEVELS,
         default=logformat.DEFAULT_LEVEL,
-        help="the least that is logged (default %(default)s)",
+        help="the lowest level that is logged (default %(default)s)",
     )
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """The store that is read, and the configuration that names it."""
+    """Add the store, and the configuration that names it."""
     parser.add_argument("--store", metavar="FILE", help="the store (default: outlets.store of the configuration)")
     add_config(parser)
 
 
 def names_of(text: str, option: str) -> list[str]:
-    """The names of a list with commas.
+    """The names in a list that is separated by commas.
 
     Raises:
         ConfigError: there are none.

@@ -1,4 +1,4 @@
-"""Reading recorded traces for a command: its progress on a terminal, and what it comes to."""
+"""Reading recorded traces for a command: progress on a terminal, and what could not be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .exit_codes import OK, UNUSABLE
 
 
 def progress() -> Any:
-    """What shows on a terminal how far the reading is; None elsewhere."""
+    """A function that shows the progress on a terminal; None where standard error is none."""
     if not sys.stderr.isatty():
         return None
 
@@ -20,7 +20,7 @@ def progress() -> Any:
     return show
 
 
-def end_of(reading: Reading) -> int:
+def report_reading(reading: Reading) -> int:
     """Print what could not be read, and return the exit code."""
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)

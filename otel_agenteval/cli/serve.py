@@ -1,4 +1,4 @@
-"""``otel-agenteval serve``: the process around a service, its signals, and what it says."""
+"""``otel-agenteval serve``: the sidecar as a process, with its signals and its output."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_processes,
         default=1,
         metavar="N",
-        help="one for each core, on ports 10 apart, for a Collector that routes by trace id; /metrics is for all",
+        help="number of processes, one for each core, on ports 10 apart, for a Collector that routes by trace id; /metrics covers all",
     )
-    parser.add_argument("--journal", metavar="DIR", help="keep requests here until their turns are handed over")
+    parser.add_argument("--journal", metavar="DIR", help="keep requests in this folder until their turns are delivered")
     parser.add_argument(
         "--insecure",
         action="store_true",
-        help="listen to other machines although neither token nor client certificates are asked for",
+        help="listen to other machines although neither a token nor client certificates are required",
     )
 
 
@@ -87,9 +87,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """The configuration with what the command line says on top."""
-    said = {name: getattr(args, name) for name in ("grpc", "http", "metrics", "web", "journal")}
-    serve: dict[str, Any] = {name: None if value == "off" else value for name, value in said.items() if value is not None}
+    """The configuration, overridden by the command line."""
+    given = {name: getattr(args, name) for name in ("grpc", "http", "metrics", "web", "journal")}
+    serve: dict[str, Any] = {name: None if value == "off" else value for name, value in given.items() if value is not None}
     if args.insecure:
         serve["insecure"] = True
     return load_config(args.config, overrides={"serve": serve} if serve else None)
@@ -120,19 +120,19 @@ async def _serve(config: Config, args: argparse.Namespace, notifier: Notifier) -
     await stop.wait()
     notifier.stopping(config.serve.drain_timeout)
     telling.cancel()
-    _log.info("stopping: open turns are evaluated, and scores handed over, within %g s", config.serve.drain_timeout)
+    _log.info("stopping: open turns are evaluated and scores delivered within %g s", config.serve.drain_timeout)
     return await service.drain()
 
 
 def _reload(service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
-    """SIGHUP. A configuration with a fault changes nothing."""
+    """Read the configuration again, on SIGHUP. One with a fault changes nothing."""
     notifier.reloading()
     try:
         fixed = service.reload(configured(args))
     except ConfigError as error:
         service.reload_failed()
-        _log.error("not reloaded, the configuration before stays in use: %s", error)
-        notifier.ready("not reloaded: the configuration has a fault, the one before stays in use")
+        _log.error("not reloaded, the former configuration stays in use: %s", error)
+        notifier.ready("not reloaded: the configuration has a fault, and the former one stays in use")
         return
     notifier.ready("reloaded")
     _log.info("reloaded%s", f"; changes that need a restart: {', '.join(fixed)}" if fixed else "")

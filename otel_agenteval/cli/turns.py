@@ -8,7 +8,7 @@ import json
 from ..turns.recordings import Reading, load_turns
 from .exit_codes import OK, UNUSABLE
 from .options import add_files
-from .reading import end_of, progress
+from .reading import progress, report_reading
 
 EXIT_CODES = {
     OK: "the turns were printed; there may be none in the spans that were read",
@@ -26,4 +26,4 @@ def run(args: argparse.Namespace) -> int:
     reading = Reading(progress())
     for turn in load_turns(args.files, reading=reading):
         print(json.dumps(turn.to_dict(), ensure_ascii=False, default=str))
-    return end_of(reading)
+    return report_reading(reading)

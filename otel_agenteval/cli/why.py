@@ -1,6 +1,6 @@
-"""Why a turn has the scores that it has: for each metric scored, skipped, sampled out, gated, dropped, error, and by what.
+"""``otel-agenteval why``: the outcome of each metric on a turn, and its reason.
 
-A running engine remembers its last turns; a store has all that it keeps. ``otel-agenteval why`` asks either.
+A running sidecar remembers its last turns, and a store has all that it keeps. The command asks either.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import argparse
 import json
 import urllib.parse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..config.loader import load_config
+from ..config.root import Config
+from ..config.serve import ServeOptions
+from ..config.types import http_url
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.tenancy import qualified
 from ..outlets.sqlite.store import StoreReader, store_path
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_store
-
-if TYPE_CHECKING:
-    from ..config.root import Config
-    from ..config.serve import ServeOptions
 
 _TIMEOUT = 10.0
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     add_store(parser)
     parser.add_argument("turn_id", metavar="TURN_ID", help="TRACE_ID-SPAN_ID of the turn's root, as in agenteval.turn.id")
-    parser.add_argument("--url", metavar="URL", help="ask a running sidecar instead: its address of --web")
+    parser.add_argument("--url", metavar="URL", help="ask a running sidecar instead, at its address of --web")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
 
 
@@ -41,10 +41,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the outcome of each metric on a turn.
 
     Raises:
-        AgentEvalError: whoever is asked cannot be, or nobody is configured.
+        AgentEvalError: the store or the sidecar cannot be read, or neither is configured.
     """
-    from ..config.loader import load_config
-
     config = load_config(args.config)
     found = _of_url(args.url, args.turn_id, config) if args.url is not None else _of_store(args.store, args.turn_id, config)
     if args.json:
@@ -53,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"no turn {args.turn_id} is known")
     else:
         width = max((len(metric) for metric in found), default=0)
-        for metric, fate in sorted(found.items(), key=lambda item: (item[1] == "scored", item[1].startswith("skipped"), item)):
-            print(f"{metric:<{width}}  {fate}")
+        for metric, outcome in sorted(found.items(), key=lambda item: (item[1] == "scored", item[1].startswith("skipped"), item)):
+            print(f"{metric:<{width}}  {outcome}")
     return OK if found is not None else FAILED
 
 
@@ -64,7 +62,7 @@ def _of_store(path: str | None, turn_id: str, config: Config) -> dict[str, str] 
 
 
 def _token_for(turn_id: str, options: ServeOptions) -> str | None:
-    """The API's token, which knows of all turns, or that of the turn's tenant."""
+    """The token of the API, which covers all turns, or the token of the turn's tenant."""
     if options.token is not None:
         return options.token
     return next((tenant.token for tenant in options.tenants if turn_id.startswith(qualified(tenant.name, ""))), None)
@@ -72,8 +70,6 @@ def _token_for(turn_id: str, options: ServeOptions) -> str | None:
 
 def _of_url(url: str, turn_id: str, config: Config) -> dict[str, str] | None:
     import httpx
-
-    from ..config.types import http_url
 
     try:
         base = http_url(url)
@@ -84,13 +80,15 @@ def _of_url(url: str, turn_id: str, config: Config) -> dict[str, str] | None:
     try:
         reply = httpx.get(f"{base}/api/why/{urllib.parse.quote(turn_id, safe='')}", headers=headers, timeout=_TIMEOUT)
     except httpx.HTTPError as error:
-        raise AgentEvalError(f"{base}: cannot be asked: {type(error).__name__}") from None
+        raise AgentEvalError(f"{base}: cannot be reached: {type(error).__name__}") from None
     if reply.status_code == 401:
-        raise AgentEvalError(f"{base}: wants a token: serve.token of the configuration (--config, OTEL_AGENTEVAL_SERVE__TOKEN)")
+        raise AgentEvalError(
+            f"{base}: a token is required: serve.token in the configuration (--config, OTEL_AGENTEVAL_SERVE__TOKEN)"
+        )
     try:
         metrics: Any = reply.json()["metrics"]
-        return None if metrics is None else {str(metric): str(fate) for metric, fate in metrics.items()}
+        return None if metrics is None else {str(metric): str(outcome) for metric, outcome in metrics.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise AgentEvalError(
-            f"{base}: answers with no turn (status {reply.status_code}); --url wants the address that serve has for --web (serve.web)"
+            f"{base}: the reply (status {reply.status_code}) has no metrics of a turn; --url takes the address that `serve` has for --web (serve.web)"
         ) from None

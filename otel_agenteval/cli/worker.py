@@ -1,4 +1,4 @@
-"""``otel-agenteval worker``: the engine without doors, fed by Kafka, or working on judge jobs, or both."""
+"""``otel-agenteval worker``: the engine without receivers. It reads spans from Kafka, works on judge jobs, or both."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """The configuration with what the command line says on top.
+    """The configuration, overridden by the command line.
 
     Raises:
         ConfigError: jobs would be lost with the process, or there is nothing to work on.
@@ -72,7 +72,7 @@ def configured(args: argparse.Namespace) -> Config:
     if args.judge is not None:
         queue = {"backend": "redis", "url": args.judge, "path": None, "work": True}
     elif config.judge.queue.backend == "redis":
-        queue = {"work": False}  # this one reads spans; workers with --judge do the jobs
+        queue = {"work": False}  # this one only reads spans; workers with --judge do the jobs
     if queue:
         config = load_config(config, overrides={"judge": {"queue": queue}})
     if args.judge is not None and config.judge.base_url is None and config.embedder.base_url is None:
@@ -93,7 +93,7 @@ async def _work(config: Config, address: Address | None, notifier: Notifier) -> 
     judging = engine.judging
     source = None
     if address is not None and patience is not None:
-        engine.keep_all()  # what does not leave stays in the topic: offsets are committed behind it
+        engine.keep_all()  # what is not delivered stays in the topic, because offsets are committed behind it
         receiver = Following(engine, config.serve)
         service.receiver = receiver
         source = KafkaSource(receiver, address, patience, lambda: judging is None or judging.queue.flush())
@@ -115,7 +115,7 @@ async def _work(config: Config, address: Address | None, notifier: Notifier) -> 
     await stop.wait()
     notifier.stopping(config.serve.drain_timeout)
     telling.cancel()
-    _log.info("stopping: what is done is handed over; open turns and jobs are left to the others")
+    _log.info("stopping: finished turns are delivered; open turns and jobs are left to the other workers")
     if source is not None:
         await loop.run_in_executor(None, source.stop, config.serve.drain_timeout)
     return await service.drain()

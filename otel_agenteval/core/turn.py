@@ -13,7 +13,7 @@ import datetime
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from . import jsonio
 from .errors import ConfigError, nearest
@@ -201,7 +201,14 @@ class TurnBuilder(Protocol):
 
 
 class Turn:
-    """One user request and its answer. Fields as in form ``turn.v1``; the module's docstring says what "empty" means."""
+    """One user request and its answer. Fields as in form ``turn.v1``; the module's docstring says what "empty" means.
+
+    Args:
+        known: the fields that are known, by name.
+
+    Raises:
+        ConfigError: there is no field of that name.
+    """
 
     turn_id: str
     tenant: str | None
@@ -268,7 +275,16 @@ class Turn:
     """What metrics compare with, by name: ``expected_tools``, ``schema``, …"""
 
     def __init__(self, **known: Any) -> None:
+        if not known.keys() <= _DEFAULTS.keys():
+            raise _unknown("turn", next(name for name in known if name not in _DEFAULTS), _DEFAULTS)
         self.__dict__.update(known)
+
+    @classmethod
+    def _of(cls, known: dict[str, Any]) -> Turn:
+        """A turn with these fields, which are not looked at again."""
+        turn = cls.__new__(cls)
+        turn.__dict__ = known
+        return turn
 
     @classmethod
     def lazily(cls, known: dict[str, Any], builder: TurnBuilder) -> Turn:
@@ -288,20 +304,20 @@ class Turn:
 
     def without_content(self) -> Turn:
         """The turn without its content: what outlets need to describe it, small enough for thousands to wait in a queue."""
-        about = Turn()
-        about.__dict__.update({name: getattr(self, name) for name in _ABOUT_THE_TURN if self._known(name)})
-        return about
+        return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if self._known(name)})
 
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for a field that has no value yet: compute it, or return its "unknown" value.
-        builder = self.__dict__.get("_builder")
-        if builder is not None and name in builder.FIELDS:
-            value = self.__dict__[name] = getattr(builder, name)()
-            return value
-        try:
-            return _DEFAULTS[name]()  # not stored: a field that was not given stays unknown
-        except KeyError:
-            raise AttributeError(f"a Turn has no field {name!r}") from None
+    if not TYPE_CHECKING:  # a type checker would take any name for a field
+
+        def __getattr__(self, name: str) -> Any:
+            # Only reached for a field that has no value yet: compute it, or return its "unknown" value.
+            builder = self.__dict__.get("_builder")
+            if builder is not None and name in builder.FIELDS:
+                value = self.__dict__[name] = getattr(builder, name)()
+                return value
+            try:
+                return _DEFAULTS[name]()  # not stored: a field that was not given stays unknown
+            except KeyError:
+                raise AttributeError(f"a Turn has no field {name!r}") from None
 
     def _known(self, name: str) -> bool:
         builder = self.__dict__.get("_builder")
@@ -351,7 +367,7 @@ class Turn:
                 known["_llm_call_count"] = int(value)
                 continue
             known[key] = _READERS[key](value, f"turn.{key}")
-        return cls(**known)
+        return cls._of(known)
 
     def __repr__(self) -> str:
         return f"Turn({self.turn_id or '?'}, agent={self.agent!r}, close_reason={self.close_reason!r})"

@@ -1,13 +1,13 @@
-"""What ``otel-agenteval eval`` says of a run: as JSON lines, tables, JUnit XML, Markdown or a page, alone or against a baseline.
+"""The reports of a run: JSON lines, tables, JUnit XML, Markdown or a web page, with or without a comparison to a baseline.
 
 May import :mod:`~otel_agenteval.statistics`, :mod:`~otel_agenteval.metrics` and what turns are read by; of others numpy.
 Start at :mod:`.outputs`.
 
-run         the scores of one run, and reading them back
+run         the scores of one run, and how they are read back
 compare     two runs, metric by metric
-formatting  what all reports say alike
+formatting  numbers and sentences that all reports have
 junit, markdown, html, text    one format each
-outputs     formats and the files that they go to
+outputs     which formats are written, and to which files
 """
 
 from .compare import compare

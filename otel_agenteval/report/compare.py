@@ -1,9 +1,8 @@
-"""Two runs, metric by metric: what changed by more than chance explains, and what cannot be compared.
+"""Compare two runs, metric by metric: which changes are larger than chance explains, and what cannot be compared.
 
-Turns are paired by turn id or case id where at least half of the smaller run has its counterpart; several turns of one
-case count as one, by their mean. Verdicts (pass or fail) get exact tests, numbers permutation tests. All tests of a
-comparison are one family for Holm's correction; those whose values do not vary at all cannot reject anything and do not
-weigh on it.
+Turns are paired by turn id or case id when at least half of the smaller run has a counterpart. Several turns of one case count
+as one turn with their mean. Verdicts (pass or fail) are compared by exact tests, numbers by permutation tests. All tests of a
+comparison are one family for Holm's correction. A test whose values do not vary cannot reject anything, so it is left out of the family.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Change:
     before: float
     after: float
     counts: tuple[int, int]
-    """Cases in either run; of paired ones both times the pairs."""
+    """Cases before and after. When they are paired, both are the number of pairs."""
     paired: bool
     interval: Interval
     """95 % confidence interval of the difference, not corrected for the number of metrics."""
@@ -67,7 +66,7 @@ class Change:
 
 @dataclass(slots=True)
 class Comparison:
-    """What became of the metrics of a baseline."""
+    """The metrics of a run against those of its baseline."""
 
     baseline: str
     turns: tuple[int, int]
@@ -95,7 +94,7 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
 
     Args:
         before: the baseline.
-        after: the run that is judged.
+        after: the run that is compared with it.
         baseline: what to call the baseline.
         watch: metrics whose regression is a failure, beside those with policy ``gate``; ``all`` is every metric.
     """
@@ -129,7 +128,7 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
 
 
 def _matcher(before: Run) -> Callable[[Series, int], Series | None]:
-    """What finds a series' former self: by parameters, or by name where the name stands for one series in both runs."""
+    """A function that finds the counterpart of a series: by parameters, or by name where both runs have one series of that name."""
     by_name: dict[str, list[Series]] = {}
     for series in before.series.values():
         by_name.setdefault(series.facts.metric, []).append(series)
@@ -190,7 +189,7 @@ def _measures(found: Comparison, earlier: Series, series: Series) -> Iterator[tu
 
 
 def _by_case(rows: Iterable[Row], reading: Reading, paired_by: str | None) -> dict[str, float]:
-    """A value per turn, or per case where cases are known: repetitions of a case are not independent of each other."""
+    """One value per turn, or per case where cases are known, because repetitions of a case are not independent."""
     values: dict[str, list[float]] = {}
     for row in rows:
         value = reading(row)
@@ -204,7 +203,7 @@ def _change(
     series: Series, measure: Measure, before: Mapping[str, float], after: Mapping[str, float], paired: bool, watched: bool
 ) -> Change:
     common = [key for key in before if key in after] if paired else []
-    if 2 * len(common) < min(len(before), len(after)):  # the runs pair, but hardly where this metric applies
+    if 2 * len(common) < min(len(before), len(after)):  # the runs are paired, but few of the pairs have this metric
         common = []
     if common:
         first, second = [before[key] for key in common], [after[key] for key in common]
@@ -236,7 +235,7 @@ def _paired_rates(before: list[float], after: list[float]) -> tuple[float, Inter
 
 
 def _judged(changes: list[Change]) -> list[Change]:
-    """The changes with Holm's p and a verdict; those that say most come first."""
+    """The changes with their corrected p values and their verdicts."""
     testable = [change for change in changes if change.varies]
     adjusted = dict(zip(map(id, testable), holm([change.p for change in testable]), strict=True))
     judged = [replace(change, adjusted=adjusted.get(id(change), 1.0)) for change in changes]
@@ -254,6 +253,6 @@ def _verdict(change: Change) -> Verdict:
 
 
 def _too_few(change: Change) -> bool:
-    """Whether so few values could show no change, however large."""
+    """Whether there are too few values for any change, however large, to be significant."""
     first, second = change.counts
     return first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA

@@ -1,4 +1,4 @@
-"""How reports say things: numbers with their units, text on one line, and what the whole run comes to."""
+"""What all reports share: numbers with their units, text on one line, and the verdict on a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .run import Row, Run
 
 _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "", "USD": ""}
 EFFECT = {True: "d", False: "δ"}
-"""Sign of the effect size of paired and of independent values: Cohen's d, Cliff's delta."""
+"""Symbol of the effect size: Cohen's d of paired values, Cliff's delta of independent ones."""
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
@@ -63,10 +63,10 @@ class Report:
 
     @property
     def failures(self) -> list[str]:
-        """Why the run fails, a line each; empty when it does not."""
+        """The reasons why the run fails, a line each; empty when it passes."""
         found = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
         if self.comparison is not None:
-            found += [f"regression of {change.label}: {change_in_words(change)}" for change in self.comparison.regressions]
+            found += [f"regression of {change.label}: {describe_change(change)}" for change in self.comparison.regressions]
             found += [f"{label} could not be compared: nothing but errors in this run" for label in self.comparison.lost]
         return found
 
@@ -82,11 +82,11 @@ class Report:
         if not self.failures:
             return f"{scored}: {'every gate passed' if self.decides else 'nothing gates'}"
         regressions = len(self.failures) - bool(self.gates_failed)
-        said = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
-        return f"{scored}: {', '.join(said + ([count(regressions, 'regression')] if regressions else []))}"
+        faults = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
+        return f"{scored}: {', '.join(faults + ([count(regressions, 'regression')] if regressions else []))}"
 
 
-def change_in_words(change: Change) -> str:
+def describe_change(change: Change) -> str:
     """``pass rate 95 % → 70 % (−25 pp, 95 % CI −37 pp to −13 pp, p = 0.0005)``."""
     before, after, difference, interval = change_numbers(change)
     return f"{change.measure} {before} → {after} ({difference}, 95 % CI {interval}, {p_value(change.adjusted)})"
@@ -118,12 +118,12 @@ def n_of(change: Change) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p value to what it is good for."""
+    """A p value, as precisely as it means something."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
-def pairing_in_words(comparison: Comparison) -> str:
-    """How the turns of two runs belong together."""
+def describe_pairing(comparison: Comparison) -> str:
+    """How the turns of two runs were paired."""
     before, after = comparison.turns
     sizes = f"{count(before, 'turn')} then, {count(after, 'turn')} now"
     if comparison.paired_by:
@@ -133,7 +133,7 @@ def pairing_in_words(comparison: Comparison) -> str:
 
 
 def remarks(comparison: Comparison) -> list[str]:
-    """What could not be compared, and metrics that came, went or fail more often; a line each."""
+    """Metrics that are new, missing, have more errors or could not be compared; a line each."""
     found = [f"New: {', '.join(comparison.new)}"] if comparison.new else []
     found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
     found += [f"More errors: {label}, {before:,} then, {now:,} now" for label, before, now in comparison.errored]
@@ -147,7 +147,7 @@ _WEIGHT = {"regression": 0, "changed": 1, "improvement": 2, "too few": 4, "no ch
 
 
 def by_weight(changes: Iterable[Change]) -> list[Change]:
-    """Changes in the order in which a person wants them: failures, other regressions, what else changed, the rest."""
+    """Changes by importance: failures, other regressions, other changes, and those that show nothing."""
     return sorted(changes, key=lambda change: (_WEIGHT[change.verdict], not change.watched))
 
 

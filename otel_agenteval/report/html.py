@@ -1,7 +1,7 @@
-"""One page that needs nothing else: style, script and charts are in it, and its policy forbids it to fetch anything.
+"""A report as one web page that holds its style, its script and its charts. Its policy forbids it to fetch anything.
 
-Text of the run is escaped everywhere; the policy names the page's own style and script by their hashes, so that even
-a mistake in that could run nothing.
+Every text of the run is escaped. The policy allows only the page's own style and script, by their hashes, so that a mistake in
+the escaping could run nothing either.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .formatting import (
     by_weight,
     change_numbers,
     count,
+    describe_pairing,
     effect_of,
     n_of,
     number,
     one_line,
     p_value,
-    pairing_in_words,
     percent,
     remarks,
     worst_turns,
@@ -132,12 +132,12 @@ def _turns(run: Run) -> str:
 
 def _reason(row: Row) -> str:
     word = "gate failed" if row.fails_gate else "error" if row.outcome == "error" else "failed"
-    said = f": {escape(one_line(row.why, 600))}" if row.why else ""
-    return f'<span class="{"warn" if word == "error" else "fail"}">{word}</span> <code>{escape(row.series.label)}</code>{said}'
+    note = f": {escape(one_line(row.why, 600))}" if row.why else ""
+    return f'<span class="{"warn" if word == "error" else "fail"}">{word}</span> <code>{escape(row.series.label)}</code>{note}'
 
 
 def _comparison(comparison: Comparison) -> str:
-    about = f"{pairing_in_words(comparison)}. Differences are now minus then, with 95 % intervals; p after Holm's correction."
+    about = f"{describe_pairing(comparison)}. Differences are now minus then, with 95 % intervals; p after Holm's correction."
     rows = [_change(change) for change in by_weight(comparison.changes)]
     heads = ("metric", "measure", "then", "now", "difference", "interval", "effect", "p", "n", "verdict")
     title = f"<h2>Against {escape(comparison.baseline)}</h2>"
@@ -171,7 +171,7 @@ def _histogram(series: Series) -> str:
     counts, _ = np.histogram(values, bins=_BINS, range=(low, high))
     top, width = int(counts.max()), _WIDTH / _BINS
     unit = series.facts.unit
-    said = (
+    label = (
         f"{count(len(values), 'value')} from {number(min(values), unit)} to {number(max(values), unit)}; axis {low:g} to {high:g}"
     )
     bars = "".join(
@@ -179,18 +179,18 @@ def _histogram(series: Series) -> str:
         for i, height in ((i, (_HEIGHT - 2) * int(n) / top) for i, n in enumerate(counts))
         if height
     )
-    return _svg(said, f'{bars}<line class="axis" x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}"/>')
+    return _svg(label, f'{bars}<line class="axis" x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}"/>')
 
 
-def _bar(part: int, whole: int, said: str = "") -> str:
+def _bar(part: int, whole: int, label: str = "") -> str:
     """A share as a bar."""
     if not whole:
         return ""
     at = _WIDTH * part / whole
-    fill = "ok" if not said or said.startswith("pass") else "bar"
+    fill = "ok" if not label or label.startswith("pass") else "bar"
     rest = "no" if fill == "ok" else "rest"
     rects = f'<rect class="{fill}" y="8" width="{at:.1f}" height="12"/><rect class="{rest}" x="{at:.1f}" y="8" width="{_WIDTH - at:.1f}" height="12"/>'
-    return _svg(said or f"{percent(part / whole)}: {part:,} of {whole:,}", rects)
+    return _svg(label or f"{percent(part / whole)}: {part:,} of {whole:,}", rects)
 
 
 def _interval(change: Change) -> str:
@@ -208,8 +208,8 @@ def _interval(change: Change) -> str:
     )
 
 
-def _svg(said: str, inner: str) -> str:
-    text = escape(said)
+def _svg(label: str, inner: str) -> str:
+    text = escape(label)
     return (
         f'<svg role="img" aria-label="{text}" width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
         f"<title>{text}</title>{inner}</svg>"

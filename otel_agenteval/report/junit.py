@@ -1,8 +1,8 @@
 """JUnit XML: a testsuite per agent, a testcase per turn and metric.
 
-Only what fails a build is a failure: gates. A trend below its bound passes and says so in ``system-out``; a metric that
-failed is an error. A testcase is told from all others by agent and name, and keeps them from run to run where the case is
-known, so that a CI server can follow its history.
+Only what fails a build is a failure: gates. A trend below its bound passes, with a note in ``system-out``. A metric that
+could not be evaluated is an error. Agent and name identify a testcase. Where the case is known they are the same in every run, so
+that a CI server can follow its history.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .compare import Change, Comparison
-from .formatting import Report, change_in_words, effect_of, n_of, one_line, pairing_in_words, remarks
+from .formatting import Report, describe_change, describe_pairing, effect_of, n_of, one_line, remarks
 from .run import Row, Run
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -74,7 +74,7 @@ def _unique(cases: Iterable[_Case]) -> list[_Case]:
 
 
 def _cases_of(comparison: Comparison) -> Iterator[_Case]:
-    yield _Case("pairing", "system-out", "", "\n".join([pairing_in_words(comparison), *remarks(comparison)]))
+    yield _Case("pairing", "system-out", "", "\n".join([describe_pairing(comparison), *remarks(comparison)]))
     for change in comparison.changes:
         yield _case_of_change(change)
     for label in comparison.lost:
@@ -85,10 +85,10 @@ def _cases_of(comparison: Comparison) -> Iterator[_Case]:
 
 def _case_of_change(change: Change) -> _Case:
     name = f"{change.label} {change.measure}"
-    said = f"{change.verdict}: {change_in_words(change)}; {effect_of(change)}; {n_of(change)}"
+    message = f"{change.verdict}: {describe_change(change)}; {effect_of(change)}; {n_of(change)}"
     if change.watched and change.verdict == "regression":
-        return _Case(name, "failure", "regression", said)
-    return _Case(name, "system-out", "", said)
+        return _Case(name, "failure", "regression", message)
+    return _Case(name, "system-out", "", message)
 
 
 def _suite(name: str, cases: list[_Case]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A summary for a pull request.
 
-Names and explanations can hold what an agent or its user wrote. All of it stands in code spans: there nobody is
-mentioned, no link or picture is made and no HTML is obeyed.
+Names and explanations can quote an agent or its user. All of them stand in code spans, so that they mention nobody, make no link and
+no picture, and run no HTML.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .formatting import (
     by_weight,
     change_numbers,
     count,
+    describe_pairing,
     effect_of,
     n_of,
     number,
     one_line,
     p_value,
-    pairing_in_words,
     percent,
     remarks,
     worst_turns,
@@ -74,20 +74,20 @@ def _reasons(rows: Sequence[Row]) -> str:
 
 def _comparison(comparison: Comparison) -> list[str]:
     ranked = by_weight(comparison.changes)
-    told = [
+    changed = [
         change
         for change in ranked
         if change.verdict not in ("no change shown", "too few") or change.series.facts.policy == "gate"
     ]
-    head = ["", f"**Against {_code(comparison.baseline)}**: {pairing_in_words(comparison)}.", ""]
-    table = [*_CHANGE_HEAD, *_fitting([_change_row(change) for change in told], "changes", "metrics")] if told else []
-    quiet = [f"No change shown in {count(len(ranked) - len(told), 'other measure' if told else 'measure')}."]
+    head = ["", f"**Against {_code(comparison.baseline)}**: {describe_pairing(comparison)}.", ""]
+    table = [*_CHANGE_HEAD, *_fitting([_change_row(change) for change in changed], "changes", "metrics")] if changed else []
+    quiet = [f"No change shown in {count(len(ranked) - len(changed), 'other measure' if changed else 'measure')}."]
     notes = _fitting([f"- {_code(remark, 1_000)}" for remark in remarks(comparison)], "failures", "remarks")
     return [
         *head,
         *table,
         *([""] if table else []),
-        *(quiet if len(ranked) > len(told) else []),
+        *(quiet if len(ranked) > len(changed) else []),
         *([""] if notes else []),
         *notes,
     ]

@@ -1,4 +1,4 @@
-"""Formats, and the files that they go to: one evaluation can be written in several formats."""
+"""The outputs of a run: one evaluation can be written in several formats, each to its file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..core.files import private
 from ..core.score import Score
 from ..core.turn import Turn
 from ..core.wellformed import well_formed
+from .comparison_table import render_comparison
 from .formatting import Report
 from .html import render_html
 from .junit import render_junit
 from .markdown import render_markdown
 from .run import About, line_of
 from .table import Summary, colours_wanted, columns, render_turn
-from .text import render_comparison
 
 Scored = Sequence[tuple[Score, str]]
 """A turn's scores, each with the hash of its metric's parameters."""
@@ -41,7 +41,7 @@ class _JsonLines:
             self._out.write(f"{well_formed(line)}\n")
 
     def finish(self, report: Report) -> None:
-        """All has been written; a run without a score has an empty file."""
+        """Everything has been written already; a run without scores leaves an empty file."""
         self._out.write("")
 
 
@@ -65,13 +65,13 @@ class _Table:
 
 
 class _Whole:
-    """A document that is made of the whole run."""
+    """A document that is rendered when the run is over."""
 
     def __init__(self, render: Callable[[Report], str], out: TextIO) -> None:
         self._render, self._out = render, out
 
     def add(self, turn: Turn, about: About, scored: Scored) -> None:
-        """The run has it."""
+        """The report at the end has it."""
 
     def finish(self, report: Report) -> None:
         self._out.write(self._render(report))
@@ -79,12 +79,12 @@ class _Whole:
 
 Output = _JsonLines | _Table | _Whole
 _DOCUMENTS = {"junit": render_junit, "markdown": render_markdown, "html": render_html}
-_SAY_UTF8 = ("junit", "html")
+_DECLARE_UTF8 = ("junit", "html")
 FORMATS = ("jsonl", "table", *_DOCUMENTS)
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """A file that keeps what it held until something is written: a run that finds nothing to read costs no former report."""
+    """A file that keeps its content until something is written, so that a run without input destroys no earlier report."""
 
     _begun = False
 
@@ -98,12 +98,14 @@ class _KeptUntilWritten(io.TextIOWrapper):
 
 @contextmanager
 def open_outputs(formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str]) -> Iterator[list[Output]]:
-    """The outputs that were asked for; files are opened now, so that a bad one is found before anything is evaluated, and
-    keep what they held until there is something to write.
+    """The outputs that were requested.
+
+    Files are opened at once, so that a bad path is found before anything is evaluated. They keep their content until there is
+    something to write.
 
     Args:
         formats: names of formats.
-        outs: a file for each format in turn, ``-`` is standard output; the last format may do without.
+        outs: a file for each format, in the same order; ``-`` is standard output, and so is a format without a file.
         inputs: files that are read, and therefore not written.
 
     Raises:
@@ -138,7 +140,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
             return stack.enter_context(_KeptUntilWritten(file, encoding="utf-8", errors="backslashreplace"))
         except OSError as problem:
             raise AgentEvalError(f"--out: {place}: cannot be written: {problem.strerror or problem}") from None
-    if form in _SAY_UTF8 and isinstance(sys.stdout, io.TextIOWrapper):  # the document says so of itself
+    if form in _DECLARE_UTF8 and isinstance(sys.stdout, io.TextIOWrapper):  # the document declares it
         sys.stdout.reconfigure(encoding="utf-8")
     return sys.stdout
 

@@ -1,4 +1,4 @@
-"""The scores of one run, kept small: what reports sum up, and what one run is compared with another by."""
+"""The scores of one run, in the little memory that reports and comparisons need."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..outlets.accounting import answering_call, outcome
 from ..turns.recordings import Report, open_recording, to_stderr
 
 PARAMETERS = "parameters_hash"
-"""Key of a line that tells two configurations of one metric apart."""
+"""Key of a line that distinguishes two configurations of one metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Which turn a score is of."""
+    """The turn to which a score belongs."""
 
     turn_id: str
     case_id: str | None = None
@@ -41,7 +41,7 @@ class About:
 
     @property
     def name(self) -> str:
-        """What a person knows the turn by."""
+        """The name of the turn in reports."""
         return self.case_id or self.turn_id
 
 
@@ -56,7 +56,7 @@ class Row:
     value: float | None
     passed: bool | None
     why: str
-    """The score's explanation, its error's type or the reason why it was skipped; never more of the turn than that."""
+    """The score's explanation, its error's type or the reason why it was skipped; nothing else of the turn."""
 
     @property
     def fails_gate(self) -> bool:
@@ -72,7 +72,7 @@ class Series:
     parameters: str = ""
     """Hash of its parameters but for the threshold; empty for none."""
     number: int = 1
-    """Which one it is of those that share its name."""
+    """Its number among the series of the same name."""
     rows: list[Row] = field(default_factory=list)
 
     @property
@@ -82,11 +82,11 @@ class Series:
 
     @property
     def evaluated(self) -> list[Row]:
-        """The rows that had something to evaluate, and were."""
+        """The rows that have a value which is not vacuous."""
         return [row for row in self.rows if row.outcome in ("pass", "fail", "ok") and row.value is not None]
 
     def summary(self) -> Summary:
-        """Its numbers."""
+        """The series in numbers."""
         values = [row.value for row in self.evaluated if row.value is not None]
         p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
         return Summary(
@@ -151,7 +151,7 @@ class Run:
 
         Args:
             path: the file; ``.gz`` and ``.zst`` are unpacked.
-            report: gets one line about each line that is no score.
+            report: called with a message for each line that is not a score.
 
         Raises:
             AgentEvalError: the file cannot be read, or holds no score at all.
@@ -197,7 +197,7 @@ def parameters_hash(metric: BoundMetric) -> str:
 
 
 def why(score: Score) -> str:
-    """Why a score is what it is, in a line; facts of its detail, which can hold more of the turn, are left out."""
+    """The reason for a score, in a line. The facts in its detail are left out, because they can quote the turn."""
     if score.status == "skipped":
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":

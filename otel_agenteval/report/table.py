@@ -1,7 +1,7 @@
 """A turn and its scores for a person at a terminal.
 
 What failed stands first, each with its reason; then what was measured, and in a few lines what passed and what did not
-apply. Text of the turn is shown without control characters: an agent's words must not reach the terminal as commands.
+apply. Text of the turn is shown without control characters, so that an agent cannot send commands to the terminal.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def render_turn(turn: Turn, scores: Sequence[Score], width: int = 100, *, title:
     heading = f"── {_plain(title or turn.turn_id or 'turn')} "
     lines = [paint(heading + "─" * max(0, width - len(heading)), _BOLD)]
     lines += _labelled("", " · ".join(_facts_of(turn)), width, paint)
-    lines += _labelled("user", _said(turn.input), width, paint)
+    lines += _labelled("user", _content(turn.input), width, paint)
     if turn.tool_calls:
         lines += _labelled("tools", ", ".join(_calls(turn.tool_calls)), width, paint)
-    lines += _labelled("agent", _said(turn.output), width, paint)
+    lines += _labelled("agent", _content(turn.output), width, paint)
     if turn.error is not None:
         lines += _labelled("error", _plain(turn.error.type or "unknown"), width, paint)
     lines.append("")
@@ -59,7 +59,7 @@ def render_turn(turn: Turn, scores: Sequence[Score], width: int = 100, *, title:
 
 
 class Summary:
-    """What became of each metric over many turns, in the words of the counter ``agenteval.results``."""
+    """The outcomes of each metric over many turns, named as in the counter ``agenteval.results``."""
 
     _SHOWN = ("pass", "fail", "vacuous", "error", "skipped")
 
@@ -129,7 +129,7 @@ def _facts_of(turn: Turn) -> Iterator[str]:
     )
 
 
-def _said(text: str | None) -> str:
+def _content(text: str | None) -> str:
     return "(not captured)" if text is None else _plain(text) or "(nothing)"
 
 
@@ -191,7 +191,7 @@ def _list(mark: str, code: str, label: str, items: Sequence[str], width: int, pa
 
 
 def reason_of(score: Score) -> str:
-    """Why a score failed, in a line: its explanation or else its bound, and the facts that this does not name."""
+    """Why a score failed, in a line: its explanation or its bound, then the facts that the explanation does not name."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = (
@@ -203,28 +203,28 @@ def reason_of(score: Score) -> str:
     return ": ".join(part for part in (about, "; ".join(_facts(score.detail, about))) if part)
 
 
-def _facts(detail: Mapping[str, Any], said: str) -> Iterator[str]:
-    """The words in a detail, lists first, without those that were said; its bare numbers are for machines."""
+def _facts(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
+    """The texts in a detail, lists first, without those that are shown already; bare numbers are for programs."""
     listed = [value for value in detail.values() if isinstance(value, (list, tuple))]
     for items in listed:
-        new = [_fact(item) for item in items if _head(item) not in said]
+        new = [_fact(item) for item in items if _head(item) not in shown]
         if new:
             yield ", ".join(new[:5]) + (", …" if len(new) > 5 else "")
     for key, value in detail.items():
-        if isinstance(value, str) and value and _plain(value) not in said:
+        if isinstance(value, str) and value and _plain(value) not in shown:
             yield f"{key.replace('_', ' ')} {_plain(value)}"
 
 
 def _head(item: Any) -> str:
-    """What a list's item is called: a mapping's first value."""
+    """The name of an item in a list: the first value of a mapping."""
     return _plain(str(next(iter(item.values()), "") if isinstance(item, Mapping) else item))
 
 
 def _fact(item: Any) -> str:
     if not isinstance(item, Mapping):
         return _head(item)
-    words = [f"{key} {_plain(str(value))}" for key, value in list(item.items())[1:] if isinstance(value, str) or key == "count"]
-    return _head(item) + (f" ({', '.join(words)})" if words else "")
+    facts = [f"{key} {_plain(str(value))}" for key, value in list(item.items())[1:] if isinstance(value, str) or key == "count"]
+    return _head(item) + (f" ({', '.join(facts)})" if facts else "")
 
 
 def _passed(score: Score) -> str:
@@ -248,7 +248,7 @@ def _value(score: Score) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line, without anything that a terminal would obey."""
+    """The text on one line, without control characters."""
     return " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[:2_000]).split())
 
 

@@ -82,6 +82,11 @@ def test_a_cut_step_before_a_whole_answer_does_not_count() -> None:
     assert get_metric("code_truncated_answer").evaluate(Turn(llm_calls=calls("length", "stop"))).passed is True
 
 
+def turn_of(known: dict[str, Any]) -> Turn:
+    """A turn with these fields; of a number of calls nothing else is known."""
+    return Turn.from_dict(known) if isinstance(known.get("llm_calls"), int) else Turn(**known)
+
+
 @pytest.mark.parametrize("metric", ["code_truncated_answer", "code_content_filtered"])
 @pytest.mark.parametrize(
     "known",
@@ -90,11 +95,11 @@ def test_a_cut_step_before_a_whole_answer_does_not_count() -> None:
         pytest.param({"llm_calls": calls(None)}, id="no reason is stated"),
         pytest.param({"llm_calls": calls("")}, id="the reason is empty text"),
         pytest.param({"llm_calls": calls(["stop"])}, id="the reason is no text"),
-        pytest.param({"_llm_call_count": 3}, id="only the number of calls is known"),
+        pytest.param({"llm_calls": 3}, id="only the number of calls is known"),
     ],
 )
 def test_without_a_finish_reason_nothing_is_said(metric: str, known: dict[str, Any]) -> None:
-    score = get_metric(metric).evaluate(Turn(**known))
+    score = get_metric(metric).evaluate(turn_of(known))
     assert (score.status, score.detail["reason"]) == ("skipped", "missing:finish_reason")
 
 
@@ -183,9 +188,9 @@ def test_llm_retries(llm_calls: list[LlmCall], value: int, detail: dict[str, Any
     assert (score.value, score.detail, score.passed) == (value, detail, None)
 
 
-@pytest.mark.parametrize("known", [{}, {"_llm_call_count": 2}], ids=["no call is known", "only their number is known"])
+@pytest.mark.parametrize("known", [{}, {"llm_calls": 2}], ids=["no call is known", "only their number is known"])
 def test_llm_retries_do_not_apply(known: dict[str, Any]) -> None:
-    score = get_metric("code_llm_retries").evaluate(Turn(**known))
+    score = get_metric("code_llm_retries").evaluate(turn_of(known))
     assert (score.status, score.detail["reason"]) == ("skipped", "missing:llm_calls")
 
 

@@ -13,8 +13,8 @@ import otel_agenteval as oa
 from otel_agenteval.core.errors import AgentEvalError
 from otel_agenteval.report import Report, Run, compare
 from otel_agenteval.report.compare import Change, Comparison
-from otel_agenteval.report.formatting import pairing_in_words, remarks
-from otel_agenteval.report.text import render_comparison
+from otel_agenteval.report.comparison_table import render_comparison
+from otel_agenteval.report.formatting import describe_pairing, remarks
 from tests.report.made_up import about, run_of, score
 
 GOOD = [0.9, 0.8, 0.85, 0.95, 0.7, 0.9, 0.8, 0.75, 0.9, 0.85] * 3
@@ -165,7 +165,7 @@ def test_turns_pair_by_case_where_the_ids_of_a_run_are_new() -> None:
     before = run_of({"code_a": GOOD}, cases=cases)
     comparison = compare(before, run_of({"code_a": BAD}, prefix="x", cases=[*cases[:20], *map(str, range(10))]), "b")
     assert (comparison.paired_by, comparison.pairs, only(comparison).counts) == ("case id", 20, (20, 20))
-    assert pairing_in_words(comparison) == "30 turns then, 30 turns now; 20 pairs by case id"
+    assert describe_pairing(comparison) == "30 turns then, 30 turns now; 20 pairs by case id"
 
 
 def test_too_few_common_ids_are_no_pairing() -> None:
@@ -174,7 +174,7 @@ def test_too_few_common_ids_are_no_pairing() -> None:
         run_of({"code_a": GOOD}, cases=cases), run_of({"code_a": GOOD}, prefix="x", cases=[*cases[:2], *map(str, range(28))]), "b"
     )
     assert (comparison.paired_by, only(comparison).paired, only(comparison).counts) == (None, False, (30, 30))
-    assert "only 2 ids in both, so they are compared as independent samples" in pairing_in_words(comparison)
+    assert "only 2 ids in both, so they are compared as independent samples" in describe_pairing(comparison)
 
 
 def test_a_metric_that_applies_to_other_turns_of_paired_runs_is_compared_without_pairs() -> None:

@@ -161,12 +161,12 @@ def test_why_asks_a_running_sidecar_and_its_store(tmp_path: Path) -> None:
         assert metrics.pop("llm_relevance").startswith("sampled out")
         assert metrics == expected
         refused = command("why", turn_id(7), "--url", sidecar.web)
-        assert (refused.returncode, "wants a token" in refused.stderr) == (2, True)
+        assert (refused.returncode, "a token is required" in refused.stderr) == (2, True)
         unknown = command("why", turn_id(8), "--url", sidecar.web, OTEL_AGENTEVAL_SERVE__TOKEN="s3cret")
         assert (unknown.returncode, unknown.stdout) == (1, f"no turn {turn_id(8)} is known\n")
         for door in (f"http://{sidecar.metrics}", sidecar.http):  # neither knows turns: that is no answer about this one
             wrong = command("why", turn_id(7), "--url", door)
-            assert (wrong.returncode, wrong.stdout, "--url wants the address" in wrong.stderr) == (2, "", True)
+            assert (wrong.returncode, wrong.stdout, "--url takes the address" in wrong.stderr) == (2, "", True)
         sidecar.stop()
         # a later process remembers nothing, its store does
         sidecar.start()
@@ -175,4 +175,4 @@ def test_why_asks_a_running_sidecar_and_its_store(tmp_path: Path) -> None:
     offline = command("why", turn_id(7), "--store", str(store), "--json")
     assert json.loads(offline.stdout) == json.loads(asked.stdout)
     nobody = command("why", turn_id(7), "--url", sidecar.web)
-    assert (nobody.returncode, "cannot be asked" in nobody.stderr) == (2, True)
+    assert (nobody.returncode, "cannot be reached" in nobody.stderr) == (2, True)

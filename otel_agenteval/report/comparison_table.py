@@ -6,17 +6,17 @@ import textwrap
 from collections.abc import Iterator
 
 from .compare import Change, Comparison
-from .formatting import by_weight, change_numbers, effect_of, n_of, p_value, pairing_in_words, remarks
+from .formatting import by_weight, change_numbers, describe_pairing, effect_of, n_of, p_value, remarks
 
 _MARKS = {"regression": "✗", "improvement": "✓", "changed": "·", "no change shown": "-", "too few": "-"}
 
 
 def render_comparison(comparison: Comparison, width: int = 100) -> str:
-    """What changed since the baseline; what did not stands in one paragraph."""
-    lines = [f"── against {comparison.baseline} ".ljust(width, "─"), *_wrapped(pairing_in_words(comparison), width, "  "), ""]
+    """What changed since the baseline, change by change. What did not change is listed in one paragraph."""
+    lines = [f"── against {comparison.baseline} ".ljust(width, "─"), *_wrapped(describe_pairing(comparison), width, "  "), ""]
     ranked = by_weight(comparison.changes)
-    told = [change for change in ranked if change.verdict not in ("no change shown", "too few")]
-    for change in told:
+    changed = [change for change in ranked if change.verdict not in ("no change shown", "too few")]
+    for change in changed:
         lines += _lines_of(change, width)
     for verdict in ("no change shown", "too few"):
         named = [f"{change.label} ({change.measure})" for change in ranked if change.verdict == verdict]
