@@ -14,7 +14,7 @@ import time
 import uuid
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
@@ -41,6 +41,7 @@ from ..turns.early_logs import EarlyLogs
 from ..turns.roots import Group
 from ..turns.state import Closed, Limits
 from .pipeline import ConversationMetrics, Pipeline
+from .status import Status
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ class Engine:
         self.spans_received = 0
         self.late_log_records = 0
         """Log records whose span did not come in time."""
+        self.status = Status(self)
         self.early_logs = EarlyLogs(_EARLY_BYTES, config.turn.idle_timeout, waited)
         self._watch()
         self._closed = False
@@ -244,8 +246,14 @@ class Engine:
         return ConversationMetrics(store, metrics, bool(judged), history)
 
     def start(self) -> None:
-        """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""
+        """For a server: begin at once what else begins with the first turn, and use a process in which no agent runs."""
+        self.worker.courteous = False
         self.outlets.start()
+
+    def start_judging(self, at_once: int) -> None:
+        """Work on jobs from the queue, up to so many at once, also on those that other processes put there."""
+        if self.judging is not None:
+            self.judging.start(at_once)
 
     # --- the way in
 
@@ -275,6 +283,10 @@ class Engine:
         with self.lock:
             self.spans_received += spans
             self.pipeline.spans_left_out[reason] += spans
+
+    def set_tenant_labels(self, labels: Mapping[str, Mapping[str, str]]) -> None:
+        """From now on, the labels that scores of each tenant carry."""
+        self.pipeline.tenant_labels = labels
 
     # --- closing turns away from the agent's thread
 
@@ -391,6 +403,18 @@ class Engine:
     def flush(self, timeout: float) -> bool:
         """Hand over everything that closed so far. Closes no open turn."""
         return self.worker.flush(timeout)
+
+    def evaluate_closed(self, timeout: float) -> bool:
+        """Wait until every turn that has closed so far is evaluated, whether or not its scores have left."""
+        return self.worker.drain(timeout)
+
+    def flush_outlets(self, timeout: float) -> bool:
+        """Hand over the scores that there are, however many turns wait to be evaluated."""
+        return self.worker.flush_outlets(timeout)
+
+    def flush_jobs(self) -> bool:
+        """Have the queue of judge jobs keep what was put into it; False if it cannot."""
+        return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
         """As :meth:`flush`; with ``judges``, wait too until every judged metric of these turns is settled."""

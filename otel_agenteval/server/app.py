@@ -110,7 +110,7 @@ class Service:
             watch_journal(telemetry, journal)
             watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
             watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, most)])
-        self.receiver.tenants.watch(telemetry, self.engine.assembler.open_turns_of)
+        self.receiver.tenants.watch(telemetry, lambda number: self.engine.status.turns_of(number).open)
         watch(semconv.CERTIFICATE_EXPIRY, lambda: [({"file": option}, valid.end) for option, valid in self._valid.items()])
         watch(semconv.RELOAD_OK, lambda: [({}, self._reloaded[0])])
         watch(semconv.RELOAD_TIME, lambda: [({}, self._reloaded[1] / 1e9)])
@@ -149,7 +149,6 @@ class Service:
 
     async def _open(self) -> None:
         options = self.options
-        self.engine.worker.courteous = False
         self.engine.start()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fault)
@@ -184,14 +183,14 @@ class Service:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_HOUSEKEEPING)
-            for work in (journal.probe, lambda: journal.collect(self.receiver.held, self._hand_over)):
+            for work in (journal.probe, lambda: journal.collect(self.engine.held, self._hand_over)):
                 try:
                     await loop.run_in_executor(None, work)
                 except Exception as error:
                     self.engine.failed("journal", error)
 
     def _hand_over(self) -> bool:
-        return self.engine.worker.flush(_HAND_OVER_WITHIN)
+        return self.engine.flush(_HAND_OVER_WITHIN)
 
     def reload(self, config: Config) -> list[str]:
         """Go on with another configuration, and certificates read anew. What differs and needs a restart is returned.
@@ -300,9 +299,7 @@ class Service:
         records made = delivered + waiting + failed.
         """
         engine = self.engine
-        with engine.lock:
-            open_turns, received = engine.assembler.open_turns, engine.spans_received
-            unused, scored = engine.unused_spans(), engine.pipeline.spans_scored
+        spans = engine.status.spans()
         answers: dict[str, int] = {}
         for (_, _, outcome), count in sorted(self.receiver.outcomes.copy().items()):
             answers[outcome] = answers.get(outcome, 0) + count
@@ -310,10 +307,8 @@ class Service:
         errors = read(semconv.EMIT_ERRORS)
         return {
             "requests": answers,
-            "spans": {
-                "received": received, "scored": scored, "held": received - scored - sum(unused.values()), "not_used": unused,
-            },
-            "turns": {"open": open_turns, "waiting": engine.worker.waiting, "closed": _by(read(semconv.TURNS), "close_reason")},
+            "spans": {"received": spans.received, "scored": spans.scored, "held": spans.held, "not_used": spans.unused},
+            "turns": {"open": spans.open_turns, "waiting": engine.status.waiting_turns, "closed": _by(read(semconv.TURNS), "close_reason")},
             "results": _by(read(semconv.RESULTS), "outcome"),
             "outlets": {name: account.to_dict() for name, account in engine.outlets.records().items()},
             "outlet_errors": {f"{outlet}: {reason}": int(count) for (outlet, reason), count in errors.values.items() if count},
