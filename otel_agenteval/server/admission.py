@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 from asyncio import Future
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..engine.status import Status
 from ..spans.wire import Part
-from ..turns.assembler import Assembler
 from .responses import Refusal
 
 LEAST = 256 << 20
@@ -171,12 +171,12 @@ class Arriving:
     do not come, requests are let in, and the oldest turns are evicted. Thread-safe.
 
     Args:
-        assembler: holds open turns.
+        status: says what open turns hold.
         now: monotonic seconds.
     """
 
-    def __init__(self, assembler: Assembler, now: Callable[[], float]) -> None:
-        self._assembler = assembler
+    def __init__(self, status: Status, now: Callable[[], float]) -> None:
+        self._status = status
         self._now = now
         self._lock = threading.Lock()
         self._bytes = 0
@@ -186,18 +186,20 @@ class Arriving:
     @property
     def is_full(self) -> bool:
         """Whether nothing can come in at the moment."""
-        return self._assembler.fill >= _NEARLY_ALL and not self._is_stuck()
+        return self._status.open_turns.fill() >= _NEARLY_ALL and not self._is_stuck()
 
     @contextmanager
-    def room(self, parts: Mapping[bytes, Part], base: int = 0) -> Iterator[None]:
-        """Room for the spans of a request, while they are handed over; ``base`` is added to its trace ids.
+    def room(self, parts: Sequence[tuple[int, Part]]) -> Iterator[None]:
+        """Room for the spans of a request, by trace key, while they are given to the engine.
 
         Raises:
             Refusal: there is none.
         """
-        known = self._assembler.traces
-        size = sum(part.size for part in parts.values())
-        new = [part.size for key, part in parts.items() if int.from_bytes(key, "big") + base not in known]
+        if not parts:
+            yield
+            return
+        size = sum(part.size for _, part in parts)
+        new = [part.size for key, part in parts if not self._status.is_open(key)]
         with self._lock:
             before, after = self._fill(0, 0), self._fill(size, len(new))
             crowded = after > 1 or (after > _CROWDED and sum(new) * 2 > size)
@@ -217,11 +219,7 @@ class Arriving:
                 self._turns -= len(new)
 
     def _fill(self, size: int, turns: int) -> float:
-        assembler = self._assembler
-        return max(
-            (assembler.bytes + self._bytes + size) / assembler.max_bytes,
-            (assembler.open_turns + self._turns + turns) / assembler.max_open,
-        )
+        return self._status.open_turns.fill(self._bytes + size, self._turns + turns)
 
     def _is_stuck(self) -> bool:
         return self._full_since is not None and self._now() - self._full_since > _STUCK

@@ -17,6 +17,7 @@ from ..config.tenants import TenantOptions
 from ..core import semconv
 from ..core.telemetry import Telemetry
 from ..core.tenancy import base_of, number_of
+from ..engine.status import TenantTurns
 from .responses import Refusal
 
 Quota = Literal["bytes_per_second", "spans_per_second", "open_turns"]
@@ -108,20 +109,18 @@ class Tenant:
         if wait > 0 and quota is not None:
             raise _over(quota, wait)
 
-    def admit_turns(self, new: int, still_open: int, wait: Callable[[], float]) -> None:
+    def admit_turns(self, turns: TenantTurns) -> None:
         """Let new turns in if the tenant may have more open. A request that alone has too many is taken when nothing else is open.
 
         Args:
-            new: turns that would be opened.
-            still_open: how many are.
-            wait: seconds until one of them is expected to close.
+            turns: how many of its turns are open, and how many the request would open.
 
         Raises:
             Refusal: too many are open.
         """
         most = self.options.quotas.open_turns
-        if most is not None and new and still_open and still_open + new > most:
-            raise _over("open_turns", wait())
+        if most is not None and turns.new and turns.open and turns.open + turns.new > most:
+            raise _over("open_turns", turns.next_close)
 
     def take_bytes(self, size: int) -> None:
         """A request was unpacked to so many bytes."""

@@ -105,7 +105,7 @@ def test_a_disk_that_takes_no_lines_holds_the_journal_back_and_nothing_is_lost(t
     lines = tmp_path / "later" / "scores.jsonl"
     config = {"serve": {"journal": str(tmp_path / "journal")}, "outlets": {"jsonl": str(lines)}}
     with Sidecar(config) as sidecar:
-        journal, receiver = sidecar.service.journal, sidecar.service.receiver
+        journal = sidecar.service.journal
         assert journal is not None
         for number in range(1, 6):
             assert sidecar.post("/v1/traces", turn_of(number))[0] == 200
@@ -114,12 +114,12 @@ def test_a_disk_that_takes_no_lines_holds_the_journal_back_and_nothing_is_lost(t
             closed = engine.assembler.close_all("delay")
         engine.take(closed)
         assert engine.worker.drain(30)
-        journal.collect(receiver.held, sidecar.service._hand_over)
+        journal.collect(engine.held, sidecar.service._hand_over)
         assert journal.size > 0
         account = sidecar.service.ledger()["outlets"]["jsonl"]
         assert (account["delivered"], account["waiting"], account["failed"]) == (0, account["made"], {})
         lines.parent.mkdir()
-        journal.collect(receiver.held, sidecar.service._hand_over)
+        journal.collect(engine.held, sidecar.service._hand_over)
         assert journal.size == 0
         assert len(lines.read_text().splitlines()) == account["made"] > 0
 
@@ -231,7 +231,8 @@ def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: 
         accepted = 0
         for number, body in enumerate(bodies):
             if evicts:  # admission would ask the sender to come again; a journal that is replayed cannot be asked
-                sidecar.service.receiver.feed("traces", body, False)
+                feed = sidecar.service.receiver.feed
+                feed.give(feed.read("traces", body, False))
                 accepted += 1
             else:
                 accepted += sidecar.post("/v1/traces", body)[0] == 200

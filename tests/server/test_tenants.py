@@ -462,10 +462,10 @@ def test_a_turn_that_was_not_evaluated_keeps_its_tenant_s_segment(tmp_path: Path
         assert sidecar.post("/v1/traces", turn_of(1), of("token-a"))[0] == 200
         (segment,) = tmp_path.glob("*.requests")
         assert sidecar.service.journal is not None
-        sidecar.service.journal.collect(sidecar.service.receiver.held, lambda: True)
+        sidecar.service.journal.collect(sidecar.engine.held, lambda: True)
         assert segment.exists()
         sidecar.turns()
-        sidecar.service.journal.collect(sidecar.service.receiver.held, lambda: True)
+        sidecar.service.journal.collect(sidecar.engine.held, lambda: True)
         assert not segment.exists()
 
 
