@@ -1,7 +1,7 @@
-"""A member of a consumer group: spans from its partitions to the engine, offsets back once their turns are handed over.
+"""A member of a consumer group: it gives the spans of its partitions to the engine, and commits offsets once their turns are delivered.
 
-Everything runs on one thread: reading, looking which turns are open, and committing. The broker moves a partition by telling that
-thread, which then commits what is done and drops what is not: the next owner reads it again.
+Everything runs on one thread: reading, looking which turns are open, and committing. Rebalances call back on that thread, which then
+commits what is done and drops what is not: the next owner reads it again.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _log = logging.getLogger("otel_agenteval")
 _AT_ONCE = 200
 _POLL = 0.25
 _FLUSH = 10.0
-"""Seconds that handing over may take before it is tried again later."""
+"""Seconds that a delivery may take before it is tried again later."""
 _BEHIND = 512
 """Closed turns in the worker's queue from which nothing more is read."""
 _SHORTLY, _BREATH = 2.0, 0.05
 """Seconds of being behind after which partitions are paused; before it they are just not read."""
 _MOVE = 5.0
-"""Seconds that a rebalance waits for what is closed here."""
+"""Seconds that a rebalance waits until what is closed here is evaluated."""
 _LOOKS = 4
 """Looks at what is open that wait for the worker's queue."""
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 _ASK = 1.0
-"""Seconds that the broker has to say where its partitions end."""
+"""Seconds that the broker may take to answer where its partitions end."""
 _STALLED = 20
-"""Empty looks after which what lies between us and the end of a partition is taken for marks of transactions."""
+"""Reads without a message after which what lies before the end of a partition is taken for marks of transactions."""
 
 _JSON = (b"{", b" ", b"\t", b"\r")
 """First bytes of JSON; a request in protobuf form begins with a line feed."""
@@ -145,7 +145,7 @@ class KafkaSource:
         self._engine = engine
         self._feed = feed
         self._passed_over: set[int] = set()
-        """Traces that were closed by whoever read their partition before: their spans are not taken."""
+        """Traces that were closed by the previous reader of their partition: their spans are not taken."""
         self._address = address
         self._patience = patience
         self._partitions: dict[Key, Partition] = {}
@@ -184,7 +184,7 @@ class KafkaSource:
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """Leave the group: what is done is committed, what is open is left to the others. False when that was not done in time."""
+        """Leave the group: what is done is committed, and other members read what is open. False when that took too long."""
         self._stopping.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -203,7 +203,7 @@ class KafkaSource:
                 self._stopping.wait(1.0)
 
     def _open(self) -> None:
-        """Make the clients; nobody is connected to by that."""
+        """Make the clients, which connect later."""
         logs = logging.getLogger("otel_agenteval.kafka")
         self._consumer = self._kafka.Consumer(
             {
@@ -224,7 +224,7 @@ class KafkaSource:
         self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
 
     def _join(self) -> None:
-        """Be a member of the group until the end, or until we do not know where a partition begins."""
+        """Be a member of the group until the end, or until it is unknown where a partition begins."""
         if self._consumer is None:
             self._open()
         try:
@@ -234,7 +234,7 @@ class KafkaSource:
             while not self._stopping.is_set() and not self._rejoin:
                 try:
                     self._step()
-                except BaseException as error:  # the broker's, or ours: what was not committed comes again
+                except BaseException as error:  # of the broker, or a fault here: what was not committed comes again
                     self._engine.failed("kafka", error)
                     self._stopping.wait(1.0)
         finally:
@@ -258,7 +258,7 @@ class KafkaSource:
         messages = self._consumer.consume(_AT_ONCE, _POLL)
         for message in messages:
             self._take(message)
-        listened = min(_POLL, time.monotonic() - began)  # the rest was a rebalance, or others had the core
+        listened = min(_POLL, time.monotonic() - began)  # time beyond that was a rebalance, or other processes had the core
         came = any(message.error() is None for message in messages)
         if came:
             self._stalled = 0
@@ -284,12 +284,12 @@ class KafkaSource:
         return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
-        """Whether nothing came because there is nothing: else the rest of a turn may lie there."""
+        """Whether nothing came because there is nothing; otherwise the missing spans of a turn may lie there."""
         if not self._partitions or not self._engine.waits:
             return True
-        asked = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
+        wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
         try:
-            ends = self._consumer.offsets_for_times(asked, timeout=_ASK)
+            ends = self._consumer.offsets_for_times(wanted, timeout=_ASK)
         except self._kafka.KafkaException:
             return False
         if any(end.error is not None for end in ends):
@@ -331,7 +331,7 @@ class KafkaSource:
             self._bury(message, partition, type(error).__name__)
 
     def _bury(self, message: Any, partition: Partition, reason: str) -> None:
-        """A message that cannot be read goes to the dead letters; nothing behind it is committed before it is there."""
+        """Send a message that cannot be read to the dead letters; no later offset is committed before it is there."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.look(offset, ())
@@ -358,7 +358,7 @@ class KafkaSource:
     # --- offsets
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Commit what is done and handed over by now; ``patience`` is how long what is closed may take to get there.
+        """Commit what is done and delivered by now; ``patience`` is how long closed turns may take to get there.
 
         Turns that are closed are in the worker's queue, and a long queue takes its time. So we only look at what is open, and
         come back when the queue has got so far.
@@ -403,7 +403,7 @@ class KafkaSource:
         moved = {key: place for key, place in places.items() if place != partitions[key].place}
         if not moved:
             return True
-        if not self._handed_over():
+        if not self._is_delivered():
             return False
         offsets = [
             self._kafka.TopicPartition(topic, number, place.offset, place.metadata()) for (topic, number), place in moved.items()
@@ -417,8 +417,8 @@ class KafkaSource:
             partitions[key].commit(place)
         return True
 
-    def _handed_over(self) -> bool:
-        """Whether everything that was handled has left: scores through their outlets, jobs into their queue."""
+    def _is_delivered(self) -> bool:
+        """Whether everything that was evaluated has left: scores through their outlets, jobs into their queue."""
         return self._engine.flush_outlets(_FLUSH) and self._engine.flush_jobs()
 
     # --- rebalances, on the same thread
@@ -454,7 +454,7 @@ class KafkaSource:
         self._let_go(partitions)
 
     def _let_go(self, partitions: list[Any]) -> None:
-        """Somebody else reads these from now on, and gets the open turns by reading them again."""
+        """Other members read these from now on, and get the open turns by reading them again."""
         gone: set[int] = set()
         self._looks.clear()
         for found in partitions:

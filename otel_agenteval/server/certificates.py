@@ -1,4 +1,4 @@
-"""Until when the certificates in use are valid: an expired one locks every sender out, and says so only to them."""
+"""The dates of the certificates in use: an expired one locks every sender out, and only the senders would see why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Seconds before its end from which a certificate is said to expire soon; for short ones the last fifth of their time."""
+"""Seconds before its end from which a certificate is reported to expire soon; for short-lived ones the last fifth of their time."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
@@ -28,7 +28,7 @@ class Validity(NamedTuple):
 
 
 def validities(tls: TlsOptions) -> dict[str, Validity]:
-    """By option, of the certificate in its file that expires first. What cannot be read is left out: others say that."""
+    """By option, of the certificate in its file that expires first. What cannot be read is left out: loading it reports that."""
     found: dict[str, Validity] = {}
     for option in ("cert_file", "client_ca_file"):
         file = getattr(tls, option)
@@ -43,16 +43,16 @@ def validities(tls: TlsOptions) -> dict[str, Validity]:
 
 
 def warn(tls: TlsOptions, known: dict[str, Validity]) -> None:
-    """Say which certificates are not valid, or will soon be no more."""
+    """Warn of certificates that are not valid, or soon will not be."""
     now = time.time()
     for option, valid in known.items():
         place, until = f"serve.tls.{option}: {getattr(tls, option)}", _date(valid.end)
         if valid.end <= now:
-            _log.warning("%s: expired on %s; clients refuse it, or are refused", place, until)
+            _log.warning("%s: the certificate expired on %s; clients refuse it, or are refused", place, until)
         elif valid.begin > now:
-            _log.warning("%s: is not valid before %s", place, _date(valid.begin))
+            _log.warning("%s: the certificate is not valid before %s", place, _date(valid.begin))
         elif valid.end - now < min(_SOON, (valid.end - valid.begin) / 5):
-            _log.warning("%s: expires on %s", place, until)
+            _log.warning("%s: the certificate expires on %s", place, until)
 
 
 def _date(moment: float) -> str:
@@ -60,7 +60,7 @@ def _date(moment: float) -> str:
 
 
 def _validity(der: bytes) -> Validity:
-    """Of a certificate: the fourth field of what is signed, or the fifth where a version stands before it.
+    """Of a certificate: the fourth field of the signed part, or the fifth if the first one is a version.
 
     Raises:
         ValueError, IndexError: it is none.

@@ -1,6 +1,6 @@
-"""What is taken, how it is read, and where it goes: everything that both transports have in common.
+"""Which requests are accepted: everything that both transports have in common.
 
-Acknowledged means: it is in the assembler (and, with a journal, on disk). Nothing is evaluated before the answer.
+Acknowledged means: the engine has the spans, and with a journal the disk has them. Nothing is evaluated before the response.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .responses import Accepted, Refusal, Refused
 from .wal import Journal
 
 FULL = 0.75
-"""Share of the worker's queue from which senders are asked to come again."""
+"""Share of the worker's queue from which senders are asked to retry."""
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
 """Bytes of a body from which its records are counted before they are read: smaller ones cannot become much."""
@@ -42,16 +42,16 @@ class Request(NamedTuple):
     """As ``Content-Encoding`` names it."""
     json: bool
     share: Share = UNBOUNDED
-    """What it holds of the bytes under way; its body is in it already."""
+    """What it holds of the budget for requests; its body is in it already."""
     tenant: Tenant | None = None
-    """Whose it is, where there are tenants."""
+    """That sent it, where there are tenants."""
 
 
 class Receiver:
-    """Admits, reads and hands over.
+    """Admits requests, keeps them in the journal, and gives them to the engine.
 
     Args:
-        engine: whose assembler gets the spans.
+        engine: gets the spans and log records.
         options: limits.
         journal: keeps requests on disk, if there is one.
         clock: injected by tests.
@@ -67,13 +67,13 @@ class Receiver:
         self.stopping = False
         """Whether senders are to go elsewhere."""
         self.replaying = False
-        """Whether the journal is being handed over, and nothing else is taken."""
+        """Whether the journal is being read, and no other request is accepted."""
         self.running = 0
-        """Requests that were admitted and not answered yet."""
+        """Requests that were admitted and have no response yet."""
         self._bytes = 0
         self._lock = threading.Lock()
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
-        """Answers by transport, signal and outcome."""
+        """Responses by transport, signal and outcome."""
         self.bytes_received = 0
         """Of bodies, as they came."""
         self._refusals = RefusalLog(clock)
@@ -81,7 +81,7 @@ class Receiver:
         self.tenants = Tenants((), clock.monotonic)
         self._arriving = Arriving(engine.status, clock.monotonic)
         self.in_flight = Budget(options.max_inflight or max(LEAST, 4 * options.max_body))
-        """What requests hold that are not answered yet."""
+        """What the running requests hold."""
         self.set_options(options)
 
     def set_options(self, options: ServeOptions) -> None:
@@ -95,7 +95,7 @@ class Receiver:
     # --- admission: before a body is read
 
     def authorize(self, authorization: str | None) -> Tenant | None:
-        """Who sends: the tenant, where there are some.
+        """The tenant that sends, where there are tenants.
 
         Raises:
             Refusal: the token is missing or wrong.
@@ -110,7 +110,7 @@ class Receiver:
         raise Refusal("unauthenticated", "a valid bearer token is required")
 
     def authorize_reader(self, authorization: str | None) -> Tenant | None:
-        """Who asks what became of turns: a tenant, which may know of its own only, or somebody who may know of all.
+        """The tenant that reads about turns, which may read about its own only; None for a reader that may read about all.
 
         Raises:
             Refusal: the token is missing or wrong.
@@ -120,7 +120,7 @@ class Receiver:
         return self.authorize(authorization)
 
     def admit(self, client: str, tenant: Tenant | None = None) -> None:
-        """Take on one request of a client; :meth:`release` ends it.
+        """Admit one request of a client; :meth:`release` ends it.
 
         Raises:
             Refusal: there is no room for it at the moment, or the tenant has sent too much.
@@ -151,11 +151,13 @@ class Receiver:
         if rate is not None:
             wait = self._bucket(client, rate).wait(self._clock.monotonic())
             if wait > 0:
-                raise Refusal("throttled", "this client sends faster than it may (serve.client_rate)", max(0.1, min(wait, 10.0)))
+                raise Refusal(
+                    "throttled", "this client sends faster than is allowed (serve.client_rate)", max(0.1, min(wait, 10.0))
+                )
         self.running += 1
 
     def release(self, client: str, size: int) -> None:
-        """A request was answered, after ``size`` bytes of it had come."""
+        """A request is over, after ``size`` bytes of it had come."""
         self.running -= 1
         self.bytes_received += size
         rate = self.options.client_rate
@@ -163,14 +165,14 @@ class Receiver:
             self._bucket(client, rate).take(size)
 
     def overloaded(self, replaying: bool = False) -> bool:
-        """Whether more is coming in than can be evaluated, or than the journal may hold (but for what is ``replaying``)."""
+        """Whether more comes in than can be evaluated, or than the journal may hold. A journal that is ``replaying`` may be full."""
         if self.engine.status.queue_fill(self._bytes) > FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
 
     @property
     def turns_full(self) -> bool:
-        """Whether open turns leave no room for more spans, whosever they are."""
+        """Whether open turns leave no room for more spans of any tenant."""
         return self._arriving.is_full
 
     def _bucket(self, client: str, rate: int) -> TokenBucket:
@@ -182,7 +184,7 @@ class Receiver:
         return bucket
 
     def count(self, transport: str, signal: str, outcome: str) -> None:
-        """Count an answer."""
+        """Count a response."""
         self.outcomes[transport, signal, outcome] += 1
 
     def refused(self, transport: str, signal: str, refusal: Refused) -> None:
@@ -193,10 +195,10 @@ class Receiver:
     # --- the work: on a thread of its own
 
     def take(self, request: Request) -> Accepted:
-        """Unpack a request, tell its spans apart, and hand them over. Blocks until the journal has it.
+        """Unpack a request, read it, and give it to the engine. Blocks until the journal has it.
 
         Raises:
-            Refusal: it is not what it should be, or cannot be kept.
+            Refusal: it is not valid, there is no room for it, or the journal cannot keep it.
         """
         try:
             return self._take(request)

@@ -114,12 +114,12 @@ def test_a_disk_that_takes_no_lines_holds_the_journal_back_and_nothing_is_lost(t
             closed = engine.assembler.close_all("delay")
         engine.take(closed)
         assert engine.worker.drain(30)
-        journal.collect(engine.held, sidecar.service._hand_over)
+        journal.collect(engine.held, sidecar.service._deliver)
         assert journal.size > 0
         account = sidecar.service.ledger()["outlets"]["jsonl"]
         assert (account["delivered"], account["waiting"], account["failed"]) == (0, account["made"], {})
         lines.parent.mkdir()
-        journal.collect(engine.held, sidecar.service._hand_over)
+        journal.collect(engine.held, sidecar.service._deliver)
         assert journal.size == 0
         assert len(lines.read_text().splitlines()) == account["made"] > 0
 
@@ -230,7 +230,7 @@ def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: 
         sidecar.engine.outlets.add(Broken())
         accepted = 0
         for number, body in enumerate(bodies):
-            if evicts:  # admission would ask the sender to come again; a journal that is replayed cannot be asked
+            if evicts:  # admission would ask the sender to retry; a journal that is replayed cannot retry
                 feed = sidecar.service.receiver.feed
                 feed.give(feed.read("traces", body, False))
                 accepted += 1
@@ -329,7 +329,7 @@ def test_a_disk_that_hangs_holds_little_and_is_told(tmp_path: Path, monkeypatch:
     assert taken < 40
     with pytest.raises(Refusal, match="the journal's disk is behind"):
         journal.append("traces", b"x" * (1 << 20), False)
-    journal.withdraw(entry)  # its sender was told to come again
+    journal.withdraw(entry)  # its sender was asked to retry
     assert entry not in journal._pending
     go.set()
     first.wait()

@@ -190,7 +190,7 @@ def test_a_segment_is_kept_until_its_turns_have_left(tmp_path: Path) -> None:
         engine.take(closed)
         journal.collect(sidecar.engine.held, lambda: False)
         assert journal.size > 0  # an outlet could not hand it over
-        journal.collect(sidecar.engine.held, sidecar.service._hand_over)
+        journal.collect(sidecar.engine.held, sidecar.service._deliver)
         assert (journal.size, list(tmp_path.glob("*.requests"))) == (0, [])
         assert sidecar.post("/v1/traces", turn_of(2))[0] == 200
         assert journal.size > 0
