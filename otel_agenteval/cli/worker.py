@@ -1,4 +1,4 @@
-"""``otel-agenteval worker``: the engine without doors, fed by Kafka, or working on judge jobs, or both."""
+"""``otel-agenteval worker``: the engine without receivers: it reads spans from Kafka, works on judge jobs, or both."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ async def _work(config: Config, address: Address | None, notifier: Notifier) -> 
         source.start()
     notifier.ready(f"working: {where}")
     stalled = Progress(engine.progress, "the worker makes no progress")
-    telling = loop.create_task(notifier.keep_telling(stalled, lambda: f"working: {where}"))
+    reporting = loop.create_task(notifier.keep_reporting(stalled, lambda: f"working: {where}"))
     await stop.wait()
     notifier.stopping(config.serve.drain_timeout)
-    telling.cancel()
+    reporting.cancel()
     _log.info("stopping: what is done is handed over; open turns and jobs are left to the others")
     if source is not None:
         await loop.run_in_executor(None, source.stop, config.serve.drain_timeout)

@@ -86,7 +86,7 @@ class Notifier:
             self.send(STATUS="starting", EXTEND_TIMEOUT_USEC=int(_EXTEND_BY * 1e6))
             await asyncio.sleep(_EXTEND_EVERY)
 
-    async def keep_telling(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
+    async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
         """Report that the process is alive at half of the watchdog's time, until cancelled; and its status whenever that has changed.
 
         That this coroutine runs shows that the event loop does.
