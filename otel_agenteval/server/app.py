@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import ssl
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from ..config.loader import load_config
 from ..config.root import Config
-from ..config.serve import ServeOptions
-from ..config.tls import TlsOptions
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
-from ..core.errors import ConfigError
 from ..core.telemetry import Telemetry
 from ..core.threads import mark_as_ours
 from ..core.writable import fault_of_folder, warn_of_fault
@@ -28,12 +23,13 @@ from ..engine.engine import BEHIND_OTLP, Engine
 from ..outlets.prometheus import PrometheusOutlet
 from .admin import Metrics, Page, api
 from .background_server import BackgroundServer
-from .certificates import Validity, validities, warn
+from .certificates import Validity, tls_context, validities, warn
 from .grpc import GrpcServer
-from .guard import Guard, is_loopback
+from .guard import Guard
 from .http import OtlpHandler
 from .http_server import HttpServer
 from .receiver import Receiver
+from .settings import as_sidecar, check_exposure
 from .wal import Journal
 
 _log = logging.getLogger("otel_agenteval")
@@ -334,99 +330,3 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
             if value:
                 found[labels[at]] = found.get(labels[at], 0) + int(value)
     return dict(sorted(found.items()))
-
-
-def as_sidecar(config: Config) -> Config:
-    """The configuration as a sidecar runs it: its own ``/metrics``; judge jobs in a file, and with a journal also the scores that wait
-    for a receiver, unless the configuration names another place.
-    """
-    more: dict[str, Any] = {"outlets": {"prometheus": None}}
-    if "log_events" not in config.outlets.model_fields_set:  # there is no application here that would have set up its logging
-        more["outlets"]["log_events"] = False
-    judged = any(service.model is not None for service in (config.judge, config.embedder))
-    if judged and "backend" not in config.judge.queue.model_fields_set:
-        more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
-    otlp = config.outlets.otlp
-    if otlp is not None and config.serve.journal is not None and "spool" not in otlp.model_fields_set:
-        # else the journal would have to keep the requests of every score that a receiver does not take
-        more["outlets"]["otlp"] = {"spool": {"directory": str(Path(config.serve.journal) / "spool")}}
-    return load_config(config, overrides=more)
-
-
-def state_folder() -> Path:
-    """The folder for what must outlive the process, made if it does not exist: ``$XDG_STATE_HOME/otel-agenteval``.
-
-    Raises:
-        ConfigError: it cannot be made.
-    """
-    base = os.environ.get("XDG_STATE_HOME", "").strip()
-    folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be made: {error.strerror} (judge.queue.path names another place)") from None
-    return folder
-
-
-def check_exposure(options: ServeOptions) -> None:
-    """Refuse to listen to other machines without any authentication.
-
-    Raises:
-        ConfigError: an address is not on loopback, and there is no token, no tenant, no authority of clients, and no ``insecure``.
-    """
-    if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
-        return
-    for name in ("grpc", "http", "metrics", "web"):
-        address = getattr(options, name)
-        if address is not None and not is_loopback(address):
-            raise ConfigError(
-                f"serve.{name}: {address} can be reached from other machines, and anybody there could send; "
-                "set serve.token, serve.tenants or serve.tls.client_ca_file, or say that this is meant with --insecure (serve.insecure: true)"
-            )
-
-
-def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
-    """The certificate for HTTP; None when there is none.
-
-    Raises:
-        ConfigError: a file cannot be read, or holds nothing of the kind.
-    """
-    if options.cert_file is None:
-        return None
-    for name, file in options.model_dump().items():
-        if file is not None:
-            _check_readable(f"serve.tls.{name}", file)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
-    except _KeyIsEncrypted:
-        raise ConfigError(f"serve.tls.key_file: {options.key_file}: is encrypted; a key without pass phrase is wanted") from None
-    except (OSError, ssl.SSLError) as error:
-        pair = f"cert_file {options.cert_file} with key_file {options.key_file}"
-        raise ConfigError(f"serve.tls: {pair} cannot be used: {getattr(error, 'reason', None) or error}") from None
-    if options.client_ca_file is not None:
-        try:
-            context.load_verify_locations(options.client_ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                f"serve.tls.client_ca_file: {options.client_ca_file}: cannot be used: {getattr(error, 'reason', None) or error}"
-            ) from None
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
-
-
-class _KeyIsEncrypted(Exception):
-    """OpenSSL would ask for a pass phrase on the terminal, and wait."""
-
-
-def _no_pass_phrase() -> str:
-    raise _KeyIsEncrypted
-
-
-def _check_readable(option: str, file: str) -> None:
-    try:
-        with Path(file).open("rb"):
-            pass
-    except OSError as error:
-        raise ConfigError(f"{option}: {file}: cannot be read: {error.strerror or error}") from None

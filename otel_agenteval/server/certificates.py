@@ -1,4 +1,7 @@
-"""The dates of the certificates in use: an expired one locks every sender out, and only the senders would see why."""
+"""The certificates of the servers: loading them, and the dates until which they are valid.
+
+An expired certificate locks every sender out, and only the senders would see why.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ import re
 import ssl
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import grpc
 
 from ..config.tls import TlsOptions
+from ..core.errors import ConfigError
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -89,3 +95,69 @@ def _time(der: bytes, at: int) -> float:
     text = der[begin:end].decode("ascii")
     form = "%y%m%d%H%M%SZ" if kind == _UTC_TIME else "%Y%m%d%H%M%SZ"
     return datetime.datetime.strptime(text, form).replace(tzinfo=datetime.timezone.utc).timestamp()
+
+
+# --- loading
+
+
+def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
+    """The certificate for HTTP; None when there is none.
+
+    Raises:
+        ConfigError: a file cannot be read, or holds nothing of the kind.
+    """
+    if options.cert_file is None:
+        return None
+    for name, file in options.model_dump().items():
+        if file is not None:
+            _check_readable(f"serve.tls.{name}", file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
+    except _KeyIsEncrypted:
+        raise ConfigError(f"serve.tls.key_file: {options.key_file}: is encrypted; a key without pass phrase is wanted") from None
+    except (OSError, ssl.SSLError) as error:
+        pair = f"cert_file {options.cert_file} with key_file {options.key_file}"
+        raise ConfigError(f"serve.tls: {pair} cannot be used: {getattr(error, 'reason', None) or error}") from None
+    if options.client_ca_file is not None:
+        try:
+            context.load_verify_locations(options.client_ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"serve.tls.client_ca_file: {options.client_ca_file}: cannot be used: {getattr(error, 'reason', None) or error}"
+            ) from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+class _KeyIsEncrypted(Exception):
+    """OpenSSL would ask for a pass phrase on the terminal, and wait."""
+
+
+def _no_pass_phrase() -> str:
+    raise _KeyIsEncrypted
+
+
+def _check_readable(option: str, file: str) -> None:
+    try:
+        with Path(file).open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{option}: {file}: cannot be read: {error.strerror or error}") from None
+
+
+def certificate_of(tls: TlsOptions) -> Any:
+    """The certificate for gRPC; None when there is none.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    if tls.cert_file is None or tls.key_file is None:
+        return None
+    try:
+        cert, key = Path(tls.cert_file).read_bytes(), Path(tls.key_file).read_bytes()
+        client_ca = Path(tls.client_ca_file).read_bytes() if tls.client_ca_file is not None else None
+    except OSError as error:
+        raise ConfigError(f"serve.tls: {error.filename}: cannot be read: {error.strerror}") from None
+    return grpc.ssl_server_certificate_configuration([(key, cert)], client_ca)

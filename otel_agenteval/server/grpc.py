@@ -14,7 +14,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from contextvars import copy_context
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -27,6 +26,7 @@ from ..config.types import split_address
 from ..core.errors import ConfigError
 from ..spans.otlp import Signal
 from .admission import Budget, Share
+from .certificates import certificate_of
 from .inflate import sniffed
 from .logformat import Caller, caller
 from .receiver import Receiver, Request
@@ -341,19 +341,3 @@ def response_of(signal: Signal, accepted: Accepted) -> Any:
     if accepted.message:
         response.partial_success.error_message = accepted.message
     return response
-
-
-def certificate_of(tls: TlsOptions) -> Any:
-    """The certificate for gRPC; None when there is none.
-
-    Raises:
-        ConfigError: a file cannot be read.
-    """
-    if tls.cert_file is None or tls.key_file is None:
-        return None
-    try:
-        cert, key = Path(tls.cert_file).read_bytes(), Path(tls.key_file).read_bytes()
-        client_ca = Path(tls.client_ca_file).read_bytes() if tls.client_ca_file is not None else None
-    except OSError as error:
-        raise ConfigError(f"serve.tls: {error.filename}: cannot be read: {error.strerror}") from None
-    return grpc.ssl_server_certificate_configuration([(key, cert)], client_ca)

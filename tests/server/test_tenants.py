@@ -22,8 +22,8 @@ from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.tenancy import base_of, number_of, tenant_of, trace_id_of, turn_id_in
 from otel_agenteval.engine.engine import role_of_span
 from otel_agenteval.outlets.sqlite.store import StoreReader
-from otel_agenteval.server.app import check_exposure
 from otel_agenteval.server.auth import TokenBucket
+from otel_agenteval.server.settings import check_exposure
 from otel_agenteval.server.wal import Journal
 from otel_agenteval.spans.split import split_spans
 from otel_agenteval.turns.assembler import Assembler
