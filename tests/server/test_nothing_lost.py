@@ -149,9 +149,11 @@ def test_while_an_outlet_has_no_room_turns_wait_and_senders_have_to(tmp_path: Pa
 
 def test_records_that_no_receiver_took_are_said_to_be_lost() -> None:
     otlp = {"endpoint": f"http://127.0.0.1:{free_port()}", "queue_bytes": "16kB"}
-    with Sidecar({"outlets": {"otlp": otlp}, "serve": {"drain_timeout": "1s"}}) as sidecar:
+    config = {"outlets": {"otlp": otlp}, "turn": {"decision_delay": "10ms"}, "serve": {"drain_timeout": "1s"}}
+    with Sidecar(config) as sidecar:
         for number in range(1, 101):
             assert sidecar.post("/v1/traces", turn_of(number))[0] == 200
+        until(lambda: sidecar.service.ledger()["spans"]["held"] == 0, "every turn is evaluated")
         ledger = sidecar.stop()
     account = ledger["outlets"]["otlp"]
     assert account["made"] == account["delivered"] + account["waiting"] + sum(account["failed"].values()) > 0
