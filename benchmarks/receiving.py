@@ -187,7 +187,7 @@ def hold_open_turns() -> str:
     before = process.memory_info().rss
     peak = most = 0
     for number in range(2 * OPEN_TURNS // TURNS):
-        sidecar.receiver.feed("traces", small_request(number * TURNS, dice), False)
+        sidecar.receiver.feed.give(sidecar.receiver.feed.read("traces", small_request(number * TURNS, dice), False))
         sidecar.engine.worker.drain(60)
         peak = max(peak, process.memory_info().rss - before)
         most = max(most, sidecar.engine.assembler.open_turns)

@@ -228,20 +228,22 @@ def _beside(count: int) -> tuple[float, float]:
     """CPU µs per turn beside so many open ones, and CPU ms to see what can be committed."""
     from otel_agenteval.config.loader import load_config
     from otel_agenteval.engine.engine import Engine
-    from otel_agenteval.kafka.consumer import Following
     from otel_agenteval.kafka.offsets import Partition, Place
+    from otel_agenteval.server.feed import Feed
 
     clock = FakeClock()
     turn = {"decision_delay": "10s", "idle_timeout": "1h", "max_open": 200_000, "total_bytes": "4GiB"}
     config = load_config({"turn": turn, "outlets": {"log_events": False, "prometheus": None}, "queue": {"max_bytes": "4GiB"}}, {})
     engine = Engine(config, decision_delay=10.0, clock=clock)
     engine.worker.courteous = False
-    receiver = Following(engine, config.serve)
+    feed = Feed(engine, config.serve)
     partition = Partition(Place(0, 0), 0)
     offsets = itertools.count()
 
     def take(message: Message) -> None:
-        partition.note(next(offsets), receiver.feed("traces", message.proto, False))
+        batch = feed.read("traces", message.proto, False)
+        feed.give(batch)
+        partition.note(next(offsets), batch.traces)
 
     messages = messages_of(count + _ROUNDS * _SAMPLE, together=10**9)
     first, last = messages[0::2], messages[1::2]
@@ -259,7 +261,7 @@ def _beside(count: int) -> tuple[float, float]:
         engine.worker.drain(60)
         spent.append((time.process_time() - started) / _SAMPLE * 1e6)
         started = time.process_time()
-        partition.commit(partition.done(receiver.held(set(partition.traces))))
+        partition.commit(partition.done(engine.held(set(partition.traces))))
         looks.append((time.process_time() - started) * 1e3)
     engine.assembler.forget()
     engine.shutdown()

@@ -76,9 +76,9 @@ def test_a_test_sees_its_turns_and_their_scores(suite):
 
 
 FAILURES = {
-    "assert_scores(at_least={'code_tool_success': 1})": "code_tool_success is 0, at least 1 was asked for",
+    "assert_scores(at_least={'code_tool_success': 1})": "code_tool_success is 0, at least 1 is required",
     "assert_scores({'code_contains': {'value': 'Rome'}})": "code_contains failed with 0",
-    "assert_scores(at_most={'code_token_usage': 9})": "code_token_usage is 10, at most 9 was asked for",
+    "assert_scores(at_most={'code_token_usage': 9})": "code_token_usage is 10, at most 9 is required",
     "assert_scores('code_mrr')": "code_mrr was not measured (missing:retrieved_ids)",
     "assert_scores('code_contains')": "code_contains could not be evaluated (missing_parameter)",
     "assert_scores('code_contians')": "code_contains",

@@ -39,7 +39,7 @@ from ..spans.record import SpanRecord
 from ..turns.recordings import turns_of
 
 _REPLY_TOKENS = 300
-"""What an answer is taken to have, where nobody asked yet."""
+"""The assumed length of a reply in a dry run."""
 
 RESULT_COLUMNS: Mapping[str, str] = {
     "trace_id": "string", "span_id": "string", "turn_id": "string", "revision": "int64", "conversation_id": "string",
@@ -54,7 +54,7 @@ RESULT_COLUMNS: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class Account:
-    """What a scoring took, or a dry run says that it would take."""
+    """What a scoring took, or in a dry run would take."""
 
     spans: int = 0
     bad: int = 0
@@ -65,7 +65,7 @@ class Account:
     known: int = 0
     """Scores that were there already."""
     questions: int = 0
-    """To judge and embedder; in a dry run those that are sure to be asked."""
+    """Requests to judge and embedder; in a dry run those that are sure to be sent."""
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
@@ -85,9 +85,9 @@ class Scorer:
     """Everything that scoring batches needs, made once per process.
 
     Args:
-        config: what to evaluate, and who is asked.
-        metrics: names of the metrics to evaluate; None is what the configuration says.
-        dry: ask nobody; count what would be asked.
+        config: what to evaluate, and with which models.
+        metrics: names of the metrics to evaluate; None is those of the configuration.
+        dry: send no request to a model; count those that would be sent.
 
     Raises:
         ConfigError: a name or value that is not allowed.
@@ -105,14 +105,14 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """One text per metric that tells it, its parameters and its version from all others."""
+        """One text per metric that identifies it with its parameters and version."""
         return sorted({metric._facts.identity.decode().strip().replace("\n", " ") for metric in self.metrics})
 
     def close(self) -> None:
         """Release connections."""
-        for asked in (self._judge, self._embedder):
-            if asked is not None:
-                asked.close()
+        for model in (self._judge, self._embedder):
+            if model is not None:
+                model.close()
 
     def score(self, tables: Any, known: Collection[str] = frozenset()) -> tuple[Any, Account]:
         """The results of a batch of whole traces, as a ``pyarrow.Table`` of :data:`RESULT_COLUMNS`, and what they took.
@@ -278,13 +278,13 @@ class _Counting:
             None,
         )
         self.questions.append((tokens, _REPLY_TOKENS, cost))
-        raise JudgeError("not asked: a dry run", "dry_run")
+        raise JudgeError("no request is sent in a dry run", "dry_run")
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         tokens, options = tokens_in(texts), self._config.embedder
         cost = cost_of(options.model or "", options.base_url or "", Usage(tokens, 0), options.prices)[0]
         self.questions.append((tokens, 0, cost))
-        raise JudgeError("not asked: a dry run", "dry_run")
+        raise JudgeError("no request is sent in a dry run", "dry_run")
 
 
 def _row(turn: Turn, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any]) -> dict[str, Any]:

@@ -24,8 +24,8 @@ def run(source: Parquet, output: Output, scorer: Scorer, metrics: Sequence[str] 
     Args:
         source: Parquet files; all of one schema.
         output: the folder of results.
-        scorer: of this process: says which metrics there are.
-        metrics: names that the run is held to; None is what the configuration says.
+        scorer: of this process; knows the metrics.
+        metrics: names of the metrics to evaluate; None is those of the configuration.
         ray: address of a Ray cluster (``auto`` is the one of this machine); None is this machine without one.
 
     Raises:

@@ -7,8 +7,8 @@
     OUT/done/bucket-00003.json         which metrics, of which version, were evaluated in the bucket, and on which spans
     OUT/spans/…                        spans by bucket while the backfill runs; removed at its end
 
-A bucket's file is renamed into place and then noted as done, so whatever is killed begins anew with the bucket it was at. What is
-found twice in two files has the same ``result_id``.
+A bucket's file is renamed into place and then noted as done, so a run that is killed begins again with the bucket that it was at. A
+result that is in two files has the same ``result_id`` in both.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Output:
 
     Args:
         folder: made if it is not there.
-        buckets: wanted number; the folder's own, if it has one, wins.
+        buckets: number of buckets; an existing folder keeps its own number.
 
     Raises:
-        AgentEvalError: it is somebody else's folder, or none that can be written.
+        AgentEvalError: the folder holds something else, or cannot be written.
     """
 
     def __init__(self, folder: str | Path, buckets: int) -> None:
@@ -54,7 +54,9 @@ class Output:
                 self.buckets = _buckets_in(manifest)
                 return
             if self.folder.exists() and any(self.folder.iterdir()):
-                raise AgentEvalError(f"{folder}: is not empty, and not of a former backfill (no manifest.json)")
+                raise AgentEvalError(
+                    f"{folder}: the folder is not empty, and not the output of an earlier backfill (it has no manifest.json)"
+                )
             self.buckets = buckets
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # results can quote people and agents
             (self.folder / "parts").mkdir(mode=0o700)
@@ -136,7 +138,7 @@ def run(
         output: where results go.
         scorer: makes them.
         shards: of how many parts the source is one.
-        progress: told what is done, how many spans of it are, and of how many if that is known.
+        progress: called with what is being done, the number of spans done, and their total number if it is known.
     """
     fingerprint = source.fingerprint()
     wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]
@@ -209,23 +211,23 @@ def buckets_for(source: Source) -> int:
 
 
 class Bar:
-    """Says on standard error how far it is and how long it will take; on a terminal alone, unless it is told to."""
+    """Shows the progress and the time left on standard error; on a terminal only, unless ``shown`` is given."""
 
     def __init__(self, shown: bool | None = None) -> None:
         self._shown = sys.stderr.isatty() if shown is None else shown
         self._what = ""
         self._since = 0.0
         self._from = 0
-        self._told = 0.0
+        self._shown_at = 0.0
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
         """Say it, at most a few times a second."""
         now = time.monotonic()
         if what != self._what:
-            self._what, self._since, self._from, self._told = what, now, 0 if what == "read" else done, 0.0
-        if not self._shown or (now - self._told < 0.2 and done != total):
+            self._what, self._since, self._from, self._shown_at = what, now, 0 if what == "read" else done, 0.0
+        if not self._shown or (now - self._shown_at < 0.2 and done != total):
             return
-        self._told = now
+        self._shown_at = now
         sys.stderr.write(f"\r\033[K{line_of(what, done, total, done - self._from, now - self._since)}")
         sys.stderr.flush()
 

@@ -88,7 +88,7 @@ def _of_shard(table: Any, shard: tuple[int, int]) -> Any:
 
 
 def _print_of(files: Sequence[Path]) -> str:
-    """Names, sizes and times of files in one word."""
+    """A hash of the names, sizes and times of files."""
     facts = sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
@@ -140,7 +140,7 @@ class Parquet:
 
 
 class JsonLines:
-    """OTLP/JSON lines as the Collector's file exporter writes them: traces and logs. What cannot be read is told and skipped."""
+    """OTLP/JSON lines as the Collector's file exporter writes them: traces and logs. What cannot be read is reported and skipped."""
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
         self.files = list(files)
@@ -225,7 +225,7 @@ class ClickHouse:
             return self._module.get_client(**self._address)
         except Exception as problem:
             where = f"{self._address['host']}:{self._address['port']}"
-            raise AgentEvalError(f"clickhouse://{where}: cannot be asked: {str(problem)[:200]}") from None
+            raise AgentEvalError(f"clickhouse://{where}: the query failed: {str(problem)[:200]}") from None
 
     def fingerprint(self) -> str:
         """See :class:`Source`: the query, and how much it finds."""

@@ -116,10 +116,10 @@ async def _serve(config: Config, args: argparse.Namespace, notifier: Notifier) -
     print(f"listening: {where}", flush=True)
     notifier.ready(f"listening: {where}")
     stalled = Progress(service.engine.progress, "the worker makes no progress")
-    telling = loop.create_task(notifier.keep_telling(stalled, lambda: service.unready() or f"listening: {where}"))
+    reporting = loop.create_task(notifier.keep_reporting(stalled, lambda: service.unready() or f"listening: {where}"))
     await stop.wait()
     notifier.stopping(config.serve.drain_timeout)
-    telling.cancel()
+    reporting.cancel()
     _log.info("stopping: open turns are evaluated and scores delivered within %g s", config.serve.drain_timeout)
     return await service.drain()
 

@@ -1,4 +1,4 @@
-"""``otel-agenteval worker``: the engine without receivers. It reads spans from Kafka, works on judge jobs, or both."""
+"""``otel-agenteval worker``: the engine without receivers: it reads spans from Kafka, works on judge jobs, or both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
-from ..kafka.consumer import Address, Following, KafkaSource
+from ..kafka.consumer import Address, KafkaSource
 from ..kafka.pacing import Patience
 from ..server.app import Service
 from ..server.memory import tune
@@ -90,13 +90,10 @@ async def _work(config: Config, address: Address | None, notifier: Notifier) -> 
     patience = None if address is None else Patience()
     service = Service(config, waited=patience)
     engine = service.engine
-    judging = engine.judging
     source = None
     if address is not None and patience is not None:
         engine.keep_all()  # what is not delivered stays in the topic, because offsets are committed behind it
-        receiver = Following(engine, config.serve)
-        service.receiver = receiver
-        source = KafkaSource(receiver, address, patience, lambda: judging is None or judging.queue.flush())
+        source = KafkaSource(engine, service.receiver.feed, address, patience)
     await service.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -105,16 +102,15 @@ async def _work(config: Config, address: Address | None, notifier: Notifier) -> 
             loop.add_signal_handler(number, stop.set)
     where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
     print(f"working: {where}", flush=True)
-    if judging is not None:
-        judging.start(config.judge.max_concurrency)
+    engine.start_judging(config.judge.max_concurrency)
     if source is not None:
         source.start()
     notifier.ready(f"working: {where}")
     stalled = Progress(engine.progress, "the worker makes no progress")
-    telling = loop.create_task(notifier.keep_telling(stalled, lambda: f"working: {where}"))
+    reporting = loop.create_task(notifier.keep_reporting(stalled, lambda: f"working: {where}"))
     await stop.wait()
     notifier.stopping(config.serve.drain_timeout)
-    telling.cancel()
+    reporting.cancel()
     _log.info("stopping: finished turns are delivered; open turns and jobs are left to the other workers")
     if source is not None:
         await loop.run_in_executor(None, source.stop, config.serve.drain_timeout)

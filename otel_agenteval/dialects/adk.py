@@ -33,7 +33,7 @@ _LONGEST_FAILURE = 16_384
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that a span's name says; the convention's operation names are told by its own dialect."""
+    """The role that a span's name says; the convention's operation names are read by its own dialect."""
     if name == "call_llm":
         return LLM
     if name == "invocation":
@@ -44,7 +44,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before, and take back what only stands for *nothing*."""
+    """Fill the fields that this dialect has and no dialect before it had, and clear placeholders that mean *nothing*."""
     get = record.attributes.get
     step.framework = "google-adk"
     if step.conversation_id is None:
@@ -71,13 +71,13 @@ def _read_llm(get: Any, step: Step) -> None:
     if response.__class__ is str and response not in _NOTHING:
         if step.output_messages is None:
             step.output_messages = response
-        told = _RESPONSE_MODEL.match(response)
-        if told is not None:
-            step.model = told[1]
+        found = _RESPONSE_MODEL.match(response)
+        if found is not None:
+            step.model = found[1]
     if step.provider == "gcp.vertex.agent":  # the framework's name, not the model's maker
         step.provider = None
-    asked = as_text(get("gen_ai.request.model")) or step.model or ""
-    provider, slash, _ = asked.partition("/")
+    requested = as_text(get("gen_ai.request.model")) or step.model or ""
+    provider, slash, _ = requested.partition("/")
     if slash and provider not in _COLLECTIONS:
         step.provider = provider
         if step.model is not None:

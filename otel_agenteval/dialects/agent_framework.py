@@ -26,14 +26,14 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """The role that the first word of the span's name says: the attributes come after the start, or never."""
     word = name.partition(" ")[0]
     if SCOPES.match(scope):
-        return _NAMES.get(word, INNER)  # applications are handed the framework's own tracer for spans around their runs
+        return _NAMES.get(word, INNER)  # applications get the framework's own tracer for spans around their runs
     role = _WORKFLOWS.get(word)
     # Under a scope name of the application's choice a workflow counts only when it holds an agent or a model call.
     return CHAIN if role == WORKFLOW else role
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     if step.framework is None:
         step.framework = "agent_framework"
     role = step.role

@@ -39,7 +39,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     get = record.attributes.get
     step.framework = "claude-code"
     if step.role == AGENT:
@@ -119,6 +119,6 @@ def _without_heading(value: Any) -> str | None:
     if text is None or text == _HELD_BACK:
         return None
     if text.startswith("[TOOL "):
-        heading, line, rest = text.partition("\n")
-        return rest if line and heading.endswith("]") else text
+        heading, line, following = text.partition("\n")
+        return following if line and heading.endswith("]") else text
     return text

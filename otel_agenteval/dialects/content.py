@@ -26,7 +26,7 @@ ROLES = {
 
 REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED", "<fully masked due to failed mask function>",
             "<elided>")  # fmt: skip
-"""What instrumentations write in place of content that they were told to leave out."""
+"""What instrumentations write in place of content that they are configured to leave out."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))
@@ -44,7 +44,7 @@ _MAX_NESTING = 6
 
 
 class Later:
-    """Content that a dialect's own function turns into a common shape, when somebody asks for it."""
+    """Content that a dialect's own function turns into a common shape, once it is needed."""
 
     __slots__ = ("raw", "reader")
 
@@ -66,7 +66,7 @@ class Decoded:
 
 
 def decode(raw: Any, role: str) -> Decoded:
-    """The messages in an attribute's value; ``role`` is whose words a bare text is."""
+    """The messages in an attribute's value; ``role`` is the author of a bare text."""
     out = Decoded([])
     if raw.__class__ is Later:
         raw = raw.reader(raw.raw)
@@ -89,7 +89,7 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         if value.__class__ is str:
             if value in REDACTED:
                 out.hidden = True
-            elif value[:2] == "[{":  # messages once, and unreadable now: not somebody's words
+            elif value[:2] == "[{":  # messages once, and unreadable now: not a text of the conversation
                 out.hidden = out.truncated = True
             elif value or not raw:
                 out.messages.append(Message(role, value))
@@ -143,7 +143,7 @@ _HOLDERS = (
     "messages", "new_message", "input_messages", "output_messages", "choices", "content", "input", "prompt", "query", "question",
     "text", "combined_chunk_content", "str_or_query_bundle", "query_str", "user_msg",
 )  # fmt: skip
-"""Fields that hold messages, the most telling first."""
+"""Fields that hold messages, the most specific first."""
 _HOLDERS_OF_ANSWERS = (*_HOLDERS[:5], "output", *_HOLDERS[5:])
 """The same where the messages are the model's."""
 

@@ -1,4 +1,4 @@
-"""CrewAI: what a crew was asked stands in its inputs and tasks, and its agents go by their roles.
+"""CrewAI: the request to a crew is in its inputs and tasks, and its agents are named by their roles.
 
 OpenInference and OpenLLMetry write its spans; this reads what they put into attributes of their own. CrewAI's anonymous
 product telemetry (scope ``crewai.telemetry``) is no part of any turn.
@@ -46,7 +46,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     get = record.attributes.get
     step.framework = "crewai"
     role = step.role
@@ -71,7 +71,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_calls(raw: Any, step: Step) -> None:
-    """An answer that asks for tools is written as the ``str`` of the client's objects, in place of a text."""
+    """An answer that requests tools is written as the ``str`` of the client's objects, in place of a text."""
     if raw.__class__ is str and "ToolCall(function=Function(arguments=" in raw:
         value, _ = jsonio.loads_or_text(raw)
         calls = [
@@ -110,7 +110,7 @@ def _read_output(raw: Any, step: Step) -> None:
 
 
 def _coworker(get: Any) -> str | None:
-    """The agent that a delegating tool was asked for."""
+    """The agent that a delegating tool names."""
     if as_text(get("tool.name")) not in _DELEGATING:
         return None
     arguments = _loaded(get("input.value"))

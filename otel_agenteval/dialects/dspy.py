@@ -29,14 +29,14 @@ _WORKING = frozenset(("reasoning", "rationale", "trajectory", "completions", "hi
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """A module that acts by itself is an agent; ``finish`` is how ReAct ends its loop, no tool. The rest says its kind."""
+    """A module that acts by itself is an agent; ``finish`` is how ReAct ends its loop, no tool. All others state their kind."""
     if name.endswith(_MODULE):
         return AGENT if _AGENT.match(name) else None
     return INNER if name in ("finish.__call__", "finish.acall") else None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     get = record.attributes.get
     name = record.name
     if name.endswith(_MODULE):

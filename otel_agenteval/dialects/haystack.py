@@ -48,7 +48,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     get = record.attributes.get
     if not record.name.startswith("haystack."):
         _read_openinference(get, step)
@@ -65,8 +65,8 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_arguments, step.tool_result = given, gave
         step.tool_failed = get("haystack.tool.error") is True
     elif step.role in (RETRIEVAL, RERANK):
-        asked = _object(given)
-        step.query = asked.get("query")
+        arguments = _object(given)
+        step.query = arguments.get("query")
         found = _object(gave).get("documents")
         step.documents = documents(found) if isinstance(found, list) else None
     elif step.role in (AGENT, CHAIN):
@@ -132,7 +132,7 @@ def _detail(usage: dict[str, Any], group: str, name: str) -> int | None:
     return as_int(details.get(name)) if isinstance(details, dict) else None
 
 
-# --- what the user said and got, read when asked for --------------------------------------------------------------------
+# --- what the user wrote and got, read when needed --------------------------------------------------------------------
 
 
 def _asked(raw: Any) -> Any:

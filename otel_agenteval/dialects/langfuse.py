@@ -1,4 +1,4 @@
-"""Langfuse (Python SDK 3 to 5, and whoever writes its attributes): one attribute for what went in, one for what came out.
+"""Langfuse (Python SDK 3 to 5, and others that write its attributes): one attribute for the input, one for the output.
 
 The type of an observation says the role. Values that are no text are JSON text; metadata is JSON text since version 5.
 """
@@ -129,7 +129,7 @@ def _arguments(raw: Any) -> Any:
 
 
 def first_argument(raw: Any) -> Any:
-    """What a retriever was asked: the text, or the first text among the arguments of a call."""
+    """A retriever's query: the text, or the first text among the arguments of a call."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)

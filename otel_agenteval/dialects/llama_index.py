@@ -129,7 +129,7 @@ def _role_of_method(owner: str, method: str, attributes: Mapping[str, Any]) -> s
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     get = record.attributes.get
     role = step.role
     step.framework = "llama_index"

@@ -1,7 +1,7 @@
 """MCP requests: the convention's ``mcp.*`` attributes (SDK, FastMCP), OpenLLMetry's and Logfire's spans around a session.
 
 One call may show up to four times: the framework's tool span, the client's, the SDK's and the server's; they lie in one another
-and count once. Only ``tools/call`` is a tool; the rest (listing, handshakes, notifications) is nobody's step.
+and count once. Only ``tools/call`` is a tool; other requests (listing, handshakes, notifications) are no steps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     if step.role != TOOL:
         return
     get = record.attributes.get
@@ -54,7 +54,7 @@ def read(record: SpanRecord, step: Step) -> None:
 def _read_request(text: str, step: Step) -> None:
     request, _ = jsonio.loads_or_text(text)
     if isinstance(request, Mapping):
-        params = request.get("params", request)  # a whole request, or only what it asks for
+        params = request.get("params", request)  # a whole request, or only its parameters
         if isinstance(params, Mapping):
             step.tool_name = as_text(params.get("name")) or as_text(params.get("tool_name")) or step.tool_name
             step.tool_arguments = params.get("arguments")

@@ -58,7 +58,9 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         if kind is None:
             return None if MARKS.isdisjoint(attributes) else CHAIN
         if kind == "CHAIN" and _AGENT.search(str(attributes.get("metadata"))):
-            return AGENT  # in this form nothing else tells an agent's graph from its nodes, which make no run of their own
+            return (
+                AGENT  # in this form nothing else distinguishes an agent's graph from its nodes, which make no run of their own
+            )
         return _TYPES.get(kind) if kind.__class__ is str else None
     role = KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
     if role == CHAIN:
@@ -71,7 +73,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     get = record.attributes.get
     role = step.role
     given, answered = _said(get("mlflow.spanInputs")), _said(get("mlflow.spanOutputs"))

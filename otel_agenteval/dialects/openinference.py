@@ -48,7 +48,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     attributes = record.attributes
     get = attributes.get
     role = step.role
@@ -168,7 +168,7 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
 
 
 def _later(attributes: dict[str, Any], prefix: str, reader: Callable[[dict[str, Any]], Any]) -> Any:
-    """What stands under a prefix, put together when it is asked for; None if there is nothing."""
+    """The value under a prefix, put together when it is needed; None if there is nothing."""
     return Later(reader, attributes) if any(key.startswith(prefix) for key in attributes) else None
 
 

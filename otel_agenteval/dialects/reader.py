@@ -49,7 +49,7 @@ class Dialect(Protocol):
         """The role that a span has, as far as it says so by now; None where it does not say."""
 
     def read(self, record: SpanRecord, step: Step) -> None:
-        """Fill what this dialect says and nobody said before."""
+        """Fill the fields that this dialect has and no dialect before it had."""
 
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -73,7 +73,7 @@ DIALECTS: tuple[Dialect, ...] = (
     adk,
     semantic_kernel,
 )
-"""In the order in which they are asked: the first one's word counts."""
+"""In the order in which they are read: the first one that has a value decides."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
 """A span of an application's own scope that has none of these attributes is not GenAI (one C call: ``isdisjoint``)."""
@@ -100,7 +100,7 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."))
 
 
 def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
-    """The dialects that a span speaks, in the order in which they are asked."""
+    """The dialects that a span speaks, in the order in which they are read."""
     key = (scope, ROLE_KEYS.intersection(attributes))
     found = _spoken.get(key)
     if found is None:
@@ -136,25 +136,25 @@ def _speaks_otel_only(scope: str) -> bool:
 
 def role_in(record: SpanRecord) -> str | None:
     """The role of a span that has ended, found out once."""
-    return _said(record)[1]
+    return _dialects_and_role(record)[1]
 
 
-def _said(record: SpanRecord) -> tuple[tuple[Dialect, ...], str | None]:
-    found: tuple[tuple[Dialect, ...], str | None] | None = record.said
+def _dialects_and_role(record: SpanRecord) -> tuple[tuple[Dialect, ...], str | None]:
+    found: tuple[tuple[Dialect, ...], str | None] | None = record.dialects
     if found is None:
         attributes, scope = record.attributes, record.scope
         dialects = spoken(attributes, scope)
-        found = record.said = dialects, _role(dialects, attributes, scope, record.name)
+        found = record.dialects = dialects, _role(dialects, attributes, scope, record.name)
     return found
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The first word counts, except that any other says more than ``chain``."""
+    """The first dialect that has a role decides, except that any other role is more specific than ``chain``."""
     role = None
     for dialect in dialects:
-        told = dialect.role_of(attributes, scope, name)
-        if told is not None and (role is None or role == CHAIN):
-            role = told
+        found = dialect.role_of(attributes, scope, name)
+        if found is not None and (role is None or role == CHAIN):
+            role = found
             if role != CHAIN:
                 return role
     return UNKNOWN if role is None and is_genai_scope(scope) else role
@@ -169,7 +169,7 @@ def read(record: SpanRecord) -> Step:
         make_well_formed(record)
     step = Step(record)
     attributes = record.attributes
-    dialects, role = _said(record)
+    dialects, role = _dialects_and_role(record)
     step.role = role
     if role is not None:
         for dialect in dialects:
@@ -200,7 +200,7 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
             message = as_text(event.attributes.get("exception.message")) or message
             break
     else:
-        if step.settled:  # the failure of a span below, written on this one too
+        if step.recovered:  # the failure of a span below, written on this one too
             return None
     if kind is None and message is not None:
         head = message.split(":", 1)[0]

@@ -41,9 +41,9 @@ def _read_run(record: SpanRecord, step: Step) -> None:
     if step.agent is None or step.agent == record.name:
         step.agent = name if name and name not in _UNNAMED else None
     # ``smolagents.task`` is set before the run starts: it still holds the task of the run before.
-    asked = record.attributes.get("input.value")
-    if asked.__class__ is str and asked[:1] == "{" and step.input_messages is None:
-        step.input_messages = Later(_task, asked)
+    given = record.attributes.get("input.value")
+    if given.__class__ is str and given[:1] == "{" and step.input_messages is None:
+        step.input_messages = Later(_task, given)
     answered = step.output_value
     if answered.__class__ is str and _STREAMED.match(answered):
         step.output_value = None

@@ -20,7 +20,7 @@ ROOT_ROLES = frozenset((AGENT, WORKFLOW, CHAIN))
 
 
 class Step:
-    """A span's GenAI facts. What no dialect said is None; content stays raw until the turn asks for it."""
+    """A span's GenAI facts. What no dialect gives is None; content stays raw until the turn needs it."""
 
     role: str | None = None
     agent: str | None = None
@@ -41,17 +41,17 @@ class Step:
     user_id: str | None = None
     retries: int | None = None
     deferred: bool = False
-    """Whether the model is asked only when its stream is read, which may be after the span has ended."""
+    """Whether the model is called only when its stream is read, which may be after the span has ended."""
     duration_s: float | None = None
     """How long the work took, where the span itself lasts shorter."""
     apart: bool = False
     """A model's answer, written apart from the span that sent the request and ended before it."""
     overwritten: bool = False
     """One span for all model calls of an agent's run, each written over the one before: only the last can be read."""
-    settled: bool = False
-    """An agent's run that came to its end by its own word: what failed on the way was overcome."""
+    recovered: bool = False
+    """An agent's run that reports its own regular end: what failed on the way was overcome."""
     calls_model: bool = False
-    """An agent's run that asked a model and was given up before any span of the request was written."""
+    """An agent's run that called a model and was cancelled before any span of the request was written."""
 
     input_messages: Any = None
     """Raw messages before a model (or, on an agent, the user's): text, JSON text or values."""

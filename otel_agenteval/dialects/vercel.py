@@ -49,7 +49,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that this dialect has and no dialect before it had."""
     get = record.attributes.get
     role = step.role
     step.framework = "vercel-ai"
@@ -80,7 +80,7 @@ def _read_end(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     reason = as_text(get("ai.response.finishReason"))
     if reason is not None:
-        step.settled = reason != "error"
+        step.recovered = reason != "error"
     elif get("ai.operationId") in _STREAMS and record.status != ERROR:  # such a span ends, the one of the request never does
         step.calls_model = True
         step.model = as_text(get("ai.model.id"))
@@ -103,7 +103,7 @@ def _answer(get: Any) -> Any:
         text = get("ai.response.object")
     calls = get("ai.response.toolCalls")
     thoughts = get("ai.response.reasoning")
-    if calls is not None and text == "":  # streams say so where the model only asked for tools
+    if calls is not None and text == "":  # streams give this where the model only requested tools
         text = None
     if thoughts is not None:
         parts = [{"type": "reasoning", "text": thoughts}]
@@ -157,16 +157,16 @@ def _read_usage(get: Any, step: Step) -> None:
 
 
 def _read_cache_use(metadata: str, step: Step) -> None:
-    """Until version 5 only the provider's own fields told what was cached, and some providers did not count that as input."""
+    """Until version 5 only the provider's own fields had what was cached, and some providers did not count that as input."""
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():
         if not isinstance(fields, Mapping):
             continue
         usage = fields.get("usage")
-        told = {**fields, **usage} if isinstance(usage, Mapping) else fields
-        read, written = _first_count(told, _CACHE_READ), _first_count(told, _CACHE_WRITTEN)
+        counts = {**fields, **usage} if isinstance(usage, Mapping) else fields
+        read, written = _first_count(counts, _CACHE_READ), _first_count(counts, _CACHE_WRITTEN)
         if step.cached_tokens is None:
-            step.cached_tokens = as_int(told.get("cachedPromptTokens")) if read is None else read
+            step.cached_tokens = as_int(counts.get("cachedPromptTokens")) if read is None else read
         if step.input_tokens is not None:
             step.input_tokens += (read or 0) + (written or 0)
 

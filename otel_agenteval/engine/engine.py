@@ -33,6 +33,7 @@ from .factory import pipeline_from
 from .intake import Intake
 from .selected import selected
 from .self_metrics import dropped, expect_metrics, unused_spans, watch_engine
+from .status import Status
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Engine(Intake):
         )
         watch_engine(self)
         self._end = Ending(self)
+        self.status = Status(self)
         this = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _in_child(this))
 
@@ -148,8 +150,18 @@ class Engine(Intake):
     # --- closing turns away from the agent's thread
 
     def start(self) -> None:
-        """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""
+        """For a server: begin at once what else begins with the first turn, and use a process in which no agent runs."""
+        self.worker.courteous = False
         self.outlets.start()
+
+    def start_judging(self, at_once: int) -> None:
+        """Work on jobs from the queue, up to so many at once, also on those that other processes put there."""
+        if self.judging is not None:
+            self.judging.start(at_once)
+
+    def set_tenant_labels(self, labels: Mapping[str, Mapping[str, str]]) -> None:
+        """From now on, the labels that scores of each tenant carry."""
+        self.pipeline.composer.tenant_labels = labels
 
     def admits_by_room(self) -> None:
         """Spans come in only while there is room for them (whoever takes them looks): what was taken is never dropped for lack of it."""
@@ -231,6 +243,18 @@ class Engine(Intake):
     def flush(self, timeout: float) -> bool:
         """Deliver everything that closed so far. Closes no open turn."""
         return self.worker.flush(timeout)
+
+    def evaluate_closed(self, timeout: float) -> bool:
+        """Wait until every turn that has closed so far is evaluated, whether or not its scores have left."""
+        return self.worker.drain(timeout)
+
+    def flush_outlets(self, timeout: float) -> bool:
+        """Hand over the scores that there are, however many turns wait to be evaluated."""
+        return self.worker.flush_outlets(timeout)
+
+    def flush_jobs(self) -> bool:
+        """Have the queue of judge jobs keep what was put into it; False if it cannot."""
+        return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
         """As :meth:`flush`; with ``judges``, wait too until every judged metric of these turns has its outcome."""

@@ -136,7 +136,7 @@ def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> 
 
 
 def _already_attached(provider: Any) -> Handle | None:
-    """A processor of ours that was added by hand."""
+    """Our span processor, if the application added one itself."""
     siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
     found = next((sibling for sibling in siblings if isinstance(sibling, AgentEvalSpanProcessor)), None)
     return Handle(found) if found is not None else None

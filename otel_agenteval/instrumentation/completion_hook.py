@@ -1,8 +1,8 @@
-"""The door for content that is put on no span: OpenTelemetry's GenAI completion hook.
+"""The entry point for content that is put on no span: OpenTelemetry's GenAI completion hook.
 
 With ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval``, instrumentations that are built on
-``opentelemetry-util-genai`` hand over the messages of every call before its span ends, also when they are told to capture
-no content. They join the call's turn here, are scored, and go nowhere else.
+``opentelemetry-util-genai`` pass the messages of every call before its span ends, also when they are configured to capture
+no content. Here the messages join the turn of the call, which is scored with them. They go nowhere else.
 """
 
 from __future__ import annotations

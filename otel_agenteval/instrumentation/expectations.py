@@ -1,4 +1,4 @@
-"""What a turn is compared with, said in code around the call that makes the turn."""
+"""References for a turn, given in code around the call that makes the turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect(...)``
-    """References for the turns that start inside: ground truth, expected tools, relevant ids, whatever a metric asks for.
+    """References for the turns that start inside: ground truth, expected tools, relevant ids, whatever a metric needs.
 
     A context manager, and a decorator for functions and coroutine functions::
 
@@ -39,7 +39,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
     """
 
     in_use = False
-    """Whether anybody ever expected anything: until then no span start has to look."""
+    """Whether ``expect`` was ever used: until then no span start has to look."""
 
     def __init__(self, *, case_id: str | None = None, propagate: bool = False, **references: Any) -> None:
         self._references = references if case_id is None else {"case_id": case_id, **references}
@@ -89,7 +89,7 @@ def current_references(parent_context: context.Context | None, accepted: Collect
     """The references that hold where a span starts, and under ``baggage:`` those of the ``accepted`` baggage keys that are set."""
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
-    said = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}
-    if said:
-        return {**(found if isinstance(found, dict) else {}), BAGGAGE: said}
+    carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}
+    if carried:
+        return {**(found if isinstance(found, dict) else {}), BAGGAGE: carried}
     return found if isinstance(found, dict) else None

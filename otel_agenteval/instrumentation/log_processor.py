@@ -1,4 +1,4 @@
-"""The door for content in log records: newer instrumentations write messages there instead of on spans."""
+"""The entry point for content in log records: newer instrumentations write messages there instead of on spans."""
 
 from __future__ import annotations
 

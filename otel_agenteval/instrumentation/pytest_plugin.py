@@ -4,7 +4,7 @@
         run_agent("What is the weather in Paris?")
         agenteval.assert_scores("code_tool_success", {"code_contains": {"value": "Paris"}}, at_most={"code_latency": 5})
 
-Registered as a ``pytest11`` entry point; nothing is imported before a test asks for the fixture. It attaches to the global
+Registered as a ``pytest11`` entry point; nothing is imported before a test uses the fixture. It attaches to the global
 tracer provider, or creates one; a test suite that sets up its own overrides the fixture ``agenteval_tracer_provider``.
 """
 
@@ -159,18 +159,18 @@ def _name_of(metric: Any) -> Any:
 
 def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, float], allow_skipped: bool) -> str | None:
     name = score.metric
-    said = f": {score.explanation}" if score.explanation else ""
+    why = f": {score.explanation}" if score.explanation else ""
     if score.status == "skipped":
         return None if allow_skipped else f"  {name} was not measured ({score.detail.get('reason', 'not applicable')})"
     if score.status == "error" or score.value is None:
-        return f"  {name} could not be evaluated ({score.error_type}){said}"
+        return f"  {name} could not be evaluated ({score.error_type}){why}"
     low, high = at_least.get(name), at_most.get(name)
     if low is not None and score.value < low:
-        return f"  {name} is {score.value:g}, at least {low:g} was asked for{said}"
+        return f"  {name} is {score.value:g}, at least {low:g} is required{why}"
     if high is not None and score.value > high:
-        return f"  {name} is {score.value:g}, at most {high:g} was asked for{said}"
+        return f"  {name} is {score.value:g}, at most {high:g} is required{why}"
     if low is None and high is None and score.passed is False and score.direction != "neutral":
-        return f"  {name} failed with {score.value:g}{said}"
+        return f"  {name} failed with {score.value:g}{why}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""The door where only exporters can be configured: spans are seen after their end, in batches, and only sampled ones."""
+"""The entry point where only exporters can be configured: it sees spans after their end, in batches, and only sampled ones."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ class AgentEvalSpanExporter(SpanExporter):
         self.engine.shutdown()
 
     def stand_down(self) -> None:
-        """Do nothing from now on: a span processor of ours sees the same spans, and no turn must be scored twice."""
+        """Do nothing from now on: our span processor sees the same spans, and no turn must be scored twice."""
         if not self._passive:
             self._passive = True
             _log.warning("this provider has an AgentEvalSpanProcessor too; the exporter does nothing")
 
 
 class SafeExporter(SpanExporter):
-    """The exporter as an entry point (``OTEL_TRACES_EXPORTER=agenteval``, or in a file of ``OTEL_CONFIG_FILE``, where what stands
-    below its name is configuration of ours): a fault in its set-up switches it off, nothing else.
+    """The exporter as an entry point (``OTEL_TRACES_EXPORTER=agenteval``, or in a file of ``OTEL_CONFIG_FILE``, where the
+    keys below its name are our configuration): a fault in its set-up switches it off, and does nothing else.
     """
 
     def __init__(self, **config: Any) -> None:

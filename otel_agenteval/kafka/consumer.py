@@ -1,7 +1,7 @@
-"""A member of a consumer group: spans from its partitions to the engine, offsets back once their turns are handed over.
+"""A member of a consumer group: it gives the spans of its partitions to the engine, and commits offsets once their turns are delivered.
 
-Everything runs on one thread: reading, looking which turns are open, and committing. The broker moves a partition by telling that
-thread, which then commits what is done and drops what is not: the next owner reads it again.
+Everything runs on one thread: reading, looking which turns are open, and committing. Rebalances call back on that thread, which then
+commits what is done and drops what is not: the next owner reads it again.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import re
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from ..config.serve import ServeOptions
 from ..config.yaml import expanded
 from ..core import semconv
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, NotOtlp
 from ..core.extras import require
 from ..core.threads import OwnThread
 from ..engine.engine import Engine
-from ..server.receiver import Receiver
-from ..server.responses import Accepted, Refusal
-from ..spans.otlp import OtlpLog, Signal
-from ..spans.wire import Part
+from ..engine.status import Checkpoint
+from ..server.feed import Feed
+from ..server.receiver import FULL
+from ..spans.otlp import Signal
 from .offsets import Partition, Place
 from .pacing import Patience
 
@@ -36,21 +35,21 @@ _log = logging.getLogger("otel_agenteval")
 _AT_ONCE = 200
 _POLL = 0.25
 _FLUSH = 10.0
-"""Seconds that handing over may take before it is tried again later."""
+"""Seconds that a delivery may take before it is tried again later."""
 _BEHIND = 512
 """Closed turns in the worker's queue from which nothing more is read."""
 _SHORTLY, _BREATH = 2.0, 0.05
 """Seconds of being behind after which partitions are paused; before it they are just not read."""
 _MOVE = 5.0
-"""Seconds that a rebalance waits for what is closed here."""
+"""Seconds that a rebalance waits until what is closed here is evaluated."""
 _LOOKS = 4
 """Looks at what is open that wait for the worker's queue."""
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 _ASK = 1.0
-"""Seconds that the broker has to say where its partitions end."""
+"""Seconds that the broker may take to answer where its partitions end."""
 _STALLED = 20
-"""Empty looks after which what lies between us and the end of a partition is taken for marks of transactions."""
+"""Reads without a message after which what lies before the end of a partition is taken for marks of transactions."""
 
 _JSON = (b"{", b" ", b"\t", b"\r")
 """First bytes of JSON; a request in protobuf form begins with a line feed."""
@@ -122,71 +121,33 @@ class Address:
 class _Look:
     """What was open at a moment."""
 
-    mark: int
-    """Once the worker has handled so many items, all that was closed then is."""
-    held: set[int]
-    """Traces of which something was not closed."""
+    checkpoint: Checkpoint
     positions: dict[Key, int]
     """How far each partition was read."""
-
-
-class Following(Receiver):
-    """A receiver that can look at spans without taking them, and pass traces over."""
-
-    def __init__(self, engine: Engine, options: ServeOptions) -> None:
-        super().__init__(engine, options)
-        self._looking = False
-        self.passed_over: set[int] = set()
-        """Traces whose spans are not taken."""
-
-    def look(self, signal: Signal, body: bytes, is_json: bool) -> set[int]:
-        """The traces in a request, of which nothing is taken.
-
-        Raises:
-            Refusal: it is not what it should be.
-        """
-        self._looking = True
-        try:
-            return self.feed(signal, body, is_json)
-        finally:
-            self._looking = False
-
-    def _spans(self, parts: dict[bytes, Part], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
-        if self._looking:
-            return Accepted(), {int.from_bytes(key, "big") for key in parts}
-        if self.passed_over:
-            parts = {key: part for key, part in parts.items() if int.from_bytes(key, "big") not in self.passed_over}
-        return super()._spans(parts, invalid, base)
-
-    def _logs(self, found: list[tuple[OtlpLog, int]], invalid: int, base: int = 0) -> tuple[Accepted, set[int]]:
-        if self._looking:
-            return Accepted(), {log.trace_id for log, _ in found}
-        return super()._logs([(log, size) for log, size in found if log.trace_id not in self.passed_over], invalid, base)
 
 
 class KafkaSource:
     """Reads until it is stopped.
 
     Args:
-        receiver: takes the spans.
-        address: where they come from.
+        engine: evaluates their turns.
+        feed: reads messages, and gives the engine what is in them.
+        address: where messages come from.
         patience: the clock by which turns wait.
-        is_settled: whether what was handed over has left this process, besides what the engine itself knows.
 
     Raises:
         MissingExtra: ``confluent-kafka`` is not installed.
         ConfigError: it does not take an option of the address, or cannot read a file that is named there.
     """
 
-    def __init__(
-        self, receiver: Following, address: Address, patience: Patience, is_settled: Callable[[], bool] = lambda: True
-    ) -> None:
+    def __init__(self, engine: Engine, feed: Feed, address: Address, patience: Patience) -> None:
         self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
-        self._receiver = receiver
-        self._engine = receiver.engine
+        self._engine = engine
+        self._feed = feed
+        self._passed_over: set[int] = set()
+        """Traces that were closed by the previous reader of their partition: their spans are not taken."""
         self._address = address
         self._patience = patience
-        self._is_settled = is_settled
         self._partitions: dict[Key, Partition] = {}
         self._dead: dict[Key, set[int]] = {}
         """Messages that wait for their place among the dead letters."""
@@ -223,7 +184,7 @@ class KafkaSource:
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """Leave the group: what is done is committed, what is open is left to the others. False when that was not done in time."""
+        """Leave the group: what is done is committed, and other members read what is open. False when that took too long."""
         self._stopping.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -242,7 +203,7 @@ class KafkaSource:
                 self._stopping.wait(1.0)
 
     def _open(self) -> None:
-        """Make the clients; nobody is connected to by that."""
+        """Make the clients, which connect later."""
         logs = logging.getLogger("otel_agenteval.kafka")
         self._consumer = self._kafka.Consumer(
             {
@@ -263,7 +224,7 @@ class KafkaSource:
         self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
 
     def _join(self) -> None:
-        """Be a member of the group until the end, or until we do not know where a partition begins."""
+        """Be a member of the group until the end, or until it is unknown where a partition begins."""
         if self._consumer is None:
             self._open()
         try:
@@ -273,7 +234,7 @@ class KafkaSource:
             while not self._stopping.is_set() and not self._rejoin:
                 try:
                     self._step()
-                except BaseException as error:  # the broker's, or ours: what was not committed comes again
+                except BaseException as error:  # of the broker, or a fault here: what was not committed comes again
                     self._engine.failed("kafka", error)
                     self._stopping.wait(1.0)
         finally:
@@ -297,7 +258,7 @@ class KafkaSource:
         messages = self._consumer.consume(_AT_ONCE, _POLL)
         for message in messages:
             self._take(message)
-        listened = min(_POLL, time.monotonic() - began)  # the rest was a rebalance, or others had the core
+        listened = min(_POLL, time.monotonic() - began)  # time beyond that was a rebalance, or other processes had the core
         came = any(message.error() is None for message in messages)
         if came:
             self._stalled = 0
@@ -317,18 +278,18 @@ class KafkaSource:
 
     def _is_behind(self) -> bool:
         """Whether to stop reading for a while: what waits in the topic costs nothing, what waits here is read again after a move."""
-        waiting = self._engine.worker.waiting
-        if waiting > (_BEHIND // 2 if self._paused else _BEHIND):
+        status = self._engine.status
+        if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
-        return self._receiver.overloaded() or sum(map(len, self._dead.values())) > _AT_ONCE
+        return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
-        """Whether nothing came because there is nothing: else the rest of a turn may lie there."""
+        """Whether nothing came because there is nothing; otherwise the missing spans of a turn may lie there."""
         if not self._partitions or not self._engine.waits:
             return True
-        asked = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
+        wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
         try:
-            ends = self._consumer.offsets_for_times(asked, timeout=_ASK)
+            ends = self._consumer.offsets_for_times(wanted, timeout=_ASK)
         except self._kafka.KafkaException:
             return False
         if any(end.error is not None for end in ends):
@@ -351,24 +312,26 @@ class KafkaSource:
         body = message.value() or b""
         signal, is_json = self._address.topics[topic], body[:1] in _JSON
         try:
+            batch = self._feed.read(signal, body, is_json)
             if offset < partition.begin:
-                partition.look(offset, self._receiver.look(signal, body, is_json))
-                self._receiver.passed_over |= partition.passed_over
+                partition.look(offset, batch.traces)
+                self._passed_over |= partition.passed_over
                 self.messages[topic, "replayed"] += 1
                 return
             before = len(partition.passed_over)
-            partition.note(offset, self._receiver.feed(signal, body, is_json))
+            self._feed.give(batch, self._passed_over)
+            partition.note(offset, batch.traces - self._passed_over)
             if before and not partition.passed_over:
                 self._pass_over()
             self.messages[topic, "taken"] += 1
-        except Refusal as refusal:
-            self._bury(message, partition, refusal.answer.message)
+        except NotOtlp as error:
+            self._bury(message, partition, str(error))
         except Exception as error:
             self._engine.failed("kafka_message", error)
             self._bury(message, partition, type(error).__name__)
 
     def _bury(self, message: Any, partition: Partition, reason: str) -> None:
-        """A message that cannot be read goes to the dead letters; nothing behind it is committed before it is there."""
+        """Send a message that cannot be read to the dead letters; no later offset is committed before it is there."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.look(offset, ())
@@ -395,7 +358,7 @@ class KafkaSource:
     # --- offsets
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Commit what is done and handed over by now; ``patience`` is how long what is closed may take to get there.
+        """Commit what is done and delivered by now; ``patience`` is how long closed turns may take to get there.
 
         Turns that are closed are in the worker's queue, and a long queue takes its time. So we only look at what is open, and
         come back when the queue has got so far.
@@ -405,9 +368,9 @@ class KafkaSource:
         if len(self._looks) < _LOOKS or patience:
             self._looks.append(self._look())
         if patience:
-            self._engine.worker.drain(patience)
+            self._engine.evaluate_closed(patience)
         done = None
-        while self._looks and self._engine.worker.has_handled(self._looks[0].mark):
+        while self._looks and self._engine.status.has_passed(self._looks[0].checkpoint):
             done = self._looks.popleft()
         if done is not None and not self._commit_of(done):
             self._looks.appendleft(done)
@@ -416,16 +379,19 @@ class KafkaSource:
         }
 
     def _look(self) -> _Look:
-        known = self._known()
-        mark, held = self._engine.worker.mark(lambda: self._receiver.held(known))
-        return _Look(mark, held, {key: partition.position for key, partition in self._partitions.items()})
+        return _Look(
+            self._engine.status.checkpoint(self._known()),
+            {key: partition.position for key, partition in self._partitions.items()},
+        )
 
     def _known(self) -> set[int]:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
     def _commit_of(self, look: _Look) -> bool:
         """Commit what was closed at a look, and is handled by now; False if it did not leave, or the broker does not take it."""
-        held = look.held | self._receiver.held(self._known())  # what was handled may wait for more, as a part of a turn does
+        held = look.checkpoint.held | self._engine.held(
+            self._known()
+        )  # what was handled may wait for more, as a part of a turn does
         partitions = {
             key: self._partitions[key]
             for key, position in look.positions.items()
@@ -437,7 +403,7 @@ class KafkaSource:
         moved = {key: place for key, place in places.items() if place != partitions[key].place}
         if not moved:
             return True
-        if not self._handed_over():
+        if not self._is_delivered():
             return False
         offsets = [
             self._kafka.TopicPartition(topic, number, place.offset, place.metadata()) for (topic, number), place in moved.items()
@@ -451,9 +417,9 @@ class KafkaSource:
             partitions[key].commit(place)
         return True
 
-    def _handed_over(self) -> bool:
-        """Whether everything that was handled has left: scores through their outlets, jobs into their queue."""
-        return self._engine.worker.flush_outlets(_FLUSH) and self._is_settled()
+    def _is_delivered(self) -> bool:
+        """Whether everything that was evaluated has left: scores through their outlets, jobs into their queue."""
+        return self._engine.flush_outlets(_FLUSH) and self._engine.flush_jobs()
 
     # --- rebalances, on the same thread
 
@@ -488,7 +454,7 @@ class KafkaSource:
         self._let_go(partitions)
 
     def _let_go(self, partitions: list[Any]) -> None:
-        """Somebody else reads these from now on, and gets the open turns by reading them again."""
+        """Other members read these from now on, and get the open turns by reading them again."""
         gone: set[int] = set()
         self._looks.clear()
         for found in partitions:
@@ -498,11 +464,11 @@ class KafkaSource:
                 gone.update(partition.traces)
             for kept in (self._dead, self._lags, self._uncommitted):
                 kept.pop(key, None)
-        self._receiver.forget_traces(gone)
+        self._engine.forget_traces(gone)
         self._pass_over()
 
     def _pass_over(self) -> None:
-        self._receiver.passed_over = set().union(*(partition.passed_over for partition in self._partitions.values()))
+        self._passed_over = set().union(*(partition.passed_over for partition in self._partitions.values()))
 
     def _measure(self) -> None:
         for key, partition in self._partitions.items():

@@ -1,12 +1,12 @@
 """Which messages of a partition may be forgotten.
 
-A message may be once every turn of its spans is closed and handed over. A partition has one number for all of that, so it is
-committed up to the first message of the oldest trace that is still open; who reads on from there gets that trace, and all other
-open ones, as a whole.
+A message may be forgotten once every turn of its spans is closed and delivered. A partition has one number for all of that, so it is
+committed up to the first message of the oldest trace that is still open. The next reader begins there, and gets that trace, and all
+other open ones, as a whole.
 
-It also gets rests of traces that were closed before: those began before that place and went on after it. They must not be taken
-for turns of their own. So a second place is committed beside the first, where the earliest of *them* began. A reader begins
-there, only looks at whose spans come until it reaches the first place, and passes these traces over from then on.
+It also gets remainders of traces that were closed before: those that began before that place and went on after it. They must not be
+taken for turns of their own. So a second place is committed with the first, where the earliest of *them* began. A reader begins there,
+only notes which traces come until it reaches the first place, and passes these traces over from then on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 _MARK = "agenteval.v1 from="
 MAX_REPLAY = 1_000_000
-"""A trace that is open for more messages than these holds nothing back any more: its rest may then be scored as a turn of its own."""
+"""A trace that is open for more messages than these holds nothing back any more: its remainder may then be scored as a turn of its own."""
 
 
 class Place(NamedTuple):
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Place:
-        """What was committed; an offset that somebody else committed stands alone."""
+        """What was committed; an offset that another program committed has no second place."""
         text = (metadata or "").removeprefix(_MARK)
         since = int(text) if metadata and metadata.startswith(_MARK) and text.isdigit() else offset
         return cls(offset, min(since, offset))
@@ -52,7 +52,7 @@ class Partition:
 
     Args:
         place: where reading begins.
-        end: the partition's end at that time: behind it nothing can be the rest of a trace that was closed before.
+        end: the partition's end at that time: no message after it can belong to a trace that was closed before.
     """
 
     def __init__(self, place: Place, end: int) -> None:
@@ -105,7 +105,7 @@ class Partition:
                 offset = seen.first
                 break
         if self.passed_over or (offset < self.end and self.place.since < self.begin):
-            # Rests of what was passed over lie behind the offset: who reads next must look as far back as we did.
+            # Remainders of what was passed over lie after the offset: the next reader must look as far back as this one did.
             return Place(max(offset, self.place.offset), self.place.since)
         since = offset
         for trace_id, seen in self.traces.items():

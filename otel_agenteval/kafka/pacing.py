@@ -1,4 +1,4 @@
-"""How long turns have waited for more, where spans are read from a log instead of being sent to us."""
+"""The time that turns have waited for more spans, where spans are read from a log instead of being sent."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 
 
 class Patience:
-    """A clock that goes only while we listen.
+    """A clock that runs only while messages are read.
 
-    A turn closes some time after its root was seen. The rest of it may lie in the log already while nobody here reads: offsets are
-    being committed, partitions move, evaluation is behind, the process does not get a core, the broker is away. Turns do not grow
-    old by that, so a stall of ours tears none of them.
+    A turn closes some time after its root was seen. Its other spans may be in the log already while this process does not read: offsets
+    are being committed, partitions move, evaluation is behind, the process does not get a core, the broker is away. Turns do not grow
+    older meanwhile, so such a pause tears none of them.
     """
 
     def __init__(self) -> None:
@@ -21,5 +21,5 @@ class Patience:
         return self._seconds
 
     def passes(self, seconds: float) -> None:
-        """So long we listened, and what was there was taken. On one thread."""
+        """Add the seconds of reading after which everything that was there is taken. Called on one thread."""
         self._seconds += seconds

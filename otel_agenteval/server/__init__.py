@@ -1,10 +1,11 @@
 """The sidecar: OTLP in over gRPC and HTTP, the same engine as in a process, scores out.
 
-    Service        app.py          builds the engine, opens the receivers, drains them
-    receivers      grpc.py, http.py over http_server.py: transports, each exactly as OTLP says
-    Receiver         receiver.py     what is admitted, how it is read, and where it goes
-    Journal        wal.py          requests that outlive a crash
+    Service        app.py          builds the engine, opens the transports, drains them
+    transports     grpc.py, http.py on http_server.py: each exactly as OTLP specifies it
+    Receiver       receiver.py     decides which requests are accepted
+    Feed           feed.py         reads requests, and gives the engine what is in them
+    Journal        wal.py          keeps requests on disk, so that they outlive a crash
 
 May import :mod:`~otel_agenteval.engine` and below; of others grpc, h11 and what unpacks requests.
-Start at :mod:`.app`. Both receivers run on one asyncio loop and know nothing of spans; requests are unpacked and told apart on a few threads.
+Start at :mod:`.app`. Both transports run on one asyncio loop and know nothing of spans; requests are unpacked and read on a few threads.
 """

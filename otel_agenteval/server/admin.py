@@ -1,4 +1,4 @@
-"""What others read of us: whether we are well, ``/metrics``, and an API that says what became of a turn."""
+"""What operators read: health and readiness, ``/metrics``, and an API for the status and for the outcomes of a turn."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .why import what_became_of
 
 
 class Faults(Protocol):
-    """Counts faults of ours, as an engine does."""
+    """Counts faults, as an engine does."""
 
     def failed(self, where: str, error: BaseException) -> None:
         """One more."""
 
 
 Unready = Callable[[], str]
-"""Why no more should be sent at the moment; empty when all is well."""
+"""Why no more should be sent at the moment; empty when all is ready."""
 
 
 def health(head: Head, unready: Unready) -> Response | None:
-    """``/healthz`` (it runs) and ``/readyz`` (it takes more), for whoever asks; None for another path."""
+    """The response to ``/healthz`` (the process runs) and ``/readyz`` (it takes more); None for another path."""
     if head.path not in ("/healthz", "/readyz"):
         return None
     if head.method not in ("GET", "HEAD"):
@@ -47,8 +47,8 @@ class Page:
     Args:
         guard: checks where a request comes from.
         engine: where faults are counted.
-        get: the answer to a request that may pass; None where there is nothing at its path.
-        unready: for a server that says how we are too.
+        get: the response to a request that may pass; None where there is nothing at its path.
+        unready: for a server that has health and readiness too.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class Page:
         self._unready = unready
 
     def begin(self, head: Head) -> Exchange | Response:
-        """The answer."""
+        """The response, or an exchange that makes it."""
         well = health(head, self._unready) if self._unready is not None else None
         if well is not None:
             return well
         try:
             self._guard.check(head)
             if head.method not in ("GET", "HEAD"):
-                raise Refusal("bad_method", "only GET is answered here")
+                raise Refusal("bad_method", "only GET is allowed here")
             found = self._get(head)
         except Refusal as refusal:
             answer = refusal.answer
@@ -80,13 +80,13 @@ class Page:
         return found if found is not None else Response(404, b"not found\n")
 
     def failed(self, error: Exception) -> Response:
-        """A fault of ours."""
+        """Count a fault in this process."""
         self._engine().failed("web", error)
         return Response(503, b"internal error\n")
 
 
 class _Later:
-    """A request without a body, whose answer takes its time."""
+    """A request without a body, whose response takes its time."""
 
     max_body = 64 * 1024
     body_timeout = 5.0
@@ -99,12 +99,12 @@ class _Later:
         return True
 
     async def answer(self, body: bytes) -> Response:
-        """The answer."""
+        """The response."""
         return await self._answer()
 
     def refuse(self, why: Failure) -> Response:
-        """A body, and a broken one."""
-        return Response(400, b"a request without a body is wanted\n")
+        """A body was sent."""
+        return Response(400, b"the request must have no body\n")
 
     def end(self, size: int) -> None:
         """Nothing was kept."""
@@ -113,7 +113,7 @@ class _Later:
 class Metrics:
     """``/metrics`` in the form that the scraper asks for; exemplars are in OpenMetrics alone. Numbers need no token.
 
-    A large page takes seconds, so it is written on a thread, one at a time; who asks while it is written gets the same.
+    A large page takes seconds, so it is written on a thread, one at a time. Requests that come while it is written get the same page.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -137,18 +137,18 @@ class Metrics:
         return Response(200, await asyncio.shield(writing), content_type)
 
     def close(self) -> None:
-        """Write no more."""
+        """End the thread."""
         self._thread.shutdown(wait=False)
 
 
 def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:
-    """``/api/status`` (the ledger) and ``/api/why/TURN_ID`` (for each metric: scored, sampled out, gated, dropped, error)."""
+    """``/api/status`` (the ledger) and ``/api/why/TURN_ID`` (the outcome of each metric: scored, sampled out, gated, dropped, error)."""
 
     def get(head: Head) -> Response | None:
         tenant = receiver.authorize_reader(head.headers.get("authorization"))
         if head.path == "/api/status":
             if tenant is not None:
-                raise Refusal("forbidden", "a tenant is told of its own turns only")
+                raise Refusal("forbidden", "a tenant may read about its own turns only")
             return _json(status())
         turn_id = urllib.parse.unquote(head.path.removeprefix("/api/why/"))
         if not head.path.startswith("/api/why/"):

@@ -1,7 +1,7 @@
-"""Bytes under way: what all requests together may hold of this process, from their first byte to their answer.
+"""Admission by memory: what all requests together may hold of this process, from their first byte to their response.
 
-A request is charged for what it brings as that comes in, for what it becomes while it is unpacked, and for what reading it takes
-before it is read. Nothing waits for room: who finds none is asked to come again, so that requests that each hold a part of it
+A request is charged for its bytes as they come in, for their size while they are unpacked, and for what reading them takes before
+they are read. No request waits for room: a sender that finds none is asked to retry, so that requests that each hold a part of it
 can never wait for each other.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 from asyncio import Future
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..engine.status import Status
 from ..spans.wire import Part
-from ..turns.assembler import Assembler
 from .responses import Refusal
 
 LEAST = 256 << 20
@@ -22,17 +22,17 @@ LEAST = 256 << 20
 COPIES = 3
 """How often a body is held while it is read: as it came, as protobuf keeps it, and as the spans that are made of it."""
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Shares of what open turns may hold: below the first any request is taken, from the last none."""
+"""Shares of what open turns may hold: below the first any request is accepted, from the last none."""
 _STUCK = 30.0
 """Seconds after which turns are evicted, when all that are open wait for spans that do not come."""
-TURNS_FULL = "open turns hold nearly all that they may (turn.total_bytes, turn.max_open)"
+TURNS_FULL = "open turns hold nearly all that they may hold (turn.total_bytes, turn.max_open)"
 
 
 class Budget:
-    """What requests hold together, in bytes. Thread-safe.
+    """The bytes that all requests hold together. Thread-safe.
 
     Args:
-        limit: bytes; no request is taken past it.
+        limit: bytes; no request is accepted beyond it.
     """
 
     def __init__(self, limit: int) -> None:
@@ -74,20 +74,20 @@ class Budget:
         return Share(self, size) if self._take(size) else None
 
     def when_room(self, call: Callable[[], None]) -> None:
-        """Have something called, on any thread, whenever bytes are given back."""
+        """Call something, on any thread, whenever bytes are given back."""
         self._on_room = call
 
     def too_large(self) -> Refusal:
-        """The answer to a request that can never fit."""
+        """The refusal of a request that can never fit."""
         return Refusal(
             "too_large",
-            f"reading the request takes more than {self.limit} bytes, which all may use together (serve.max_inflight)",
+            f"reading the request takes more than the {self.limit} bytes that all requests may use together (serve.max_inflight)",
         )
 
     @staticmethod
     def no_room() -> Refusal:
-        """The answer to a request that may fit later."""
-        return Refusal("overloaded", "requests under way use up the memory that they may use (serve.max_inflight)")
+        """The refusal of a request that may fit later."""
+        return Refusal("overloaded", "the requests in progress use all the memory that they may use (serve.max_inflight)")
 
     def _take(self, size: int) -> bool:
         with self._lock:
@@ -146,7 +146,7 @@ class Share:
             self._budget._give_back(size)
 
     def keep_until(self, work: Future[Any]) -> None:
-        """Stay open until some work ends, although its request is answered before."""
+        """Stay open until some work ends, although the response to its request is sent before."""
         self._kept = True
         work.add_done_callback(lambda _: self._close())
 
@@ -160,23 +160,23 @@ class Share:
 
 
 UNBOUNDED = Share(None)
-"""For who bounds what it reads in another way."""
+"""For requests whose memory is bounded in another way."""
 
 
 class Arriving:
-    """Spans on their way to the assembler: none may come in that would evict a turn which could still complete.
+    """Admission by open turns: no request may come in that would evict a turn which could still complete.
 
-    From three quarters of what open turns may hold, a request must bring more for turns that are open than for new ones. What
-    does not fit is asked to come again, until turns close. When none did for a while, because all of them wait for spans that
-    do not come, requests are let in, and the oldest turns are evicted. Thread-safe.
+    From three quarters of what open turns may hold, a request must bring more for turns that are open than for new ones. The sender of
+    one that does not fit is asked to retry, until turns close. When none closes for a while, because all of them wait for spans that do
+    not come, requests are accepted, and the oldest turns are evicted. Thread-safe.
 
     Args:
-        assembler: holds open turns.
+        status: knows what open turns hold.
         now: monotonic seconds.
     """
 
-    def __init__(self, assembler: Assembler, now: Callable[[], float]) -> None:
-        self._assembler = assembler
+    def __init__(self, status: Status, now: Callable[[], float]) -> None:
+        self._status = status
         self._now = now
         self._lock = threading.Lock()
         self._bytes = 0
@@ -186,18 +186,20 @@ class Arriving:
     @property
     def is_full(self) -> bool:
         """Whether nothing can come in at the moment."""
-        return self._assembler.fill >= _NEARLY_ALL and not self._is_stuck()
+        return self._status.open_turns.fill() >= _NEARLY_ALL and not self._is_stuck()
 
     @contextmanager
-    def room(self, parts: Mapping[bytes, Part], base: int = 0) -> Iterator[None]:
-        """Room for the spans of a request, while they are handed over; ``base`` is added to its trace ids.
+    def room(self, parts: Sequence[tuple[int, Part]]) -> Iterator[None]:
+        """Room for the spans of a request, by trace key, while they are given to the engine.
 
         Raises:
             Refusal: there is none.
         """
-        known = self._assembler.traces
-        size = sum(part.size for part in parts.values())
-        new = [part.size for key, part in parts.items() if int.from_bytes(key, "big") + base not in known]
+        if not parts:
+            yield
+            return
+        size = sum(part.size for _, part in parts)
+        new = [part.size for key, part in parts if not self._status.is_open(key)]
         with self._lock:
             before, after = self._fill(0, 0), self._fill(size, len(new))
             crowded = after > 1 or (after > _CROWDED and sum(new) * 2 > size)
@@ -217,11 +219,7 @@ class Arriving:
                 self._turns -= len(new)
 
     def _fill(self, size: int, turns: int) -> float:
-        assembler = self._assembler
-        return max(
-            (assembler.bytes + self._bytes + size) / assembler.max_bytes,
-            (assembler.open_turns + self._turns + turns) / assembler.max_open,
-        )
+        return self._status.open_turns.fill(self._bytes + size, self._turns + turns)
 
     def _is_stuck(self) -> bool:
         return self._full_since is not None and self._now() - self._full_since > _STUCK

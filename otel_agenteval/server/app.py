@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import ssl
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from ..config.loader import load_config
 from ..config.root import Config
-from ..config.serve import ServeOptions
-from ..config.tls import TlsOptions
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
-from ..core.errors import ConfigError
 from ..core.telemetry import Telemetry
 from ..core.threads import mark_as_ours
 from ..core.writable import fault_of_folder, warn_of_fault
@@ -28,36 +23,37 @@ from ..engine.engine import BEHIND_OTLP, Engine
 from ..outlets.prometheus import PrometheusOutlet
 from .admin import Metrics, Page, api
 from .background_server import BackgroundServer
-from .certificates import Validity, validities, warn
+from .certificates import Validity, tls_context, validities, warn
 from .grpc import GrpcServer
-from .guard import Guard, is_loopback
+from .guard import Guard
 from .http import OtlpHandler
 from .http_server import HttpServer
 from .receiver import Receiver
+from .settings import as_sidecar, check_exposure
 from .wal import Journal
 
 _log = logging.getLogger("otel_agenteval")
 
 _THREADS = 4
-_HOUSEKEEPING = 1.0
-"""Seconds between two looks at what the journal may forget."""
-_HAND_OVER_WITHIN = 10.0
+_MAINTENANCE = 1.0
+"""Seconds between two looks at what the journal may delete."""
+_DELIVER_WITHIN = 10.0
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes",
 )  # fmt: skip
 """Options that are read once."""
 _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "error")
-"""Reasons for which spans were not used that nobody chose."""
+"""Reasons for which spans were lost, rather than left out by configuration."""
 _GRACE = 3.0
-"""Seconds that running requests may take when we stop."""
+"""Seconds that running requests may take at a stop."""
 
 
 class Service:
     """The sidecar of one process.
 
     Args:
-        config: all of it; ``serve`` says where to listen.
+        config: the whole configuration; ``serve`` has the addresses.
         clock: injected by tests.
         waited: see :class:`~otel_agenteval.engine.engine.Engine`.
 
@@ -79,7 +75,7 @@ class Service:
         if self.journal is not None:
             self.engine.keep_all()
         self.receiver = Receiver(self.engine, self.options, self.journal, clock)
-        self._housekeeping: asyncio.Task[None] | None = None
+        self._maintenance: asyncio.Task[None] | None = None
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-receiver", mark_as_ours)
         self._grpc: GrpcServer | None = None
         self._servers: dict[str, HttpServer | BackgroundServer] = {}
@@ -87,9 +83,9 @@ class Service:
         self._tls_context: ssl.SSLContext | None = None
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
-        """Whether the configuration was taken when it was last read, and when one was."""
+        """Whether the configuration was valid when it was last read, and when a valid one was read."""
         self._clock = clock
-        self._handed_over = False
+        self._delivered = False
         self._is_open = False
         """Whether everything listens."""
         self._watch()
@@ -110,7 +106,7 @@ class Service:
             watch_journal(telemetry, journal)
             watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
             watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, most)])
-        self.receiver.tenants.watch(telemetry, self.engine.assembler.open_turns_of)
+        self.receiver.tenants.watch(telemetry, lambda number: self.engine.status.turns_of(number).open)
         watch(semconv.CERTIFICATE_EXPIRY, lambda: [({"file": option}, valid.end) for option, valid in self._valid.items()])
         watch(semconv.RELOAD_OK, lambda: [({}, self._reloaded[0])])
         watch(semconv.RELOAD_TIME, lambda: [({}, self._reloaded[1] / 1e9)])
@@ -123,7 +119,7 @@ class Service:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """What is listened on, by option."""
+        """The addresses that are listened on, by option."""
         found = {"grpc": self._grpc.address} if self._grpc is not None else {}
         return {**found, **{name: server.address for name, server in self._servers.items()}}
 
@@ -142,14 +138,13 @@ class Service:
             raise
 
     def stop_taking(self) -> None:
-        """We are to end: senders are sent elsewhere, and what the journal holds is not read any further, and stays."""
+        """Refuse further requests, so that senders go elsewhere. The journal is not read any further, and keeps what it holds."""
         self.receiver.stopping = True
         if self.journal is not None:
             self.journal.stop_replaying()
 
     async def _open(self) -> None:
         options = self.options
-        self.engine.worker.courteous = False
         self.engine.start()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fault)
@@ -168,7 +163,7 @@ class Service:
             grpc = GrpcServer(self.receiver, self._threads)
             await grpc.start(options.grpc, options.tls)
             self._grpc = grpc
-        if options.http is not None:  # the last: who is answered there finds everything open
+        if options.http is not None:  # the last: a sender that gets a response here finds everything open
             self._is_open = True
             handler = OtlpHandler(self.receiver, self._threads, self._guard(options.http), self.unready)
             await self._listen("http", options.http, handler, self._tls_context)
@@ -178,23 +173,23 @@ class Service:
             if self.receiver.stopping:
                 return
             self.receiver.replaying = False
-            self._housekeeping = loop.create_task(self._keep_house(self.journal))
+            self._maintenance = loop.create_task(self._maintain_journal(self.journal))
 
-    async def _keep_house(self, journal: Journal) -> None:
+    async def _maintain_journal(self, journal: Journal) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(_HOUSEKEEPING)
-            for work in (journal.probe, lambda: journal.collect(self.receiver.held, self._hand_over)):
+            await asyncio.sleep(_MAINTENANCE)
+            for work in (journal.probe, lambda: journal.collect(self.engine.held, self._deliver)):
                 try:
                     await loop.run_in_executor(None, work)
                 except Exception as error:
                     self.engine.failed("journal", error)
 
-    def _hand_over(self) -> bool:
-        return self.engine.worker.flush(_HAND_OVER_WITHIN)
+    def _deliver(self) -> bool:
+        return self.engine.flush(_DELIVER_WITHIN)
 
     def reload(self, config: Config) -> list[str]:
-        """Go on with another configuration, and certificates read anew. What differs and needs a restart is returned.
+        """Go on with another configuration, and certificates read anew. Returns the options that differ and need a restart.
 
         Raises:
             ConfigError: it is not valid. Nothing has changed then.
@@ -204,7 +199,7 @@ class Service:
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
         kept = found.model_copy(update={name: getattr(before, name) for name in _AT_START})
         if self._tls_context is not None and found.tls == before.tls:
-            tls_context(found.tls)  # says what is wrong before the one in use is touched
+            tls_context(found.tls)  # fails before the one in use is touched
             self._tls_context.load_cert_chain(str(found.tls.cert_file), found.tls.key_file)
         fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
         self.options = kept
@@ -220,7 +215,7 @@ class Service:
         warn(self.options.tls, self._valid)
 
     def reload_failed(self) -> None:
-        """The configuration that was read cannot be used, so the one before stays."""
+        """Note that the configuration that was read cannot be used, and the previous one stays."""
         self._reloaded = (False, self._reloaded[1])
 
     async def _listen(self, name: str, address: str, handler: Any, context: ssl.SSLContext | None) -> None:
@@ -236,7 +231,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self) -> dict[str, Any]:
-        """Stop taking requests, evaluate what is open, hand everything over; within ``serve.drain_timeout``. The ledger."""
+        """Refuse further requests, evaluate what is open, deliver everything; within ``serve.drain_timeout``. Returns the ledger."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
@@ -244,12 +239,12 @@ class Service:
         if self._grpc is not None:
             stopping.append(self._grpc.stop(grace))
         await asyncio.gather(*stopping)
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
+        if self._maintenance is not None:
+            self._maintenance.cancel()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end_engine, until)
         for name, server in self._servers.items():
-            if name != "http":  # they say how it goes, to the end
+            if name != "http":  # they show the progress, to the end
                 await server.stop(0.5)
         self._metrics.close()
         return self.ledger()
@@ -265,7 +260,7 @@ class Service:
         if self.journal is not None:
             self.journal.close(engine.delivered, engine.left_behind or ())
             kept = self.journal.size > 0
-        self._handed_over = done and not kept and self._all_delivered()
+        self._delivered = done and not kept and self._all_delivered()
 
     def _all_delivered(self) -> bool:
         """Whether nothing was lost since the start, and no record waits in a spool."""
@@ -275,10 +270,10 @@ class Service:
             unused.get(reason) for reason in _LOSSES
         )
 
-    # --- how it goes
+    # --- status
 
     def unready(self) -> str:
-        """Why no more should be sent at the moment; empty when all is well."""
+        """Why no more should be sent at the moment; empty when the sidecar is ready."""
         if self.receiver.stopping:
             return "shutting down"
         if self.receiver.replaying:
@@ -290,41 +285,37 @@ class Service:
         if self.receiver.overloaded():
             return "overloaded: evaluation is behind"
         if self.receiver.turns_full:
-            return "overloaded: open turns hold nearly all that they may"
+            return "overloaded: open turns hold nearly all that they may hold"
         return ""
 
     def ledger(self) -> dict[str, Any]:
-        """What came in and what became of it, since the start.
+        """What came in and its outcome, since the start.
 
         Each sum holds at any time: spans received = scored + not used + held; results of a metric = turns that had it;
         records made = delivered + waiting + failed.
         """
         engine = self.engine
-        with engine.assembler.lock:
-            open_turns, received = engine.assembler.open_turns, engine.spans_received
-            unused, scored = engine.unused_spans(), engine.spans_scored
-        answers: dict[str, int] = {}
+        spans = engine.status.spans()
+        responses: dict[str, int] = {}
         for (_, _, outcome), count in sorted(self.receiver.outcomes.copy().items()):
-            answers[outcome] = answers.get(outcome, 0) + count
+            responses[outcome] = responses.get(outcome, 0) + count
         read = engine.telemetry.read
         errors = read(semconv.EMIT_ERRORS)
         return {
-            "requests": answers,
-            "spans": {
-                "received": received, "scored": scored, "held": received - scored - sum(unused.values()), "not_used": unused,
-            },
-            "turns": {"open": open_turns, "waiting": engine.worker.waiting, "closed": _by(read(semconv.TURNS), "close_reason")},
+            "requests": responses,
+            "spans": {"received": spans.received, "scored": spans.scored, "held": spans.held, "not_used": spans.unused},
+            "turns": {"open": spans.open_turns, "waiting": engine.status.waiting_turns, "closed": _by(read(semconv.TURNS), "close_reason")},
             "results": _by(read(semconv.RESULTS), "outcome"),
             "outlets": {name: account.to_dict() for name, account in engine.outlets.records().items()},
             "outlet_errors": {f"{outlet}: {reason}": int(count) for (outlet, reason), count in errors.values.items() if count},
             "faults": dict(engine.failures),
-            "handed_over": self._handed_over,
+            "handed_over": self._delivered,
             **({"journal": self.journal.status()} if self.journal is not None else {}),
         }  # fmt: skip
 
 
 def watch_journal(telemetry: Telemetry, journal: Journal) -> None:
-    """Say on ``/metrics`` how it stands with the journal."""
+    """Show on ``/metrics`` the state of the journal."""
     telemetry.watch(semconv.JOURNAL_SIZE, lambda: [({}, journal.size)])
     telemetry.watch(semconv.JOURNAL_AGE, lambda: [({}, journal.age)])
     telemetry.watch(semconv.JOURNAL_FAILURES, lambda: [({}, journal.failures)])
@@ -339,101 +330,3 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
             if value:
                 found[labels[at]] = found.get(labels[at], 0) + int(value)
     return dict(sorted(found.items()))
-
-
-def as_sidecar(config: Config) -> Config:
-    """The configuration as a sidecar runs it: its own ``/metrics``; judge jobs, and beside a journal the scores that wait for a
-    receiver, in files unless the configuration says where.
-    """
-    more: dict[str, Any] = {"outlets": {"prometheus": None}}
-    if "log_events" not in config.outlets.model_fields_set:  # no application is here that would have set up its logging
-        more["outlets"]["log_events"] = False
-    judged = any(service.model is not None for service in (config.judge, config.embedder))
-    if judged and "backend" not in config.judge.queue.model_fields_set:
-        more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
-    otlp = config.outlets.otlp
-    if otlp is not None and config.serve.journal is not None and "spool" not in otlp.model_fields_set:
-        # else the journal would have to keep the requests of every score that a receiver does not take
-        more["outlets"]["otlp"] = {"spool": {"directory": str(Path(config.serve.journal) / "spool")}}
-    return load_config(config, overrides=more)
-
-
-def state_folder() -> Path:
-    """Where what must outlive the process is kept, made if need be: ``$XDG_STATE_HOME/otel-agenteval``.
-
-    Raises:
-        ConfigError: it cannot be made.
-    """
-    base = os.environ.get("XDG_STATE_HOME", "").strip()
-    folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be made: {error.strerror} (judge.queue.path names another place)") from None
-    return folder
-
-
-def check_exposure(options: ServeOptions) -> None:
-    """Refuse to listen to other machines with nothing that tells who may send.
-
-    Raises:
-        ConfigError: an address is not on loopback, and there is no token, no tenant, no authority of clients, and no ``insecure``.
-    """
-    if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
-        return
-    for name in ("grpc", "http", "metrics", "web"):
-        address = getattr(options, name)
-        if address is not None and not is_loopback(address):
-            raise ConfigError(
-                f"serve.{name}: {address} can be reached from other machines, and anyone there could send to it; "
-                "set serve.token, serve.tenants or serve.tls.client_ca_file, or confirm that this is intended with --insecure (serve.insecure: true)"
-            )
-
-
-def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
-    """The certificate for HTTP; None when there is none.
-
-    Raises:
-        ConfigError: a file cannot be read, or holds nothing of the kind.
-    """
-    if options.cert_file is None:
-        return None
-    for name, file in options.model_dump().items():
-        if file is not None:
-            _check_readable(f"serve.tls.{name}", file)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
-    except _KeyIsEncrypted:
-        raise ConfigError(
-            f"serve.tls.key_file: {options.key_file}: the key is encrypted; it must be a key without a pass phrase"
-        ) from None
-    except (OSError, ssl.SSLError) as error:
-        pair = f"cert_file {options.cert_file} with key_file {options.key_file}"
-        raise ConfigError(f"serve.tls: {pair} cannot be used: {getattr(error, 'reason', None) or error}") from None
-    if options.client_ca_file is not None:
-        try:
-            context.load_verify_locations(options.client_ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                f"serve.tls.client_ca_file: {options.client_ca_file}: cannot be used: {getattr(error, 'reason', None) or error}"
-            ) from None
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
-
-
-class _KeyIsEncrypted(Exception):
-    """OpenSSL would ask the terminal for a pass phrase, and wait."""
-
-
-def _no_pass_phrase() -> str:
-    raise _KeyIsEncrypted
-
-
-def _check_readable(option: str, file: str) -> None:
-    try:
-        with Path(file).open("rb"):
-            pass
-    except OSError as error:
-        raise ConfigError(f"{option}: {file}: cannot be read: {error.strerror or error}") from None

@@ -1,7 +1,7 @@
-"""Who sends: tenants by their tokens, and how much each may send.
+"""Authentication: tenants by their tokens, and how much each may send.
 
-A token is looked for among all in the same time, whichever it is. A tenant that sends more than its quotas allow is asked to
-come again when it may, and no other tenant notices. What a tenant has used up outlives a reload of the configuration.
+Looking a token up takes the same time whichever it is. A tenant that sends more than its quotas allow is asked to retry when it may
+send again, and no other tenant notices. What a tenant has used up outlives a reload of the configuration.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from ..config.tenants import TenantOptions
 from ..core import semconv
 from ..core.telemetry import Telemetry
 from ..core.tenancy import base_of, number_of
+from ..engine.status import TenantTurns
 from .responses import Refusal
 
 Quota = Literal["bytes_per_second", "spans_per_second", "open_turns"]
 _LONGEST_WAIT = 300.0
-"""Seconds that a sender is told to wait at most."""
+"""The longest delay that is asked of a sender, in seconds."""
 _SHORTEST_WAIT = 0.1
 
 
@@ -44,7 +45,7 @@ class TokenBucket:
         return 0.0 if self._left > 0 else -self._left / self._rate
 
     def take(self, amount: int) -> None:
-        """So much passed."""
+        """Count what passed."""
         self._left -= amount
 
     def set_rate(self, rate: int, now: float) -> None:
@@ -72,11 +73,11 @@ class Tenant:
         self.base = base_of(options.name)
         """What makes a trace id its trace key."""
         self.bytes = 0
-        """Of its requests that were taken, unpacked."""
+        """Of its accepted requests, unpacked."""
         self.spans = 0
-        """In its requests that were taken."""
+        """In its requests that were accepted."""
         self.refused: Counter[str] = Counter(dict.fromkeys(_QUOTAS, 0))
-        """Its requests that were not taken, by the quota or what else was in the way."""
+        """Its requests that were refused, by the quota or another reason."""
         self._now = now
         self._lock = threading.Lock()
         self._buckets: dict[Quota, TokenBucket] = {}
@@ -99,7 +100,7 @@ class Tenant:
         """Let a request in if the tenant may send.
 
         Raises:
-            Refusal: it sent too much lately; says when it may again.
+            Refusal: it sent too much lately. The response gives the time after which it may send again.
         """
         now = self._now()
         with self._lock:
@@ -108,20 +109,18 @@ class Tenant:
         if wait > 0 and quota is not None:
             raise _over(quota, wait)
 
-    def admit_turns(self, new: int, still_open: int, wait: Callable[[], float]) -> None:
+    def admit_turns(self, turns: TenantTurns) -> None:
         """Let new turns in if the tenant may have more open. A request that alone has too many is taken when nothing else is open.
 
         Args:
-            new: turns that would be opened.
-            still_open: how many are.
-            wait: seconds until one of them is expected to close.
+            turns: how many of its turns are open, and how many the request would open.
 
         Raises:
             Refusal: too many are open.
         """
         most = self.options.quotas.open_turns
-        if most is not None and new and still_open and still_open + new > most:
-            raise _over("open_turns", wait())
+        if most is not None and turns.new and turns.open and turns.open + turns.new > most:
+            raise _over("open_turns", turns.next_close)
 
     def take_bytes(self, size: int) -> None:
         """A request was unpacked to so many bytes."""
@@ -136,7 +135,7 @@ class Tenant:
             self._take("spans_per_second", spans)
 
     def refuse(self, reason: str) -> None:
-        """A request was not taken."""
+        """A request was refused."""
         with self._lock:
             self.refused[reason] += 1
 
@@ -160,7 +159,7 @@ class Tenants:
         self.set_options(options)
 
     def set_options(self, options: Sequence[TenantOptions]) -> None:
-        """These and no others from now on; one that stays goes on with what it used."""
+        """Replace the tenants. One that stays keeps the account of what it used."""
         kept = {}
         for one in options:
             tenant = self._by_name.get(one.name)
@@ -201,7 +200,7 @@ class Tenants:
 
         Args:
             telemetry: shows it.
-            open_turns: tells how many turns of a tenant, by its number, are open.
+            open_turns: the number of open turns of a tenant, by the tenant's number.
         """
 
         def each(value: Callable[[Tenant], float]) -> Callable[[], list[tuple[Mapping[str, str], float]]]:
@@ -229,13 +228,13 @@ def _rates(options: TenantOptions) -> list[tuple[Quota, int | None]]:
 
 
 def _over(quota: Quota, wait: float) -> Refusal:
-    """What a sender is told whose tenant is over a quota."""
+    """The refusal of a request whose tenant is over a quota."""
     seconds = max(_SHORTEST_WAIT, min(wait, _LONGEST_WAIT))
     return Refusal("throttled", f"this tenant sends more than it may (serve.tenants: {quota})", seconds, quota)
 
 
 def _digest(token: str) -> bytes:
-    """All as long as each other, so that comparing tells nothing of a token's length."""
+    """All of one length, so that comparing them reveals nothing about a token's length."""
     return hashlib.sha256(token.encode()).digest()
 
 
@@ -246,5 +245,5 @@ def bearer_in(authorization: str | None) -> str | None:
 
 
 def is_token(given: str | None, token: str) -> bool:
-    """Whether a given token is the one that is wanted, in the same time for any."""
+    """Whether a given token is the right one. Takes the same time for any."""
     return given is not None and hmac.compare_digest(_digest(given), _digest(token))

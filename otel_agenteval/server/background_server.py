@@ -1,4 +1,4 @@
-"""A server that answers whatever else the process does: probes and scrapes must not wait behind the data."""
+"""A server on a thread of its own: probes and scrapes get their response even while spans keep the main loop busy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BackgroundServer:
 
     Args:
         server: the server.
-        fault: told of what goes wrong on its loop.
+        fault: handles exceptions on its loop.
     """
 
     def __init__(self, server: HttpServer, fault: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]) -> None:

@@ -1,4 +1,7 @@
-"""Until when the certificates in use are valid: an expired one locks every sender out, and says so only to them."""
+"""The certificates of the servers: loading them, and the dates until which they are valid.
+
+An expired certificate locks every sender out, and only the senders would see why.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,18 @@ import re
 import ssl
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import grpc
 
 from ..config.tls import TlsOptions
+from ..core.errors import ConfigError
 
 _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Seconds before its end from which a certificate is said to expire soon; for short ones the last fifth of their time."""
+"""Seconds before its end from which a certificate is reported to expire soon; for short-lived ones the last fifth of their time."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
@@ -28,7 +34,7 @@ class Validity(NamedTuple):
 
 
 def validities(tls: TlsOptions) -> dict[str, Validity]:
-    """By option, of the certificate in its file that expires first. What cannot be read is left out: others say that."""
+    """By option, of the certificate in its file that expires first. What cannot be read is left out: loading it reports that."""
     found: dict[str, Validity] = {}
     for option in ("cert_file", "client_ca_file"):
         file = getattr(tls, option)
@@ -43,16 +49,16 @@ def validities(tls: TlsOptions) -> dict[str, Validity]:
 
 
 def warn(tls: TlsOptions, known: dict[str, Validity]) -> None:
-    """Say which certificates are not valid, or will soon be no more."""
+    """Warn of certificates that are not valid, or soon will not be."""
     now = time.time()
     for option, valid in known.items():
         place, until = f"serve.tls.{option}: {getattr(tls, option)}", _date(valid.end)
         if valid.end <= now:
-            _log.warning("%s: expired on %s; clients refuse it, or are refused", place, until)
+            _log.warning("%s: the certificate expired on %s; clients refuse it, or are refused", place, until)
         elif valid.begin > now:
-            _log.warning("%s: is not valid before %s", place, _date(valid.begin))
+            _log.warning("%s: the certificate is not valid before %s", place, _date(valid.begin))
         elif valid.end - now < min(_SOON, (valid.end - valid.begin) / 5):
-            _log.warning("%s: expires on %s", place, until)
+            _log.warning("%s: the certificate expires on %s", place, until)
 
 
 def _date(moment: float) -> str:
@@ -60,7 +66,7 @@ def _date(moment: float) -> str:
 
 
 def _validity(der: bytes) -> Validity:
-    """Of a certificate: the fourth field of what is signed, or the fifth where a version stands before it.
+    """Of a certificate: the fourth field of the signed part, or the fifth if the first one is a version.
 
     Raises:
         ValueError, IndexError: it is none.
@@ -89,3 +95,69 @@ def _time(der: bytes, at: int) -> float:
     text = der[begin:end].decode("ascii")
     form = "%y%m%d%H%M%SZ" if kind == _UTC_TIME else "%Y%m%d%H%M%SZ"
     return datetime.datetime.strptime(text, form).replace(tzinfo=datetime.timezone.utc).timestamp()
+
+
+# --- loading
+
+
+def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
+    """The certificate for HTTP; None when there is none.
+
+    Raises:
+        ConfigError: a file cannot be read, or holds nothing of the kind.
+    """
+    if options.cert_file is None:
+        return None
+    for name, file in options.model_dump().items():
+        if file is not None:
+            _check_readable(f"serve.tls.{name}", file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
+    except _KeyIsEncrypted:
+        raise ConfigError(f"serve.tls.key_file: {options.key_file}: is encrypted; a key without pass phrase is wanted") from None
+    except (OSError, ssl.SSLError) as error:
+        pair = f"cert_file {options.cert_file} with key_file {options.key_file}"
+        raise ConfigError(f"serve.tls: {pair} cannot be used: {getattr(error, 'reason', None) or error}") from None
+    if options.client_ca_file is not None:
+        try:
+            context.load_verify_locations(options.client_ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"serve.tls.client_ca_file: {options.client_ca_file}: cannot be used: {getattr(error, 'reason', None) or error}"
+            ) from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+class _KeyIsEncrypted(Exception):
+    """OpenSSL would ask for a pass phrase on the terminal, and wait."""
+
+
+def _no_pass_phrase() -> str:
+    raise _KeyIsEncrypted
+
+
+def _check_readable(option: str, file: str) -> None:
+    try:
+        with Path(file).open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{option}: {file}: cannot be read: {error.strerror or error}") from None
+
+
+def certificate_of(tls: TlsOptions) -> Any:
+    """The certificate for gRPC; None when there is none.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    if tls.cert_file is None or tls.key_file is None:
+        return None
+    try:
+        cert, key = Path(tls.cert_file).read_bytes(), Path(tls.key_file).read_bytes()
+        client_ca = Path(tls.client_ca_file).read_bytes() if tls.client_ca_file is not None else None
+    except OSError as error:
+        raise ConfigError(f"serve.tls: {error.filename}: cannot be read: {error.strerror}") from None
+    return grpc.ssl_server_certificate_configuration([(key, cert)], client_ca)

@@ -1,7 +1,7 @@
 """OTLP over gRPC.
 
 The export methods are declared as if clients sent streams: on the wire that is the same, and the handler runs when a call
-begins, before its message has come. So a sender without a token, or one that comes while there is no room, is answered
+begins, before its message has come. So a sender without a token, or one that calls while there is no room, gets its response
 before its megabytes are read, and one that never sends its message does not hold a thread.
 
 Messages stay packed: gRPC's own gzip is slow, and this way the bound holds while they are unpacked.
@@ -14,7 +14,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from contextvars import copy_context
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -27,6 +26,7 @@ from ..config.types import split_address
 from ..core.errors import ConfigError
 from ..spans.otlp import Signal
 from .admission import Budget, Share
+from .certificates import certificate_of
 from .inflate import sniffed
 from .logformat import Caller, caller
 from .receiver import Receiver, Request
@@ -45,15 +45,15 @@ _METHODS: dict[str, Signal] = {
 _PATIENCE = 1.0
 """Seconds that a message may take to come in while other calls wait for the room that it is given."""
 _WAIT = 2.0
-"""Seconds that a call waits for room before its sender is asked to come again."""
+"""Seconds that a call waits for room before its sender is asked to retry."""
 
 
 class _Reading:
     """Room for messages that are being read.
 
-    gRPC gives a message when it has all of it, and says nothing of its size before. So while it is read it is taken for the
-    largest that is allowed. When there is no room for another such, the newest call waits for it, and calls whose messages
-    take long to come give up theirs.
+    gRPC gives a message when it has all of it, and does not give its size before. So while a message is read, it is charged as the
+    largest one that is allowed. When there is no room for another one, the newest call waits, and calls whose messages take long to
+    arrive give up their room.
     """
 
     def __init__(self, budget: Budget, max_body: int) -> None:
@@ -104,7 +104,7 @@ class _Reading:
             if not reading.done():
                 raise Refusal("timeout", "the message did not come in time (serve.body_timeout)")
             if reading.cancelled():
-                raise Refusal("overloaded", "the message takes long to come, and others wait")
+                raise Refusal("overloaded", "the message takes too long to arrive while others wait")
             body = reading.result()
         finally:
             self._readers.pop(reading, None)
@@ -145,8 +145,8 @@ class GrpcServer:
     """A gRPC server for traces and logs.
 
     Args:
-        receiver: takes what comes.
-        threads: where requests are unpacked and told apart.
+        receiver: accepts or refuses the requests.
+        threads: where requests are unpacked and read.
     """
 
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
@@ -174,7 +174,7 @@ class GrpcServer:
                 ("grpc.so_reuseport", 0),  # a second server on the port must fail, not take half of it
                 ("grpc.max_concurrent_streams", 128),
                 ("grpc.max_allowed_incoming_connections", options.max_connections),
-                ("grpc.http2.bdp_probe", 0),  # else each connection may come to hold megabytes that nobody has asked for
+                ("grpc.http2.bdp_probe", 0),  # else each connection may grow to hold megabytes that are not read yet
                 ("grpc.max_connection_age_ms", 300_000),  # so that senders find servers that were added
                 ("grpc.max_connection_age_grace_ms", 30_000),
                 ("grpc.max_connection_idle_ms", 600_000),
@@ -205,7 +205,7 @@ class GrpcServer:
         )
 
     def _renewed(self) -> Any:
-        """The certificate for the next connections, if there is another one; gRPC asks at each."""
+        """The certificate for the next connections, if there is another one; gRPC calls this at each."""
         if not self._renew:
             return None
         self._renew = False
@@ -236,7 +236,7 @@ class GrpcServer:
             self._receiver.count("grpc", signal, "cancelled")
             raise
         except Exception as error:
-            # What is not caught here is UNKNOWN to the sender, which then drops the data.
+            # An exception that is not caught here becomes UNKNOWN for the sender, which then drops the data.
             self._receiver.engine.failed("grpc", error)
             found = FAULT
         if isinstance(found, Accepted):
@@ -271,18 +271,20 @@ class GrpcServer:
 
 
 async def answer(receiver: Receiver, threads: Executor, request: Request, transport: str) -> Accepted | Refused:
-    """Have a request taken, and answer in time. Its share is given back when the work ends, however late that is."""
+    """Receive a request, and respond in time. Its share is given back when the work ends, however late that is."""
     work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, _outcome, receiver, request, transport)
     request.share.keep_until(work)
     done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
     return work.result() if done else _TOO_LATE
 
 
-_TOO_LATE = Refusal("overloaded", "it took too long; spans that come twice count once").answer
+_TOO_LATE = Refusal(
+    "overloaded", "receiving the request took too long; it can be sent again, because spans that come twice count once"
+).answer
 
 
 def _outcome(receiver: Receiver, request: Request, transport: str) -> Accepted | Refused:
-    """What becomes of a request. Nothing is raised: an exception that a future keeps would hold the request with it."""
+    """The outcome of a request. Nothing is raised: an exception that a future keeps would hold the request with it."""
     try:
         return receiver.take(request)
     except Refusal as refusal:
@@ -315,8 +317,8 @@ def _id_of(request: Caller) -> tuple[tuple[str, str], ...]:
 
 def client_of(peer: str) -> str:
     """The address in ``ipv4:127.0.0.1:51000``, without the port."""
-    kind, _, rest = peer.partition(":")
-    return rest.rpartition(":")[0] if kind in ("ipv4", "ipv6") else peer
+    kind, _, address = peer.partition(":")
+    return address.rpartition(":")[0] if kind in ("ipv4", "ipv6") else peer
 
 
 def _response(signal: Signal, accepted: Accepted) -> bytes:
@@ -327,7 +329,7 @@ def _response(signal: Signal, accepted: Accepted) -> bytes:
 
 
 def response_of(signal: Signal, accepted: Accepted) -> Any:
-    """The message that says what was accepted."""
+    """The message for a request that was accepted, with what of it was rejected."""
     if signal == "traces":
         response: Any = ExportTraceServiceResponse()
         if accepted.message:
@@ -339,19 +341,3 @@ def response_of(signal: Signal, accepted: Accepted) -> Any:
     if accepted.message:
         response.partial_success.error_message = accepted.message
     return response
-
-
-def certificate_of(tls: TlsOptions) -> Any:
-    """The certificate for gRPC; None when there is none.
-
-    Raises:
-        ConfigError: a file cannot be read.
-    """
-    if tls.cert_file is None or tls.key_file is None:
-        return None
-    try:
-        cert, key = Path(tls.cert_file).read_bytes(), Path(tls.key_file).read_bytes()
-        client_ca = Path(tls.client_ca_file).read_bytes() if tls.client_ca_file is not None else None
-    except OSError as error:
-        raise ConfigError(f"serve.tls: {error.filename}: cannot be read: {error.strerror}") from None
-    return grpc.ssl_server_certificate_configuration([(key, cert)], client_ca)

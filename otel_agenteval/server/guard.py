@@ -1,7 +1,7 @@
-"""Who may talk to our HTTP servers: a page in somebody's browser must not reach a server on loopback.
+"""Protection of the HTTP servers against web pages: a page in a browser must not reach a server on loopback.
 
-A script of another page sends an ``Origin`` that we do not know; one that had its own name resolve to this machine sends
-that name as ``Host``.
+A script of such a page sends an unknown ``Origin``; if its own host name was made to resolve to this machine, it sends that name
+as ``Host``.
 """
 
 from __future__ import annotations

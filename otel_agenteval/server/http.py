@@ -1,4 +1,4 @@
-"""OTLP over HTTP, and whether we are well."""
+"""OTLP over HTTP, with health and readiness on the same port."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class OtlpHandler:
     """The handler of the OTLP/HTTP port.
 
     Args:
-        receiver: takes what comes.
-        threads: where requests are unpacked and told apart.
+        receiver: accepts or refuses the requests.
+        threads: where requests are unpacked and read.
         guard: checks where a request comes from.
-        unready: why no more should be sent at the moment; empty when all is well.
+        unready: why no more should be sent at the moment; empty when the sidecar is ready.
     """
 
     def __init__(self, receiver: Receiver, threads: Executor, guard: Guard, unready: Callable[[], str]) -> None:
@@ -42,7 +42,7 @@ class OtlpHandler:
         self._unready = unready
 
     def begin(self, head: Head) -> Exchange | Response:
-        """Admit an export, or answer at once."""
+        """Admit an export, or respond at once."""
         well = health(head, self._unready)
         if well is not None:
             return well
@@ -51,10 +51,10 @@ class OtlpHandler:
         is_json = content_type == _JSON
         try:
             if signal is None:
-                raise Refusal("not_found", "OTLP is taken at /v1/traces and /v1/logs")
+                raise Refusal("not_found", "OTLP is received at /v1/traces and /v1/logs")
             self._guard.check(head)
             if head.method != "POST":
-                raise Refusal("bad_method", "exports are sent with POST")
+                raise Refusal("bad_method", "exports must be sent with POST")
             if not is_json and content_type != _PROTOBUF:
                 raise Refusal("bad_type", f"Content-Type must be {_PROTOBUF} or {_JSON}")
             tenant = self.receiver.authorize(head.headers.get("authorization"))
@@ -65,12 +65,12 @@ class OtlpHandler:
         return _Export(self, head, signal, is_json, tenant)
 
     def failed(self, error: Exception) -> Response:
-        """A fault of ours: the sender may try again."""
+        """A fault in this process: the sender may retry."""
         self.receiver.engine.failed("http", error)
         return self.refused(FAULT, "other", is_json=False)
 
     def refused(self, refusal: Refused, signal: str, is_json: bool) -> Response:
-        """A refusal, counted, with the body and headers that OTLP asks for."""
+        """Count a refusal; its response has the body and headers that OTLP requires."""
         self.receiver.refused("http", signal, refusal)
         status = refusal.status()
         response = _message(refusal.http_status, status, is_json)
@@ -98,7 +98,7 @@ class _Export:
         self._refused: Refused | None = None
 
     def received(self, size: int) -> bool:
-        """Charge what came."""
+        """Charge the bytes that came."""
         try:
             self._share.grow(size)
         except Refusal as refusal:
@@ -107,7 +107,7 @@ class _Export:
         return True
 
     async def answer(self, body: bytes) -> Response:
-        """Have it taken."""
+        """Receive the whole request."""
         encoding = self._head.headers.get("content-encoding", "").strip().lower()
         handler = self._handler
         request = Request(self._signal, body, encoding, self._json, self._share, self._tenant)
@@ -125,11 +125,11 @@ class _Export:
             found = too_large(self.max_body).answer
         else:
             kind: Kind = "timeout" if why == "too_slow" else "bad_data"
-            found = Refusal(kind, "the body did not come in time, or not as HTTP says").answer
+            found = Refusal(kind, "the body did not come in time, or breaks the rules of HTTP").answer
         return self._handler.refused(found, self._signal, self._json)
 
     def end(self, size: int) -> None:
-        """Let the next one in."""
+        """Make room for the next request."""
         self._share.close()
         self._handler.receiver.release(self._head.client, size)
 

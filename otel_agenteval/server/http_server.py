@@ -1,6 +1,7 @@
 """A small HTTP/1.1 server on asyncio: h11 reads the protocol, this module bounds it in time, size and number.
 
-A handler is asked twice: :meth:`Handler.begin` when the head of a request has come, and with the body, if it wants one.
+A handler is called twice: :meth:`Handler.begin` when the head of a request has come, and :meth:`Exchange.answer` with the body, if the
+handler takes one.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ IDLE_TIMEOUT = 75.0
 WRITE_TIMEOUT = 30.0
 _LINGER = 2.0
 _LINGER_BYTES = 64 << 20
-"""What is read and thrown away of a body that nobody wants, so that its sender comes to read the answer."""
+"""Bytes of a refused body that are read and thrown away, so that its sender gets to read the response."""
 _READ = 256 * 1024
 _SMALL = 4 * 1024
 _BUFFER = 64 * 1024
-"""What a connection may hold that nobody has read yet; twice as much before it is stopped."""
+"""Bytes that a connection may hold unread; its sender is stopped at twice as many."""
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class Head:
 
 @dataclass(slots=True)
 class Response:
-    """An answer."""
+    """A response."""
 
     status: int
     body: bytes = b""
@@ -63,8 +64,8 @@ class Response:
 
 
 Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
-"""Why a body did not come whole: it is larger than its taker takes, did not come in time, there is no room for more of it, it
-breaks HTTP's rules, or the client went away."""
+"""Why a body did not come whole: it is larger than is allowed, did not come in time, there is no room for more of it, it breaks
+HTTP's rules, or the client went away."""
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ class _Broken:
 
 
 class Exchange(Protocol):
-    """One request that is being answered."""
+    """One request, until its response was sent."""
 
     max_body: int
     """Bytes of the body that are taken at most."""
@@ -86,32 +87,32 @@ class Exchange(Protocol):
         """So many more bytes of the body came in; whether they are to be kept."""
 
     async def answer(self, body: bytes) -> Response:
-        """The answer to the whole request."""
+        """The response to the whole request."""
 
     def refuse(self, why: Failure) -> Response:
-        """The answer to a body that did not come whole."""
+        """The response to a request whose body did not come whole."""
 
     def end(self, size: int) -> None:
-        """The request was answered or given up, after so many bytes of its body."""
+        """The request is over, after so many bytes of its body."""
 
 
 class Handler(Protocol):
     """What a server serves."""
 
     def begin(self, head: Head) -> Exchange | Response:
-        """An exchange for a request whose body is wanted, or the answer at once."""
+        """An exchange for a request whose body is to be read, or the response at once."""
 
     def failed(self, error: Exception) -> Response:
-        """The answer when answering went wrong."""
+        """The response when the handler raised an exception."""
 
 
 class HttpServer:
     """Serves a handler on one address.
 
     Args:
-        handler: answers.
-        max_connections: at once; more are closed at once.
-        client_connections: of one address at once.
+        handler: answers requests.
+        max_connections: that may be open together; further ones are closed immediately.
+        client_connections: the same, of one address.
     """
 
     def __init__(self, handler: Handler, max_connections: int = 512, client_connections: int = 128) -> None:
@@ -123,7 +124,7 @@ class HttpServer:
         self._clients: Counter[str] = Counter()
         self.stopping = False
         self.refused = 0
-        """Connections that were closed at once, for there were too many."""
+        """Connections that were closed immediately, because there were too many."""
         self.address = ""
 
     @property
@@ -177,7 +178,7 @@ class HttpServer:
         except (ConnectionError, TimeoutError, asyncio.TimeoutError, ssl.SSLError):
             pass  # the client went away, or did nothing
         except asyncio.CancelledError:
-            pass  # shutting down: nobody awaits this task
+            pass  # shutting down: this task is not awaited
         except Exception as error:
             _log.warning("an HTTP connection failed: %s", type(error).__name__)
         finally:
@@ -300,7 +301,7 @@ class _Connection:
                 return "broken" if isinstance(event, _Broken) else "gone"
 
     async def _answer_early(self, response: Response, head: Head) -> bool:
-        """Answer although the body has not been read. A small one is read and thrown away, else the connection ends."""
+        """Respond although the body has not been read. A small one is read and thrown away; otherwise the connection ends."""
         whole = self._protocol.their_state is h11.DONE
         if (
             not whole

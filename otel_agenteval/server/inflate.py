@@ -1,4 +1,4 @@
-"""Unpacking requests without ever holding more than what is allowed: a megabyte can unpack to gigabytes."""
+"""Unpacking of requests that never holds more than is allowed: a megabyte can unpack to gigabytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ except ImportError:
 
 _PIECE = 1 << 20
 _FEED = 64 << 10
-"""Packed bytes that are given to zlib at once: what is left over of them is copied every time."""
+"""Packed bytes that are given to zlib at once: what it does not consume is copied every time."""
 _PACKED_PIECE = 256
 _MAX_PARTS = 10_000
 """Packed streams, one after the other, in one body."""
@@ -28,10 +28,10 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def inflate(body: bytes, encoding: str, limit: int, share: Share = UNBOUNDED) -> bytes:
-    """The bytes that were packed as an HTTP ``Content-Encoding`` says; ``share`` grows with them.
+    """The bytes that were packed with an HTTP ``Content-Encoding``; ``share`` grows with them.
 
     Raises:
-        Refusal: they are more than ``limit``, are not packed so, there is no room for them, or the encoding is not known.
+        Refusal: they are more than ``limit``, they are not packed that way, there is no room for them, or the encoding is unknown.
     """
     if encoding in ("", "identity", "none"):
         found = body
@@ -58,15 +58,15 @@ def sniffed(body: bytes) -> str:
 
 
 def too_large(limit: int) -> Refusal:
-    """The answer to a body that is too large."""
-    return Refusal("too_large", f"the request is larger than {limit} bytes, which is the most that is taken (serve.max_body)")
+    """The refusal of a body that is too large."""
+    return Refusal("too_large", f"the request is larger than the {limit} bytes that are allowed (serve.max_body)")
 
 
 def _joined(pieces: list[bytes], share: Share) -> bytes:
     if len(pieces) == 1:
         return pieces[0]
     size = sum(map(len, pieces))
-    share.grow(size)  # for a moment it is there twice
+    share.grow(size)  # for a moment it exists twice
     whole = b"".join(pieces)
     pieces.clear()
     share.shrink(size)
@@ -95,10 +95,10 @@ def _members(body: bytes, window: int, limit: int, share: Share) -> list[bytes]:
                     share.grow(len(piece))
                     pieces.append(piece)
                 elif not (stream.eof or left or at < len(body)):
-                    raise Refusal("bad_data", "the packed body breaks off")
+                    raise Refusal("bad_data", "the packed body is incomplete")
             at -= len(stream.unused_data)
     except (zlib.error, _zlib.error):
-        raise Refusal("bad_data", "the body is not packed as its Content-Encoding says") from None
+        raise Refusal("bad_data", "the body is not packed with its Content-Encoding") from None
     return pieces
 
 
@@ -123,7 +123,7 @@ def _zstd(body: bytes, limit: int, share: Share) -> list[bytes]:
             stream = reader.decompressobj()
             while not stream.eof:
                 if at >= len(body):
-                    raise Refusal("bad_data", "the packed body breaks off")
+                    raise Refusal("bad_data", "the packed body is incomplete")
                 piece = stream.decompress(body[at : at + _PACKED_PIECE])
                 at += _PACKED_PIECE
                 room -= len(piece)
@@ -134,5 +134,5 @@ def _zstd(body: bytes, limit: int, share: Share) -> list[bytes]:
                     pieces.append(piece)
             at = min(at, len(body)) - len(stream.unused_data)
     except zstandard.ZstdError:
-        raise Refusal("bad_data", "the body is not packed as its Content-Encoding says") from None
+        raise Refusal("bad_data", "the body is not packed with its Content-Encoding") from None
     return pieces

@@ -1,4 +1,4 @@
-"""How a process of ours logs: text, or one JSON object a line; both with the id of the request that a record is about.
+"""The log of a server or worker: text, or one JSON object per line; both with the id of the request that a record is about.
 
 Messages never hold content of agents, and no exception's text is written, which might.
 """
@@ -43,15 +43,15 @@ class Caller(NamedTuple):
 
         An id that is longer than 128 characters, or has others than ``A-Z a-z 0-9 . _ : = @ / + -``, is not taken.
         """
-        said = headers.get("x-request-id", "")
-        if _SANE_ID.fullmatch(said):
-            return cls(said, client)
+        given = headers.get("x-request-id", "")
+        if _SANE_ID.fullmatch(given):
+            return cls(given, client)
         trace = _TRACEPARENT.fullmatch(headers.get("traceparent", ""))
         return cls(trace[1] if trace else uuid.uuid4().hex, client)
 
 
 caller: ContextVar[Caller | None] = ContextVar("otel_agenteval_caller", default=None)
-"""Whose request this task or thread is about."""
+"""The request that this task or thread works on."""
 
 
 class _Formatter(logging.Formatter):
@@ -62,7 +62,7 @@ class _Formatter(logging.Formatter):
     default_msec_format = "%s.%03dZ"
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        """Where it was raised and its type. What it says may quote an agent."""
+        """Where it was raised and its type. Its message is left out: it may quote an agent."""
         kind, _, where = ei
         return _trace(kind, where)
 
@@ -84,16 +84,16 @@ class JsonFormatter(_Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as a line of JSON."""
-        said: dict[str, Any] = {
+        line: dict[str, Any] = {
             "time": self.formatTime(record), "level": record.levelname.lower(), "logger": record.name,
             "message": record.getMessage(), "pid": record.process,
         }  # fmt: skip
         request = caller.get()
         if request is not None:
-            said["request_id"] = request.request_id
+            line["request_id"] = request.request_id
         if record.exc_info:
-            said["exception"] = self.formatException(record.exc_info)
-        return json.dumps(said)
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line)
 
 
 def set_up(form: str = DEFAULT_FORMAT, level: str = DEFAULT_LEVEL) -> None:

@@ -1,5 +1,6 @@
-"""How the C library gives memory back. Requests of megabytes come and go all the time, and asking the kernel for fresh pages
-each time costs more than reading them.
+"""Settings of the C library's allocator, of garbage collection, and of open files.
+
+Requests of megabytes come and go all the time, and asking the kernel for fresh pages each time costs more than reading them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
 _MIB = 1 << 20
 _FILES = 65_536
 _YOUNG = 20_000
-"""New objects between two looks for cycles. Spans wait for seconds, and each look would go through them in vain."""
+"""New objects between two garbage collections. Spans wait for seconds, and each collection would go through them in vain."""
 
 
 def allow_files() -> None:
@@ -30,7 +31,7 @@ def allow_files() -> None:
 
 
 def tune() -> bool:
-    """Keep up to 64 MiB of freed memory for the next request, in one arena, and look for cycles less often.
+    """Keep up to 64 MiB of freed memory for the next request, in one arena, and collect garbage less often.
 
     False where the C library is not glibc: then only the last is done.
     """

@@ -1,8 +1,8 @@
-"""Telling the service manager how we are: systemd's notification protocol, ``sd_notify(3)``.
+"""Reports to the service manager: systemd's notification protocol, ``sd_notify(3)``.
 
 A message is a datagram of ``NAME=value`` lines to the socket that ``NOTIFY_SOCKET`` names. Where there is none, nothing is sent.
 
-The same protocol serves ``--processes``: each process tells its parent, and the parent, who knows them all, tells systemd.
+The same protocol serves ``--processes``: each process reports to its parent, and the parent reports to systemd for all of them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _log = logging.getLogger("otel_agenteval")
 
 _SEND_WITHIN = 2.0
 _STATUS_EVERY = 10.0
-"""Seconds between two looks at how we are, where no watchdog asks for more."""
+"""Seconds between two looks at the status, unless a watchdog needs more."""
 _EXTEND_BY = 30.0
-"""Seconds that a start or stop that goes on gets more, each time."""
+"""Seconds by which the time limit of a start or stop is extended, each time."""
 _EXTEND_EVERY = 10.0
 _DATAGRAM = 4096
 
@@ -33,7 +33,7 @@ class Notifier:
 
     Args:
         address: of its socket: a path, or ``@name`` for an abstract one; None sends nothing.
-        watchdog: seconds after which it takes us for dead when it hears nothing; None = it does not.
+        watchdog: seconds without a report after which it considers this process dead; None = it does not.
     """
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
@@ -42,7 +42,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
-        """As the service manager started this process. The variables are taken out of ``env``: they are not for our children."""
+        """As the service manager started this process. The variables are removed from ``env``: they are not meant for child processes."""
         address = env.pop("NOTIFY_SOCKET", None)
         usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
         if not address or address[0] not in "/@" or not hasattr(socket, "AF_UNIX"):
@@ -52,7 +52,7 @@ class Notifier:
 
     @property
     def enabled(self) -> bool:
-        """Whether anybody is told."""
+        """Whether there is a service manager to report to."""
         return self._address is not None
 
     def send(self, **state: str | int) -> None:
@@ -66,45 +66,45 @@ class Notifier:
                 sender.settimeout(_SEND_WITHIN)
                 sender.sendto(message, where)
         except OSError as error:
-            _log.debug("the service manager cannot be told: %s", error.strerror or type(error).__name__)
+            _log.debug("the report to the service manager failed: %s", error.strerror or type(error).__name__)
 
     def ready(self, status: str) -> None:
-        """We are up, or done with reloading."""
+        """Report that the process is up, or has reloaded."""
         self.send(READY=1, STATUS=status)
 
     def reloading(self) -> None:
-        """The configuration is being read again, until :meth:`ready`."""
+        """Report that the configuration is being read again, until :meth:`ready`."""
         self.send(RELOADING=1, MONOTONIC_USEC=time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, STATUS="reloading")
 
     def stopping(self, within: float) -> None:
-        """We are on our way out, which may take so many seconds."""
+        """Report that the process stops, which may take so many seconds."""
         self.send(STOPPING=1, STATUS="stopping", EXTEND_TIMEOUT_USEC=int((within + _EXTEND_BY) * 1e6))
 
     async def while_starting(self) -> None:
-        """Ask for more time again and again, until cancelled: a long journal is read before we are ready."""
+        """Ask for more time again and again, until cancelled: a long journal is read before the process is ready."""
         while True:
             self.send(STATUS="starting", EXTEND_TIMEOUT_USEC=int(_EXTEND_BY * 1e6))
             await asyncio.sleep(_EXTEND_EVERY)
 
-    async def keep_telling(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
-        """Say that we are alive at half of the watchdog's time, until cancelled; and how we are, whenever that has changed.
+    async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
+        """Report that the process is alive at half of the watchdog's time, until cancelled; and its status whenever that has changed.
 
         That this coroutine runs shows that the event loop does.
 
         Args:
-            stalled: what makes no progress; empty when all does. Then nobody is told that we are alive.
-            status: how we are, in a line.
+            stalled: what makes no progress; empty when all does. While it is not empty, the process is not reported as alive.
+            status: in one line.
         """
         if not self.enabled:
             return
-        said = ""
+        reported = ""
         while True:
             reason = stalled()
             now = reason or status()
             if self.watchdog is not None and not reason:
                 self.send(WATCHDOG=1)
-            if now != said:
-                said = now
+            if now != reported:
+                reported = now
                 self.send(STATUS=now)
             await asyncio.sleep(min(_STATUS_EVERY, self.watchdog / 2) if self.watchdog is not None else _STATUS_EVERY)
 
@@ -129,7 +129,7 @@ class Progress:
 
 
 class Listener:
-    """A socket on which processes of ours tell us, as we tell systemd. One each: whose message it is needs no proof then.
+    """A socket on which child processes report to us, as we report to systemd. Each child has its own, so its messages need no name.
 
     Args:
         heard: called with the fields of each message.
@@ -151,7 +151,7 @@ class Listener:
                 self._heard(dict(line.split("=", 1) for line in lines if "=" in line))
 
     def close(self) -> None:
-        """Hear nothing more."""
+        """Stop listening."""
         asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()
         self._folder.cleanup()

@@ -1,4 +1,4 @@
-"""What is refused, in the log: enough to find who sends what is not taken, never so much that a sender could fill a disk."""
+"""Refused requests in the log: enough to find the sender, never so much that a sender could fill a disk."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class _Kind:
 
 
 class RefusalLog:
-    """Logs one refusal of a kind and transport at a time, with how many were like it since.
+    """Logs at most one refusal per kind and transport in :data:`EVERY` seconds, with the number of those that it left out.
 
-    A line has the request's id, its client's address, and what the sender is told, which holds nothing of what it sent.
+    A line has the request's id, its client's address, and the message of the response, which holds nothing of what was sent.
 
     Args:
         clock: injected by tests.

@@ -1,4 +1,4 @@
-"""What a sender is told, in both transports. OTLP fixes it: a wrong code makes senders drop data, or send poison for ever."""
+"""The responses that senders get, in both transports. OTLP fixes them: a wrong code makes senders drop data, or send poison for ever."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _CODES: dict[Kind, tuple[grpc.StatusCode, int]] = {
     "throttled": (grpc.StatusCode.UNAVAILABLE, 429),
     "overloaded": (grpc.StatusCode.UNAVAILABLE, 503),
     "stopping": (grpc.StatusCode.UNAVAILABLE, 503),
-    "error": (grpc.StatusCode.UNAVAILABLE, 503),  # a fault of ours: sent again it may pass
+    "error": (grpc.StatusCode.UNAVAILABLE, 503),  # a fault in this process: a retry may succeed
 }
 RETRY_AFTER = 1.0
-"""Seconds after which to come again. Small: a Collector whose patience it exceeds drops the batch at once."""
+"""Seconds after which to retry. Small: a Collector drops a batch whose delay exceeds its own limit."""
 _RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The answer to a request that is not accepted."""
+    """The response to a request that is not accepted."""
 
     kind: Kind
     message: str
     retry_after: float | None
-    """Seconds after which to come again; None for never."""
+    """Seconds after which to retry; None for never."""
 
     @property
     def code(self) -> grpc.StatusCode:
@@ -52,7 +52,7 @@ class Refused:
         return _CODES[self.kind][1]
 
     def status(self) -> Any:
-        """As ``google.rpc.Status``, which OTLP wants in the body of an HTTP answer."""
+        """As ``google.rpc.Status``, which OTLP requires in the body of an HTTP response."""
         status = status_pb2.Status(code=self.code.value[0], message=self.message)
         if self.retry_after is not None:
             packed = any_pb2.Any()
@@ -83,10 +83,10 @@ class Refusal(Exception):
     until the next garbage collection.
 
     Args:
-        kind: what the request is answered with.
+        kind: of the response.
         message: for the sender; holds nothing of what it sent.
-        retry_after: seconds, for those that may come again.
-        reason: what it is counted as among a tenant's refusals; the kind, unless there is more to say.
+        retry_after: seconds, for requests that may be sent again.
+        reason: under which it is counted among a tenant's refusals; the kind, unless a quota says it more precisely.
     """
 
     def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER, reason: str = "") -> None:
@@ -96,12 +96,12 @@ class Refusal(Exception):
 
 
 FAULT = Refusal("error", "internal error").answer
-"""A fault of ours: the sender may try again."""
+"""A fault in this process: the sender may retry."""
 
 
 class Accepted(NamedTuple):
-    """A request that was taken; some of its records may not have been."""
+    """A request that was accepted, perhaps without some of its records."""
 
     rejected: int = 0
-    """Spans or log records that nothing can be made of. They must not be sent again."""
+    """Spans or log records that cannot be used. They must not be sent again."""
     message: str = ""

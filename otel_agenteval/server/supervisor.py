@@ -302,7 +302,7 @@ class _Supervision:
                     child.end_if_silent(time.monotonic(), self._notifier.watchdog)
             return ""
 
-        await self._notifier.keep_telling(stalled, lambda: status)
+        await self._notifier.keep_reporting(stalled, lambda: status)
 
     def close(self) -> None:
         """Stop listening."""

@@ -1,8 +1,8 @@
 """Requests on disk until their turns are delivered: what was acknowledged survives ``kill -9``, a power failure and a stop.
 
-Requests are appended to a segment file, and acknowledged when the disk says that it has them; those that come while it is
+Requests are appended to a segment file, and acknowledged when the disk confirms that it has them; those that come while it is
 busy are written together. A segment is deleted when every turn in it was delivered: none of its traces is held any more, and what
-was closed has left through all outlets. At the start, what is there is handed over as if it had just come: result ids are the
+was closed has left through all outlets. At the start, its requests are received as if they had just come: result ids are the
 same as the first time.
 
 A segment begins with 9 bytes that say its version; segments of version 1 have none. Then follow requests:
@@ -42,7 +42,7 @@ _SEGMENT_BYTES = 16 << 20
 _MAX_PENDING = 32 << 20
 """Bytes that wait for a disk that is busy, beside the one request that may always."""
 _COMMIT_WITHIN = 4.0
-"""Seconds that a request waits for the disk, before its sender is asked to send it again."""
+"""Seconds that a request waits for the disk before its sender is asked to retry."""
 _STUCK_AFTER = 1.0
 """Seconds of one write after which no more is taken on until it ends."""
 _SUFFIX = ".requests"
@@ -57,9 +57,9 @@ class _Segment:
         """When its first request came, in monotonic seconds; when we started, for one of an earlier process."""
         self.size = 0
         self.traces: set[int] = set()
-        """Traces in it that may still be held by somebody."""
-        self.unsettled = 0
-        """Requests in it whose traces are not known yet."""
+        """Traces in it that may still wait for something."""
+        self.ungiven = 0
+        """Requests in it that the engine does not have yet."""
         self.file: int | None = None
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Entry:
         self.segment: _Segment | None = None
         """Where it was written; None while it waits, and if it could not be."""
         self.withdrawn = False
-        """Whether nobody waits for it any more."""
+        """Whether its request does not wait for it any more."""
 
     def wait(self) -> None:
         """Until it is on disk.
@@ -92,9 +92,9 @@ class Entry:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
-        """Say whose spans are in it. Must be called once it was written, else its segment is kept for ever."""
+        """Note the traces that are in it, which the engine has by now. Must be called once it was written, else its segment is kept for ever."""
         if self.segment is not None:
-            self._journal.settle(self.segment, traces)
+            self._journal.note_given(self.segment, traces)
 
 
 _UNWRITABLE = "the journal cannot be written"
@@ -145,7 +145,7 @@ class Journal:
         for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
             segment = _Segment(path, self._now())
             segment.size = path.stat().st_size
-            segment.unsettled = 1  # until it was replayed
+            segment.ungiven = 1  # until it was replayed
             self._segments.append(segment)
         self._number = 1 + max((int(segment.path.stem) for segment in self._segments if segment.path.stem.isdigit()), default=0)
         self._current: _Segment | None = None
@@ -182,7 +182,7 @@ class Journal:
     # --- writing
 
     def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
-        """Put a request in line to be written, with the tenant that sent it where there is one.
+        """Queue a request to be written, with the tenant that sent it if there is one.
 
         Raises:
             Refusal: too much waits for the disk.
@@ -203,7 +203,7 @@ class Journal:
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Nobody waits for an entry any more, unless it was written meanwhile: its sender sends it again."""
+        """Drop an entry whose request does not wait any more, unless it was written meanwhile: its sender sends it again."""
         with self._lock:
             if entry.segment is not None:
                 return
@@ -212,14 +212,14 @@ class Journal:
                 self._pending.remove(entry)
                 self._pending_bytes -= len(entry.data)
 
-    def settle(self, segment: _Segment, traces: set[int]) -> None:
-        """The traces of one more request of a segment are known."""
+    def note_given(self, segment: _Segment, traces: set[int]) -> None:
+        """The engine has one more request of a segment, with these traces."""
         with self._lock:
             segment.traces |= traces
-            segment.unsettled -= 1
+            segment.ungiven -= 1
 
     def probe(self) -> None:
-        """While writing fails, and nothing is taken for that reason: look whether it goes again. May block as the disk does."""
+        """While writing fails, and no request is accepted for that reason: test whether it works again. May block as the disk does."""
         if not self.failing:
             return
         path = self._folder / "probe"
@@ -276,15 +276,15 @@ class Journal:
                 for entry in batch[:count]:
                     if not entry.withdrawn:
                         entry.segment = segment
-                        segment.unsettled += 1
+                        segment.ungiven += 1
         with self._lock:
-            segment.unsettled -= 1
+            segment.ungiven -= 1
         self._release(batch[:count])
         return count
 
     @staticmethod
     def _release(entries: list[Entry]) -> None:
-        """Tell who waits."""
+        """Wake the requests that wait."""
         for entry in entries:
             entry.data = b""
             entry.done.set()
@@ -294,7 +294,7 @@ class Journal:
         with self._lock:
             segment = self._current
             if segment is not None and segment.size < _SEGMENT_BYTES:
-                segment.unsettled += 1
+                segment.ungiven += 1
                 return segment
         segment = _Segment(self._folder / f"{self._number:016d}{_SUFFIX}", self._now())
         self._number += 1
@@ -308,7 +308,7 @@ class Journal:
         except OSError:
             self._delete(segment)
             raise
-        segment.unsettled = 1
+        segment.ungiven = 1
         with self._lock:
             before, self._current = self._current, segment
             self._segments.append(segment)
@@ -325,7 +325,7 @@ class Journal:
             _log.warning("%s: %s (counted from now on)", _UNWRITABLE, reason)
 
     def _take_back(self, segment: _Segment) -> None:
-        """What was half written goes, and a segment that holds nothing else."""
+        """Remove what was half written, and a segment that holds nothing else."""
         with self._lock:
             self._current = None
             empty = segment.size == 0
@@ -341,11 +341,11 @@ class Journal:
     # --- reading, at the start
 
     def replay(self, take: Callable[..., set[int]]) -> None:
-        """Hand every request that is there to ``take``, which returns the traces that it is about.
+        """Give every request that is there to ``take``, which returns its traces.
 
-        ``take`` gets signal, body and whether that is JSON, and ``tenant`` by its name where the request is of one.
+        ``take`` gets the signal, the body, whether that is JSON, and the name of the ``tenant`` if the request has one.
 
-        What is not read when that is to stop stays for the next start.
+        Requests that are not read when replaying is stopped stay for the next start.
         """
         with self._lock:
             found = [segment for segment in self._segments if segment.file is None]
@@ -363,10 +363,10 @@ class Journal:
                 segment.traces |= take(signal, body, is_json, **({} if tenant is None else {"tenant": tenant}))
                 self.replayed += 1
             with self._lock:
-                segment.unsettled = 0
+                segment.ungiven = 0
 
     def stop_replaying(self) -> None:
-        """We are to end: leave the rest for the next start."""
+        """Leave the remainder for the next start."""
         self._stop_replaying = True
 
     def _read(self, path: Path, version: int) -> Iterator[tuple[Signal, bool, bytes, str | None]]:
@@ -387,21 +387,21 @@ class Journal:
 
     # --- deleting
 
-    def collect(self, held: Callable[[set[int]], set[int]], hand_over: Callable[[], bool]) -> None:
-        """Delete the segments that nobody needs.
+    def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
+        """Delete the segments that are not needed any more.
 
         Args:
             held: of some traces, those that wait for something.
-            hand_over: make everything that was closed leave; whether it did.
+            deliver: deliver everything that was closed; whether that succeeded.
         """
         with self._lock:
             current = self._current
-            segments = [segment for segment in self._segments if not segment.unsettled]
+            segments = [segment for segment in self._segments if not segment.ungiven]
         done = [segment for segment in segments if not held(segment.traces)]
-        if not done or not hand_over():
+        if not done or not deliver():
             return
-        with self._lock:  # on its way out of the queue, a part of a turn may have begun to wait for the rest
-            done = [segment for segment in done if not segment.unsettled and not held(segment.traces)]
+        with self._lock:  # on its way out of the queue, a part of a turn may have begun to wait for its other parts
+            done = [segment for segment in done if not segment.ungiven and not held(segment.traces)]
             if current is not None and current in done and self._current is current:
                 self._current = None  # it is written to no more
             for segment in done:
@@ -423,7 +423,7 @@ class Journal:
         left = set(left)
         kept: list[_Segment] = []
         for segment in self._segments:
-            if delivered and not segment.unsettled and segment.traces.isdisjoint(left):
+            if delivered and not segment.ungiven and segment.traces.isdisjoint(left):
                 self._delete(segment)
                 continue
             kept.append(segment)

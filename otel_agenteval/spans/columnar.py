@@ -21,7 +21,7 @@ Columns are found by name, in the spelling of the Collector's ClickHouse exporte
     log_body                     JSON text: then the row is a log record of that span, and ``name`` its event's name
 
 Only ids and a name are needed. A map of texts has lost the types of its values: numbers, booleans and lists are restored where
-the attribute's name says that it holds such, as in ``gen_ai.usage.input_tokens``; contents stay texts.
+the attribute's name implies such a value, as in ``gen_ai.usage.input_tokens``; contents stay texts.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _typed(key: str, value: Any) -> Any:
-    """A value as it was before it became a text, where its name says what it was."""
+    """A value as it was before it became a text, where the attribute's name implies its type."""
     if not isinstance(value, str):
         return value
     if _LISTS.search(key) and value.startswith("["):

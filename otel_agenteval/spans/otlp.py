@@ -28,8 +28,8 @@ _MAX_NESTING = 64
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
     """Whether a span or log record is a score, of whatever engine: it came back in a circle, and is never evaluated.
 
-    The scope says so; where a hop on the way renamed it, the ids that every one of them carries do. An evaluation that
-    another program wrote says nothing about what the agent did either.
+    Its scope shows that; where a hop on the way renamed the scope, the ids that each of them carries do. An evaluation by another
+    program is not something that the agent did either.
     """
     return scope == SCOPE or name == EVENT or TURN_ID in attributes or RESULT_ID in attributes
 
@@ -120,7 +120,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Hex as OTLP/JSON wants it, or base64 as protobuf's own JSON mapping writes it; 0 for none."""
+    """Hex as OTLP/JSON requires, or base64 as protobuf's own JSON mapping writes it; 0 for none."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             try:
@@ -150,7 +150,7 @@ def _integer(value: Any) -> int:
         return 0
 
 
-# JSON makes plain dicts and lists, so their class is asked for: an abstract class costs ten times as much, and this is done
+# JSON makes plain dicts and lists, so their class is compared: an abstract class costs ten times as much, and this is done
 # for every attribute.
 
 

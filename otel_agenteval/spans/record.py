@@ -37,6 +37,7 @@ class SpanRecord:
     __slots__ = (
         "attributes",
         "context",
+        "dialects",
         "end_ns",
         "events",
         "logs",
@@ -45,7 +46,6 @@ class SpanRecord:
         "references",
         "remote_parent",
         "resource",
-        "said",
         "scope",
         "span_id",
         "start_ns",
@@ -59,13 +59,13 @@ class SpanRecord:
     events: Sequence[SpanEvent]
     logs: Sequence[LogPart]
     references: dict[str, Any] | None
-    """What ``expect()`` said where the span started."""
+    """The references that ``expect()`` gave where the span started."""
     resource: Any
     """Resource attributes, or the SDK's Resource."""
     context: Any
     """The SDK's SpanContext, for spans of this process."""
-    said: Any
-    """What :mod:`otel_agenteval.dialects.reader` found out about it already."""
+    dialects: Any
+    """The dialects that it speaks and its role, once :mod:`otel_agenteval.dialects.reader` has found them."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class SpanRecord:
         self.scope = scope
         self.resource = {} if resource is None else resource
         self.context = None
-        self.said = None
+        self.dialects = None
         self.truncated = truncated
         self.references = None
 
@@ -112,7 +112,7 @@ class SpanRecord:
 
     @property
     def sampled(self) -> bool:
-        """Whether the trace is exported; taken for granted where the span says nothing."""
+        """Whether the trace is exported; true where the span has no such information."""
         return self.context is None or bool(self.context.trace_flags.sampled)
 
     @property
@@ -150,7 +150,7 @@ _NUMBERS = frozenset((int, float, bool))
 
 
 def make_well_formed(record: SpanRecord) -> None:
-    """Replace halves of surrogate pairs in all that a span of this process says. The SDK's own objects stay as they are."""
+    """Replace halves of surrogate pairs in all texts of a span of this process. The SDK's own objects stay as they are."""
     record.name = well_formed(record.name)
     if record.status_message is not None:
         record.status_message = well_formed(record.status_message)

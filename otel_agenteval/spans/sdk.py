@@ -127,7 +127,7 @@ def _from_fields(span: Any) -> SpanRecord:
     record.events = _events(span._events) if span._events._dq else ()
     record.logs = ()
     record.references = None
-    record.said = None
+    record.dialects = None
     return record
 
 

@@ -1,8 +1,8 @@
-"""Spans and log records of OTLP requests, told apart without being read.
+"""OTLP requests split into spans and log records, without reading these.
 
-Reading attributes costs twenty times what the rest of a request costs, and most spans are never asked for theirs: a span
-stays the bytes that it came as until its turn is evaluated. The schemas here are OTLP's own with everything left out that
-nobody needs at that point; what a schema does not name, protobuf skips. Attributes are declared as a map, which on the wire
+Reading attributes costs twenty times what everything else in a request costs, and most attributes are never needed: a span stays
+the bytes that it came as until its turn is evaluated. The schemas here are OTLP's own without everything that is not needed at that
+point; what a schema does not name, protobuf skips. Attributes are declared as a map, which on the wire
 is the same as OTLP's list of pairs, so that no Python object is made for a pair.
 """
 
@@ -129,7 +129,7 @@ def split_spans(
         body: the message as it came.
         drop_scope: spans of this instrumentation scope are left out.
         base: makes the trace ids of their records trace keys (:mod:`otel_agenteval.core.tenancy`).
-        vocabulary: tells GenAI spans from an application's own, whose attributes are then read one by one when they are asked for.
+        vocabulary: distinguishes GenAI spans from an application's own, whose attributes are then read one by one when they are needed.
 
     Raises:
         NotOtlp: the bytes are no such message.
@@ -151,7 +151,7 @@ def split_spans(
                     trace_tag = span_tag = trace_id = span_id = next_tag = parent_id = b""
                 if trace_tag == _TRACE_ID and span_tag == _SPAN_ID:
                     if next_tag == _PARENT_ID:
-                        # Flags are read for certain with the rest; here they only say whether more is expected of the trace.
+                        # This guess at the flags only decides whether more of the trace is awaited; they are read properly with the span.
                         root = (raw[-3] & 3 == 3 and raw[-6:-4] == _FLAGS) or parent_id == _NO_ID
                     else:
                         root = next_tag[0] == _NAME or _is_local_root(raw)
@@ -272,7 +272,7 @@ def _scopes(body: bytes) -> Iterator[tuple[bytes, bytes, Any]]:
 
 @lru_cache(maxsize=1_024)
 def resource_attributes(raw: bytes) -> dict[str, Any]:
-    """The attributes of a resource; the same few come with every request, and nobody writes to them."""
+    """The attributes of a resource; the same few come with every request, and they are never changed."""
     return _attributes(_parsed(_parse_resource, raw, "resource.v1.Resource").attributes)
 
 
@@ -309,7 +309,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
     record.resource = origin.resource
     record.truncated = message.dropped > 0
     record.logs = ()
-    record.context = record.said = record.references = None
+    record.context = record.dialects = record.references = None
     record.attributes = (
         cast("dict[str, Any]", LazyAttributes(pairs, value_of)) if _is_plain(pairs, origin.genai_keys) else _attributes(pairs)
     )
@@ -325,7 +325,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
 
 
 def _is_plain(pairs: Any, genai_keys: frozenset[str] | None) -> bool:
-    """Whether a span is an application's own: hardly any of its attributes will be asked for."""
+    """Whether a span is an application's own: hardly any of its attributes will be read."""
     return genai_keys is not None and "gen_ai.operation.name" not in pairs and genai_keys.isdisjoint(pairs)
 
 

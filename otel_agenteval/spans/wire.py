@@ -1,6 +1,6 @@
-"""A span that stays the bytes it came as until somebody reads it.
+"""A span that stays the bytes that it came as until it is read.
 
-This module knows nothing of protobuf, so that who never receives spans need not load it; :mod:`.split` makes these.
+This module knows nothing of protobuf, so that a process that never receives spans need not load it; :mod:`.split` makes these.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ OVERHEAD = 512
 
 
 class Vocabulary(NamedTuple):
-    """What tells GenAI spans and log records from all others. The dialects know it, and give it to whoever splits requests."""
+    """What distinguishes GenAI spans and log records from all others. The dialects define it for those that split requests."""
 
     keys: frozenset[str]
-    """Attributes of which a GenAI span has at least one, unless its scope says what it is."""
+    """Attributes of which a GenAI span has at least one, unless its scope is a GenAI instrumentation's."""
     is_scope: Callable[[str], bool]
     """Whether an instrumentation scope writes GenAI spans."""
     log_names: tuple[str, ...]
@@ -46,7 +46,7 @@ _NOWHERE = Origin("", {}, _unread)
 
 
 class WireSpan:
-    """A span as it came; it is read when somebody asks for its :meth:`record`."""
+    """A span as it came; :meth:`record` reads it."""
 
     __slots__ = ("_record", "id", "origin", "raw", "size")
 
@@ -94,7 +94,7 @@ class Part:
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """Attributes of a span, each read when it is asked for.
+    """Attributes of a span, each read when it is used.
 
     Args:
         pairs: a protobuf map of keys to values.
@@ -111,7 +111,7 @@ class LazyAttributes(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         if key in self._read:
             return self._read[key]
-        if key not in self._pairs:  # asking a protobuf map for what it has not makes it have it
+        if key not in self._pairs:  # reading a missing key of a protobuf map adds the key
             raise KeyError(key)
         found = self._read[key] = self._value_of(self._pairs[key])
         return found

@@ -18,8 +18,9 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.engine.engine import Engine
-from otel_agenteval.kafka.consumer import Address, Following, KafkaSource
+from otel_agenteval.kafka.consumer import Address, KafkaSource
 from otel_agenteval.kafka.pacing import Patience
+from otel_agenteval.server.feed import Feed
 from tests.support.certificates import Authority
 from tests.support.collector import value
 from tests.support.kafka import Kafka
@@ -213,7 +214,7 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_with_its_reason(kafka: Kaf
         headers = [dict(message.headers()) for message in found]
         assert {one["reason"].decode() for one in headers} == {
             "not an ExportTraceServiceRequest in protobuf form",
-            "the body is no OTLP/JSON request of traces",
+            "the body is not an OTLP/JSON request of traces",
         }
         assert {one["topic"].decode() for one in headers} == {topic}
         assert len({turn for turn, *_ in rows(worker).values()}) == 10
@@ -260,7 +261,7 @@ def test_partitions_that_move_while_reading_pauses_are_read_again(
     engine = Engine(load_config({"outlets": {"log_events": False, "prometheus": None}}, {}))
     options = "session.timeout.ms=6000&heartbeat.interval.ms=300"
     address = Address.read(f"kafka://{kafka.address}/{topic}?group={topic}&{options}")
-    source = KafkaSource(Following(engine, engine.config.serve), address, Patience())
+    source = KafkaSource(engine, Feed(engine, engine.config.serve), address, Patience())
     behind = [True]
     monkeypatch.setattr(source, "_is_behind", lambda: behind[0] and source.rebalances["assigned"] > 0)
     source.start()

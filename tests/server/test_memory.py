@@ -52,19 +52,19 @@ import json, psutil, gc
 from tests.support.service import request
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
-from otel_agenteval.server.receiver import Receiver
+from otel_agenteval.server.feed import Feed
 from otel_agenteval.server.memory import tune
 tune()
 config = load_config({"turn": {"total_bytes": "24MiB"}, "inline": {"metrics": []}, "outlets": {"prometheus": None, "log_events": False}})
 engine = Engine(config)
 engine.worker.may_start = False
-receiver = Receiver(engine, config.serve)
+feed = Feed(engine, config.serve)
 gc.collect()
 start = psutil.Process().memory_info().rss
 peak = 0
 for first in range(0, 30_000, 200):
     spans = [{"trace": 1 + first + n, "id": 2, "parent": 1, "attributes": {"gen_ai.operation.name": "chat", "x": "y" * 500}} for n in range(200)]
-    receiver.feed("traces", request(*spans), False)
+    feed.give(feed.read("traces", request(*spans), False))
     engine.worker.drain(60)
     peak = max(peak, psutil.Process().memory_info().rss - start)
 print(json.dumps([engine.assembler.open_turns, engine.assembler.bytes, peak]))

@@ -105,7 +105,7 @@ def test_a_disk_that_takes_no_lines_holds_the_journal_back_and_nothing_is_lost(t
     lines = tmp_path / "later" / "scores.jsonl"
     config = {"serve": {"journal": str(tmp_path / "journal")}, "outlets": {"jsonl": str(lines)}}
     with Sidecar(config) as sidecar:
-        journal, receiver = sidecar.service.journal, sidecar.service.receiver
+        journal = sidecar.service.journal
         assert journal is not None
         for number in range(1, 6):
             assert sidecar.post("/v1/traces", turn_of(number))[0] == 200
@@ -114,12 +114,12 @@ def test_a_disk_that_takes_no_lines_holds_the_journal_back_and_nothing_is_lost(t
             closed = engine.assembler.close_all("delay")
         engine.take(closed)
         assert engine.worker.drain(30)
-        journal.collect(receiver.held, sidecar.service._hand_over)
+        journal.collect(engine.held, sidecar.service._deliver)
         assert journal.size > 0
         account = sidecar.service.ledger()["outlets"]["jsonl"]
         assert (account["delivered"], account["waiting"], account["failed"]) == (0, account["made"], {})
         lines.parent.mkdir()
-        journal.collect(receiver.held, sidecar.service._hand_over)
+        journal.collect(engine.held, sidecar.service._deliver)
         assert journal.size == 0
         assert len(lines.read_text().splitlines()) == account["made"] > 0
 
@@ -149,9 +149,11 @@ def test_while_an_outlet_has_no_room_turns_wait_and_senders_have_to(tmp_path: Pa
 
 def test_records_that_no_receiver_took_are_said_to_be_lost() -> None:
     otlp = {"endpoint": f"http://127.0.0.1:{free_port()}", "queue_bytes": "16kB"}
-    with Sidecar({"outlets": {"otlp": otlp}, "serve": {"drain_timeout": "1s"}}) as sidecar:
+    config = {"outlets": {"otlp": otlp}, "turn": {"decision_delay": "10ms"}, "serve": {"drain_timeout": "1s"}}
+    with Sidecar(config) as sidecar:
         for number in range(1, 101):
             assert sidecar.post("/v1/traces", turn_of(number))[0] == 200
+        until(lambda: sidecar.service.ledger()["spans"]["held"] == 0, "every turn is evaluated")
         ledger = sidecar.stop()
     account = ledger["outlets"]["otlp"]
     assert account["made"] == account["delivered"] + account["waiting"] + sum(account["failed"].values()) > 0
@@ -230,8 +232,9 @@ def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: 
         sidecar.engine.outlets.add(Broken())
         accepted = 0
         for number, body in enumerate(bodies):
-            if evicts:  # admission would ask the sender to come again; a journal that is replayed cannot be asked
-                sidecar.service.receiver.feed("traces", body, False)
+            if evicts:  # admission would ask the sender to retry; a journal that is replayed cannot retry
+                feed = sidecar.service.receiver.feed
+                feed.give(feed.read("traces", body, False))
                 accepted += 1
             else:
                 accepted += sidecar.post("/v1/traces", body)[0] == 200
@@ -328,7 +331,7 @@ def test_a_disk_that_hangs_holds_little_and_is_told(tmp_path: Path, monkeypatch:
     assert taken < 40
     with pytest.raises(Refusal, match="the journal's disk is behind"):
         journal.append("traces", b"x" * (1 << 20), False)
-    journal.withdraw(entry)  # its sender was told to come again
+    journal.withdraw(entry)  # its sender was asked to retry
     assert entry not in journal._pending
     go.set()
     first.wait()

@@ -21,8 +21,8 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.tenancy import base_of, number_of, tenant_of, trace_id_of, turn_id_in
 from otel_agenteval.outlets.sqlite.store import StoreReader
-from otel_agenteval.server.app import check_exposure
 from otel_agenteval.server.auth import TokenBucket
+from otel_agenteval.server.settings import check_exposure
 from otel_agenteval.server.wal import Journal
 from otel_agenteval.spans.split import split_spans
 from otel_agenteval.turns.assembler import Assembler
@@ -462,10 +462,10 @@ def test_a_turn_that_was_not_evaluated_keeps_its_tenant_s_segment(tmp_path: Path
         assert sidecar.post("/v1/traces", turn_of(1), of("token-a"))[0] == 200
         (segment,) = tmp_path.glob("*.requests")
         assert sidecar.service.journal is not None
-        sidecar.service.journal.collect(sidecar.service.receiver.held, lambda: True)
+        sidecar.service.journal.collect(sidecar.engine.held, lambda: True)
         assert segment.exists()
         sidecar.turns()
-        sidecar.service.journal.collect(sidecar.service.receiver.held, lambda: True)
+        sidecar.service.journal.collect(sidecar.engine.held, lambda: True)
         assert not segment.exists()
 
 

@@ -148,10 +148,10 @@ DAY = datetime.timedelta(days=1)
 @pytest.mark.parametrize(
     ("valid", "said"),
     [
-        ((-2 * DAY, -DAY), "expired on {until}; clients refuse it, or are refused"),
-        ((-90 * DAY, 13 * DAY), "expires on {until}"),
-        ((-9 * DAY, DAY), "expires on {until}"),
-        ((DAY, 90 * DAY), "is not valid before {since}"),
+        ((-2 * DAY, -DAY), "the certificate expired on {until}; clients refuse it, or are refused"),
+        ((-90 * DAY, 13 * DAY), "the certificate expires on {until}"),
+        ((-9 * DAY, DAY), "the certificate expires on {until}"),
+        ((DAY, 90 * DAY), "the certificate is not valid before {since}"),
         ((-DAY / 4, DAY * 3 / 4), ""),  # a short one, of which most is left
         ((-DAY, 11_000 * DAY), ""),  # past 2050 the form of times is another
     ],

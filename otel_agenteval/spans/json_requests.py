@@ -1,0 +1,72 @@
+"""OTLP/JSON requests, in the form that :mod:`.split` gives to those in protobuf.
+
+JSON has to be read as a whole, so nothing is left for later here.
+"""
+
+from __future__ import annotations
+
+from ..core import jsonio
+from ..core.errors import NotASpan, NotOtlp
+from .otlp import OtlpLog, Signal, from_json
+from .record import SpanRecord, cut_long_values
+from .wire import Part, Vocabulary, WireSpan
+
+_LOG_SIZE = 1_024
+"""Bytes that a log record is taken to hold beside its body."""
+
+
+def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
+    """As :func:`.split.split_spans`.
+
+    Raises:
+        NotOtlp: the bytes are no such message.
+    """
+    parts: dict[bytes, Part] = {}
+    invalid = 0
+    for span in _items(body, "traces"):
+        if not isinstance(span, SpanRecord):
+            invalid += 1
+            continue
+        if span.scope == drop_scope and drop_scope:
+            continue
+        part = parts.setdefault(span.trace_id.to_bytes(16, "big"), Part())
+        span.trace_id += base
+        size = cut_long_values(span)
+        part.spans.append(WireSpan.of(span, size))
+        part.size += size
+        part.local_root = part.local_root or span.parent_id == 0 or span.remote_parent
+    return parts, invalid
+
+
+def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
+    """As :func:`.split.split_logs`.
+
+    Raises:
+        NotOtlp: the bytes are no such message.
+    """
+    items = _items(body, "logs")
+    logs = [item for item in items if isinstance(item, OtlpLog)]
+    wanted = [
+        (log, _LOG_SIZE + len(str(log.part.body)))
+        for log in logs
+        if log.part.name.startswith(vocabulary.log_names) or vocabulary.is_scope(log.scope)
+    ]
+    return wanted, len(items) - len(logs)
+
+
+def _items(body: bytes, signal: Signal) -> list[SpanRecord | OtlpLog | NotASpan]:
+    if not body.strip():
+        return []
+    try:
+        message = jsonio.loads_lenient(body)
+    except (ValueError, RecursionError):
+        raise NotOtlp("the body is not JSON") from None
+    if message == {}:
+        return []
+    try:
+        items = list(from_json(message))
+    except NotASpan:
+        raise NotOtlp(f"the body is not an OTLP/JSON request of {signal}") from None
+    if any(isinstance(item, SpanRecord if signal == "logs" else OtlpLog) for item in items):
+        raise NotOtlp(f"the body is not an OTLP/JSON request of {signal}")
+    return items
