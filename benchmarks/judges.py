@@ -3,7 +3,7 @@
     python benchmarks/judges.py
 
 Where the model sleeps in this process it costs no time of the processor, so that what is left is ours: claiming, reading a turn, scoring,
-rendering, settling. Asked over HTTP, of a server in a process of its own, writing and reading requests is part of it.
+rendering, acknowledging. Asked over HTTP, of a server in a process of its own, writing and reading requests is part of it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Sleeping(JudgeModel):
 
 
 def jobs_per_second(backend: str, jobs: int, at_once: int, *, http: bool = False) -> float:
-    """Settled jobs a second; the queue is full before the first one is asked."""
+    """Acknowledged jobs per second; the queue is full before the first one is asked."""
     with ExitStack() as stack:
         if http:
             url = stack.enter_context(_served())
