@@ -116,7 +116,9 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
     except _KeyIsEncrypted:
-        raise ConfigError(f"serve.tls.key_file: {options.key_file}: is encrypted; a key without pass phrase is wanted") from None
+        raise ConfigError(
+            f"serve.tls.key_file: {options.key_file}: the key is encrypted; it must be a key without a pass phrase"
+        ) from None
     except (OSError, ssl.SSLError) as error:
         pair = f"cert_file {options.cert_file} with key_file {options.key_file}"
         raise ConfigError(f"serve.tls: {pair} cannot be used: {getattr(error, 'reason', None) or error}") from None
