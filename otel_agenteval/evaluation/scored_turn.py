@@ -103,7 +103,7 @@ class ScoredTurn:
     pending: Sequence[BoundMetric] = ()
     """Metrics that are still to be evaluated on the worker: heavy ones, and those that the time budget cut."""
     receipt: Receipt | None = None
-    """Of a judged score: the job that it comes of."""
+    """Of a judged score: the job that made it."""
 
     @property
     def first_id(self) -> str:

@@ -254,7 +254,7 @@ class Dispatcher:
 
     def _hand_over(self, job: Job, done: Done) -> None:
         """Give a score to the worker."""
-        verdict = Verdict(done.scored, job, lambda: self._end(job, done), lambda: self._runner.keep(job, done.progress))
+        verdict = Verdict(done.scored, job, lambda: self._finish(job, done), lambda: self._runner.keep(job, done.progress))
         self._delivered.add(job.id)
         while not self._deliver(verdict):
             if self._stopping:  # it was counted as dropped, or comes back from the queue
@@ -264,7 +264,7 @@ class Dispatcher:
                 self._changed.wait(_PAUSE_FULL)
         self._progressed.set()
 
-    def _end(self, job: Job, done: Done) -> None:
+    def _finish(self, job: Job, done: Done) -> None:
         """The score was sent out: what waited for it follows, and the job is acknowledged. On the worker."""
         score = done.scored.scores[0]
         self._put([one.job for one in done.follow_ups if one.job is not None])
@@ -286,7 +286,7 @@ class Dispatcher:
     def _confirm(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """The judged scores that may be sent out: their jobs are still ours, and they were not sent before. On the worker.
 
-        This extends the leases, so that no other process claims the jobs until :meth:`Verdict.settle` acknowledges them.
+        This extends the leases, so that no other process claims the jobs until :meth:`Verdict.acknowledge` ends them.
         """
         lost = self._leases.confirm([verdict.job for verdict in verdicts])
         found, sent_before = [], []

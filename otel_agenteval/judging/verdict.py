@@ -15,11 +15,11 @@ class Verdict:
 
     scored: ScoredTurn
     job: Job
-    """What it comes of. It may be emitted as long as nobody else has claimed that."""
-    settle: Callable[[], None]
-    """To be called once it was emitted."""
+    """The job that made it. It may be emitted as long as no other process has claimed that."""
+    finish: Callable[[], None]
+    """Called once it was emitted."""
     keep: Callable[[], None]
-    """To be called when it is not emitted: what was paid for is remembered."""
+    """Called when it may not be emitted: what was paid for is remembered."""
     size: int = 0
 
     def split(self) -> Sequence[Verdict]:
@@ -33,7 +33,7 @@ class Verdict:
 
     def acknowledge(self) -> None:
         """The score was emitted: the job is done."""
-        self.settle()
+        self.finish()
 
     def lose(self, reason: str) -> None:
         """Nothing is lost: the job comes back from its queue, or was counted there."""
