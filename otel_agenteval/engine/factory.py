@@ -41,7 +41,7 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
 
     return Pipeline(
         composer, evaluator, engine.outlets, SpanEventOutlet(config.outlets.span_events),
-        TurnOutcomes(engine.telemetry, composer, names, engine.failed), _conversations_from(engine, metrics, waited), judging,
+        TurnOutcomes(engine.telemetry, composer, names, engine.outlets.count_error), _conversations_from(engine, metrics, waited), judging,
         lambda: engine.worker.bytes / engine.worker.max_bytes,
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ class TurnOutcomes:
         telemetry: counts what is lost.
         composer: knows the turns in what was closed.
         names: the metrics of turns; with True those of conversations.
-        failed: gets a fault in the counting itself.
+        count_error: counts a fault in the counting itself.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class TurnOutcomes:
         telemetry: Telemetry,
         composer: Composer,
         names: Callable[[bool], Sequence[str]],
-        failed: Callable[[str, BaseException], None],
+        count_error: Callable[[str, str], None],
     ) -> None:
         self._composer = composer
-        self._failed = failed
+        self._count_error = count_error
         self._telemetry = telemetry
         self._names = names
         self._outcomes: OrderedDict[str, Sequence[Score] | str] = OrderedDict()
@@ -71,7 +71,7 @@ class TurnOutcomes:
             self._composer.count_closed(closed, reason)
             self._lose_roots(self._composer.roots(closed), closed.reason, reason)
         except Exception as error:
-            self._failed("pipeline", error)
+            self._count_error("pipeline", type(error).__name__)
 
     def lose_group(self, group: Group, reason: str) -> None:
         """The spans of one turn are lost before they were evaluated. Safe from any thread, never raises."""
@@ -79,7 +79,7 @@ class TurnOutcomes:
             count_group(group, reason)
             self._lose_roots([(group.root, group.all_seen)], group.reason, reason)
         except Exception as error:
-            self._failed("pipeline", error)
+            self._count_error("pipeline", type(error).__name__)
 
     def _lose_roots(self, roots: Iterable[tuple[SpanRecord, bool]], close_reason: Any, reason: str) -> None:
         """Turns of which only the root was looked at are lost; each with whether all of the turn was seen."""

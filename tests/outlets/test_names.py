@@ -110,9 +110,11 @@ def test_the_module_stands_below_all_others() -> None:
 
 _COUNTED_AT = {
     (semconv.SPANS_DROPPED, "reason"): (
-        r'spans_left_out\["(\w+)"\]',
-        r'found\["(\w+)"\] = (?:self\.assembler|sum\()',
-        r'_count_received\(.+?, "(\w+)"',
+        r'\bspans\.count\("(\w+)"',
+        r'found\["(\w+)"\] \+?= (?:\w+\.|sum\()',
+        r'\bcount_drop\("(\w+)"',
+        r'self\._account\(.+, "(\w+)"\)',
+        r'\bleave\("(\w+)"\)',
     ),
     (semconv.FAULTS, "where"): (r'\b_?failed\("(\w+)", error',),
     (semconv.DROPPED, "reason"): (
