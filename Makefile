@@ -1,17 +1,19 @@
-# make demo     a scripted agent, its turns and their scores, then /metrics until Ctrl-C   (make demo ARGS=--once exits, as without a terminal)
-# make test     all tests                                                                  (make test ARGS="-k config")
-# make servers  the servers that tests run against, into a cache of this user               (make servers ARGS=redis)
-# make otelcol  the OpenTelemetry Collector of collector_config/builder.yaml, into that cache
-# make lint     ruff (rules and format) and mypy
-# make bench    what collecting and scoring adds to an agent's own time
-# make format   rewrite the sources as ruff formats them
-# make pin      renew requirements/*.txt from .venv
+# make demo      a scripted agent, its turns and their scores, then /metrics until Ctrl-C   (make demo ARGS=--once exits, as without a terminal)
+# make test      all tests                                                                  (make test ARGS="-k config")
+# make servers   the servers that tests run against, into a cache of this user               (make servers ARGS=redis)
+# make otelcol   the OpenTelemetry Collector of collector_config/builder.yaml, into that cache
+# make coverage  what the last `make test COVER=yes` ran of the package, held against pyproject.toml
+# make wheel     the built package with the lowest versions that it declares: core tests in a clean environment
+# make lint      ruff (rules and format), spelling and mypy
+# make bench     what collecting and scoring adds to an agent's own time
+# make format    rewrite the sources as ruff formats them
+# make pin       renew requirements/*.txt from .venv
 #
 # Needs make and Python 3.10 or newer with venv; everything else goes into .venv. A second run installs nothing.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test servers otelcol lint bench format pin
+.PHONY: help demo test coverage wheel servers otelcol lint bench format pin
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -52,7 +54,18 @@ test: $(DEV)
 	@echo "==> the servers that tests run against"
 	@$(BIN)/python scripts/get_servers.py || test "$${AGENTEVAL_REQUIRE_SERVERS:-0}" != 1
 	@echo "==> running all tests"
-	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(COVERING) $(ARGS)
+
+# Only a run of all tests says something about coverage: `make test` measures none unless it is asked to.
+COVER ?=
+COVERING = $(if $(COVER),--cov --cov-report= --cov-fail-under 0 $(if $(filter append,$(COVER)),--cov-append))
+
+coverage: $(DEV)
+	@echo "==> coverage of lines and branches, by the last 'make test COVER=yes'"
+	@$(BIN)/python -m coverage report --skip-covered --sort=cover $(ARGS)
+
+wheel: $(DEV)
+	@$(BIN)/python scripts/test_wheel.py $(ARGS)
 
 servers: | $(BIN)/python
 	@$(BIN)/python scripts/get_servers.py $(ARGS)
@@ -65,6 +78,8 @@ lint: $(DEV)
 	@$(BIN)/ruff check .
 	@echo "==> ruff: format"
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted; 'make format' does it:"; $(BIN)/ruff format --check . ; exit 1; }
+	@echo "==> spelling"
+	@$(BIN)/codespell
 	@echo "==> mypy"
 	@$(BIN)/mypy
 

@@ -1,4 +1,4 @@
-"""What CI runs: a test that fails is run once more, alone, and is named at the end."""
+"""What CI runs: a test that fails is run once more, alone, and is named at the end; coverage and the built package count too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ lint:
 	@echo clean
 test:
 	@test ! -e no-servers
+	@echo $(COVER) >>covered
 	@{sys.executable} -m pytest -q -o addopts= $(filter-out --numprocesses 0,$(ARGS))
+coverage wheel:
+	@test ! -e bad-$@
 """
 TESTS = """
 import pathlib
@@ -57,7 +60,7 @@ def ci(folder: Path, *, flaky: bool = False, broken: bool = False) -> tuple[int,
     (folder / "Makefile").write_text(MAKEFILE, encoding="utf-8")
     (folder / "test_it.py").write_text(f"FLAKY, BROKEN = {flaky}, {broken}\n{TESTS}", encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MAKE"))}
-    done = subprocess.run([folder / ".ci" / "run"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([folder / ".ci" / "run"], env=environment, capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, done.stdout.partition("==> failed twice: ")[2].splitlines()
 
 
@@ -68,6 +71,7 @@ def test_a_run_without_failures_says_so(tmp_path: Path) -> None:
 def test_what_passes_alone_is_named_and_is_no_failure(tmp_path: Path) -> None:
     named = ["==> failed at first and passed alone: test_it.py::test_shaky[a b]", "test_it.py::test_shaky[c]"]
     assert ci(tmp_path, flaky=True) == (0, ["none", *named])
+    assert (tmp_path / "covered").read_text(encoding="utf-8").split() == ["yes", "append"], "the repetition adds to the coverage"
 
 
 def test_what_fails_twice_is_a_failure_also_beside_what_does_not(tmp_path: Path) -> None:
@@ -79,6 +83,14 @@ def test_what_fails_twice_is_a_failure_also_beside_what_does_not(tmp_path: Path)
         "==> failed at first and passed alone: test_it.py::test_shaky[a b]",
         "test_it.py::test_shaky[c]",
     ]
+
+
+@pytest.mark.parametrize("what", ["coverage", "wheel"])
+def test_coverage_and_the_built_package_count(what: str, tmp_path: Path) -> None:
+    (tmp_path / f"bad-{what}").touch()
+    status, said = ci(tmp_path)
+    assert status != 0
+    assert said == ["none", "==> failed at first and passed alone: none"]
 
 
 @pytest.mark.parametrize("stale", ["{}", '{"test_it.py::test_good": true}'])

@@ -192,6 +192,8 @@ def test_make_alone_lists_the_targets() -> None:
     assert {line.split()[1] for line in done.stdout.splitlines()} == {
         "demo",
         "test",
+        "coverage",
+        "wheel",
         "servers",
         "otelcol",
         "lint",
