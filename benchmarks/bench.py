@@ -5,7 +5,7 @@
     python benchmarks/bench.py --check    exit status 1 when a bound is missed by more than a quarter
 
 Everything is a ratio within one run: F is the CPU time that the agent's thread spends on one turn under the OpenTelemetry SDK
-alone, and what we add is a multiple of it. How each row is measured stands in README.md beside this file.
+alone, and what we add is a multiple of it. README.md beside this file says how each row is measured.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class DeadLogExporter(EncodingLogExporter):
 
     def export(self, batch: Sequence[Any]) -> LogRecordExportResult:  # noqa: D102
         time.sleep(0.05)
-        raise ConnectionError("nobody there")
+        raise ConnectionError("nothing listens there")
 
 
 class NoopProcessor(SpanProcessor):
@@ -194,8 +194,8 @@ class Setup:
             taken.listen()
         return int(taken.getsockname()[1])
 
-    def settle(self) -> None:
-        """Let everything that waits be handed over, so that no block pays for the one before it."""
+    def finish(self) -> None:
+        """Let everything that waits be delivered, so that no block pays for the one before it."""
         if self.ours is not None:
             self.ours.force_flush()
         self.provider.force_flush()
@@ -221,7 +221,7 @@ def best_of_alternating(
     for setup in setups.values():
         for _ in range(repeat):
             work(setup.tracer)
-        setup.settle()
+        setup.finish()
     for _ in range(ROUNDS):
         for name, setup in setups.items():
             tracer = setup.tracer
@@ -230,9 +230,9 @@ def best_of_alternating(
             for _ in range(repeat):
                 work(tracer)
             if settle_inside:
-                setup.settle()
+                setup.finish()
             best[name] = min(best[name], (clock() - start) / repeat * 1e6)
-            setup.settle()
+            setup.finish()
     return best
 
 
@@ -264,7 +264,7 @@ def p99_of_root_end(setup: Setup, turns: int = 3_000) -> float:
     for count in range(turns):
         taken.append(scenario.turn(setup.tracer))
         if count % TURNS_PER_BLOCK == 0:
-            setup.settle()
+            setup.finish()
     return sorted(taken)[int(turns * 0.99)] * 1e3
 
 
@@ -289,8 +289,8 @@ def print_memory_growth(kind: str) -> None:
         for count in range(turns):
             scenario.turn(setup.tracer)
             if count % 500 == 0:
-                setup.settle()
-        setup.settle()
+                setup.finish()
+        setup.finish()
         gc.collect()
         sizes.append(resident_bytes())
     print((sizes[1] - sizes[0]) / 1e6)
@@ -305,11 +305,11 @@ def scores_of_a_turn() -> int:
         assert setup.ours is not None
         setup.ours.engine.keep_turns(kept := deque())
         scenario.turn(setup.tracer)
-        setup.settle()
+        setup.finish()
         return sum(score.status == "ok" for score in kept[0].scores)
 
 
-# --- floors: what nobody could go below ----------------------------------------------------------------------------
+# --- floors: what no implementation could go below ----------------------------------------------------------------------------
 
 
 def insert_and_pop() -> None:
@@ -435,7 +435,7 @@ def measure() -> list[Row]:
 
 
 def queue_row(jobs: int = 6_000, batch: int = 100) -> Row:
-    """Jobs per second through an SQLite file, each with a turn of 4 kB: put, claimed and settled in batches."""
+    """Jobs per second through an SQLite file, each with a turn of 4 kB: put, claimed and acknowledged in batches."""
     payload = os.urandom(4_096)
     best = 0.0
     with tempfile.TemporaryDirectory() as folder:
@@ -448,7 +448,7 @@ def queue_row(jobs: int = 6_000, batch: int = 100) -> Row:
             best = max(best, jobs / (time.perf_counter() - start))
         queue.close()
     return Row(
-        "judge jobs through an SQLite queue: put, claimed and settled, in batches of 100",
+        "judge jobs through an SQLite queue: put, claimed and acknowledged, in batches of 100",
         f"{best:.0f} /s",
         "",
         "≥ 3000 /s",
@@ -474,7 +474,7 @@ def concurrency_rows() -> list[Row]:
 
 
 def import_row() -> Row:
-    """Importing the package, beside what it stands on."""
+    """Importing the package, beside what it depends on."""
     base = min(_import_ms("import opentelemetry.sdk.trace, pydantic") for _ in range(3))
     ours = min(
         _import_ms("import opentelemetry.sdk.trace, pydantic, otel_agenteval; otel_agenteval.instrument") for _ in range(3)

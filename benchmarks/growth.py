@@ -122,7 +122,7 @@ def chains(n: int) -> list[SpanRecord]:
 
 
 def handoffs(n: int) -> list[SpanRecord]:
-    """Agents that hand over to the next one."""
+    """Agents that each hand off to the next one."""
     found = [_span(1, 0, "invoke_workflow", 0, 9 * n)]
     for i in range(2, n + 1, 2):
         name = f"a{i % 7}"

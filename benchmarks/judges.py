@@ -39,7 +39,7 @@ class _Sleeping(JudgeModel):
 
 
 def jobs_per_second(backend: str, jobs: int, at_once: int, *, http: bool = False) -> float:
-    """Settled jobs a second; the queue is full before the first one is asked."""
+    """Acknowledged jobs per second; the queue is full before the first one is asked."""
     with ExitStack() as stack:
         if http:
             url = stack.enter_context(_served())

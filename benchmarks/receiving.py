@@ -145,7 +145,7 @@ def measure() -> list[tuple[str, float]]:
     everything, sampled, out = Sidecar({}), Sidecar({"serve": {"sample_rate": 0.1}}), Sidecar({}, outlets=True)
     rows: dict[str, Callable[[bytes], object]] = {
         "naive: parse, and every attribute into a dict": naive,
-        "split: spans told apart by trace id": split_spans,
+        "split: spans separated by trace id": split_spans,
         "split and assembled, 10 % of the traces evaluated": sampled.take,
         "every turn evaluated, default pack, outlets off": everything.take,
         "the same with log events (encoded as OTLP) and Prometheus": out.take,

@@ -46,7 +46,7 @@ def rows(length: int) -> str:
 
 TEXTS: dict[str, str] = {
     "an explanation, nothing in it (60 characters)": "3 of 5 tool calls succeeded; the slowest of them took 1.2 s.",
-    "an explanation with an address (60 characters)": "The answer gives away ada@example.org, which nobody asked it.",
+    "an explanation with an address (60 characters)": "The answer gives away ada@example.org, which was not asked for.",
     "prose, 4 kB": prose(4_000),
     "prose, 64 kB": prose(64_000),
     "Chinese, 64,000 characters": "火车九点从巴黎出发，" * 6_400,

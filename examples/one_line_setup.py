@@ -18,7 +18,7 @@ import otel_agenteval as oa
 
 
 def set_up_opentelemetry() -> InMemorySpanExporter:
-    """What the application does anyway; an OTLP exporter would stand here."""
+    """What the application does anyway; an OTLP exporter would be here."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))

@@ -19,7 +19,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import otel_agenteval as oa
 
 # What the application has anyway: OpenTelemetry, and an agent whose spans go there.
-exporter = InMemorySpanExporter()  # an OTLP exporter would stand here
+exporter = InMemorySpanExporter()  # an OTLP exporter would be here
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
 trace.set_tracer_provider(provider)

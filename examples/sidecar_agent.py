@@ -5,7 +5,7 @@
 
 The endpoint is a Collector's, or the sidecar's own as above. deploy/compose/compose.yaml runs this agent with a Collector,
 the sidecar, Prometheus and Grafana. The agent plays the scripted scenes of ``otel-agenteval demo``; any program in any
-language that exports GenAI spans over OTLP can stand in its place.
+language that exports GenAI spans over OTLP can take its place.
 """
 
 from __future__ import annotations

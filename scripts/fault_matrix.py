@@ -68,7 +68,7 @@ class Outcome:
     sent: int
     accepted: int
     refused: int
-    """Requests that were not taken at once: answered "come again", or met nobody."""
+    """Requests that were not taken at once: answered "come again", or not answered."""
     scored: int
     delivered: int
     lost: int
@@ -103,7 +103,7 @@ class Sender:
     """Sends turns over HTTP from a few threads, and each request again until it is taken.
 
     Args:
-        port: where to; a proxy or a Collector may stand there.
+        port: where to; a proxy or a Collector may be there.
         turns: how many.
         threads: how many requests are under way at once.
     """

@@ -263,7 +263,7 @@ class Recorded:
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each generated file and what should stand in it."""
+    """Each generated file and what should be in it."""
     for name, text in metric_pages():
         yield ROOT / "docs" / "metrics" / name, text
     recorded = Recorded()

@@ -69,7 +69,7 @@ class Kit:
     Args:
         programs: the names that tests use.
         version: what the cache's folder is named by; a change gets it anew.
-        fetch: puts executables of those names into the folder's ``bin``, given the folder and where it will stand in the end.
+        fetch: puts executables of those names into the folder's ``bin``, given the folder and its final place.
         names: other names on PATH that a program may have.
         usable: whether a program from PATH will do.
     """
@@ -252,7 +252,7 @@ def _fetch_go(folder: Path, _: Path) -> None:
 
 
 def _go(folder: Path) -> dict[str, str]:
-    """The environment to build in; a Go that is too old is told to fetch one that is not."""
+    """The environment to build in; a Go that is too old gets a newer one by itself."""
     go = get("go")
     flags = f"{os.environ.get('GOFLAGS', '')} -buildvcs=false -trimpath".strip()
     newer = {} if _go_version(go) >= (1, 26) else {"GOTOOLCHAIN": "go1.26.0"}
@@ -285,7 +285,7 @@ def _debian(*packages: str, programs: dict[str, str], libraries: bool = False) -
 
     Args:
         packages: their names.
-        programs: names in ``bin``, and where they stand in the packages.
+        programs: names in ``bin``, and their places in the packages.
         libraries: unpack what the packages depend on and this system lacks too, and let the programs find it.
     """
 
@@ -419,7 +419,7 @@ KITS = {
     "node": Kit(("node-with-otel",), _node_version, _fetch_node_packages),
     "go": Kit(("go",), lambda: GO, _fetch_go, usable=lambda path: _go_version(path) >= (1, 21)),
 }
-"""What there is. One kit may need another: whoever builds asks :func:`get` for ``go``. A Go from 1.21 on gets itself a newer one."""
+"""What there is. One kit may need another: a builder asks :func:`get` for ``go``. A Go from 1.21 on gets itself a newer one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

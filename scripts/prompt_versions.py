@@ -2,8 +2,8 @@
 
     python scripts/prompt_versions.py           add what is new; status 1 when a prompt changed under its version
 
-A score's series is told apart by the metric's version, so a prompt that changed needs a new one: raise ``version`` in the metric's
-decorator (of what every judge is told: ``VERSION`` in otel_agenteval/judging/models/prompt.py), then run this. A version's hash that stands in the
+A score's series is identified by the metric's version, so a prompt that changed needs a new one: raise ``version`` in the metric's
+decorator (of what every judge gets: ``VERSION`` in otel_agenteval/judging/models/prompt.py), then run this. A version's hash that is in the
 file is never replaced; one that was never released may be taken out of it by hand.
 
 What is hashed are the questions that a metric asks on the catalogue's examples: stage, task and form of the reply.

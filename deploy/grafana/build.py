@@ -379,7 +379,7 @@ def agent() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Mean scores", "Of metrics from 0 to 1. A metric that always scores the same tells nothing.", units.Short,
+            "Mean scores", "Of metrics from 0 to 1. A metric that always gives the same score says nothing.", units.Short,
             (mean(semconv.SCORE, AGENT_AND_SERVICE, "metric"), "{{metric}}"), most=1,
         )
     )  # fmt: skip
