@@ -214,7 +214,7 @@ def best_of_alternating(
     work: Callable[[Tracer], object],
     repeat: int,
     clock: Callable[[], float],
-    settle_inside: bool = False,
+    finish_inside: bool = False,
 ) -> dict[str, float]:
     """Microseconds of one ``work`` under each setup: blocks alternate between the setups, and each one's best block counts."""
     best = dict.fromkeys(setups, float("inf"))
@@ -229,7 +229,7 @@ def best_of_alternating(
             start = clock()
             for _ in range(repeat):
                 work(tracer)
-            if settle_inside:
+            if finish_inside:
                 setup.finish()
             best[name] = min(best[name], (clock() - start) / repeat * 1e6)
             setup.finish()
@@ -383,7 +383,7 @@ def measure() -> list[Row]:
     rows.append(_added("the same trace with us", plain["default"] - t, t, 0.15, "T"))
 
     with setups("without", "ready events", "default", "log events", spans=EncodingExporter) as made:
-        everything = best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.process_time, settle_inside=True)
+        everything = best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.process_time, finish_inside=True)
     a = everything["without"]
     rows.append(Row("A: one turn, all threads, spans encoded as OTLP", f"{a:.0f} µs", "1.00 A"))
     for what, kind, bound in (

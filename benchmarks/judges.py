@@ -3,7 +3,7 @@
     python benchmarks/judges.py
 
 Where the model sleeps in this process it costs no time of the processor, so that what is left is ours: claiming, reading a turn, scoring,
-rendering, settling. Asked over HTTP, of a server in a process of its own, writing and reading requests is part of it.
+rendering, acknowledging. Asked over HTTP, of a server in a process of its own, writing and reading requests is part of it.
 """
 
 from __future__ import annotations
