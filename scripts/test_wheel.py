@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-TEST_TOOLS = ("hypothesis", "networkx", "psutil", "pytest", "pytest-xdist")
+TEST_TOOLS = ("hypothesis", "networkx", "nltk", "psutil", "pytest", "pytest-xdist", "rouge-score")
 CORE_TESTS = (
     "tests/dialects",
     "tests/instrumentation",
