@@ -14,8 +14,6 @@ BEHIND = {"assembler", "composer", "evaluator", "judging", "lock", "pipeline", "
 """What an engine has inside."""
 ON_THE_AGENTS_THREAD = {"span_processor.py"}
 """Takes the assembler's own fast path: a call more for every span would cost the agent."""
-NOT_YET = {("attach.py", "pipeline"), ("pytest_plugin.py", "pipeline"), ("demo.py", "pipeline"), ("why.py", "pipeline")}
-"""Still to be asked of the engine itself."""
 
 
 def reaches_behind(source: str) -> Iterator[str]:
@@ -36,7 +34,7 @@ def test_no_receiver_reaches_behind_the_engine(room: str) -> None:
         if file.name not in ON_THE_AGENTS_THREAD
         for what in reaches_behind(file.read_text(encoding="utf-8"))
     }
-    assert found <= NOT_YET
+    assert found == set()
 
 
 def test_a_reach_behind_the_engine_is_seen() -> None:
