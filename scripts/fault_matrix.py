@@ -49,7 +49,7 @@ BEGIN, END = "<!-- fault matrix: begin -->\n", "<!-- fault matrix: end -->\n"
 IN_NAMESPACE = "AGENTEVAL_FAULT_MATRIX_MOUNTS"
 TOGETHER = 20
 """Turns in a request."""
-SETTLED_WITHIN = 40.0
+QUIET_WITHIN = 40.0
 _FELT_WITHIN = 30.0
 SPACE = 6 << 20
 """Bytes of a small disk."""
@@ -256,7 +256,7 @@ class Bench:
         sender.end()
         delivered, scored = delivered or self.in_lines, scored or self.in_store
         wanted = {turn_id(number) for number in sender.accepted}
-        until = time.monotonic() + SETTLED_WITHIN
+        until = time.monotonic() + QUIET_WITHIN
         while not wanted <= delivered() and time.monotonic() < until:
             time.sleep(0.3)
         if self.sidecar.running:

@@ -160,7 +160,7 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
     return UNKNOWN if role is None and is_genai_scope(scope) else role
 
 
-_WHO = frozenset(("session.id", "user.id", "enduser.id"))
+_IDENTITIES = frozenset(("session.id", "user.id", "enduser.id"))
 
 
 def read(record: SpanRecord) -> Step:
@@ -176,7 +176,7 @@ def read(record: SpanRecord) -> Step:
             dialect.read(record, step)
         if step.tool_name is None and role == TOOL:
             step.tool_name = record.name.removeprefix("execute_tool ") or None
-    if not _WHO.isdisjoint(attributes):
+    if not _IDENTITIES.isdisjoint(attributes):
         if step.conversation_id is None:
             conversation = as_text(attributes.get("session.id"))
             if conversation is not None and not conversation.startswith("[Scrubbed due to "):

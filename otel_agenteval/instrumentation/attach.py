@@ -38,7 +38,7 @@ class Handle:
         return self._processor
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Hand over the scores of all turns that are closed, within ``timeout`` seconds. False unless that was all done."""
+        """Deliver the scores of all turns that are closed, within ``timeout`` seconds. False unless that was all done."""
         return self._processor.engine.flush(timeout) if self._processor is not None else True
 
     def drain(self, judges: bool = True, timeout: float = 30.0) -> bool:
@@ -58,7 +58,7 @@ class Handle:
         return self._processor.engine.end_conversation(conversation_id) if self._processor is not None else False
 
     def shutdown(self) -> None:
-        """Evaluate what is open, hand everything over, and stop. The processor stays attached and does nothing more."""
+        """Evaluate what is open, deliver everything, and stop. The processor stays attached and does nothing more."""
         if self._processor is not None:
             self._processor.shutdown()
 

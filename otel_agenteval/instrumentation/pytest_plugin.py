@@ -31,7 +31,7 @@ _CONFIG = {
     "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
     "turn": {"stitch_timeout": 0},
 }
-_SETTLE = 30.0
+_FLUSH_SECONDS = 30.0
 """Seconds that the turns of a test may take to be put together."""
 
 
@@ -48,7 +48,7 @@ class AgentTurns:
     @property
     def turns(self) -> list[Turn]:
         """The turns that have closed since the test began: a turn whose agent still runs is not among them."""
-        assert self._handle.flush(_SETTLE), f"the test's turns were not put together within {_SETTLE:g} s"
+        assert self._handle.flush(_FLUSH_SECONDS), f"the test's turns were not put together within {_FLUSH_SECONDS:g} s"
         latest = {}
         for scored in self._kept:
             turn = scored.turn
@@ -217,13 +217,13 @@ def agenteval(request: pytest.FixtureRequest, _agenteval_handle: Any) -> Iterato
     if not handle.enabled:
         pytest.fail("the agenteval fixture captures nothing: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED switches it off")
     engine = handle.processor.engine
-    handle.flush(_SETTLE)
+    handle.flush(_FLUSH_SECONDS)
     kept: deque[ScoredTurn] = deque()
     outlet = engine.keep_turns(kept)
     try:
         yield AgentTurns(handle, kept, _report_of(request.config), request.node.nodeid)
     finally:
-        handle.flush(_SETTLE)
+        handle.flush(_FLUSH_SECONDS)
         engine.outlets.remove(outlet)
 
 

@@ -61,7 +61,7 @@ class AgentEvalSpanExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Hand over the scores of all turns that are closed; False unless that was all done in time."""
+        """Deliver the scores of all turns that are closed; False unless that was all done in time."""
         return self.engine.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:

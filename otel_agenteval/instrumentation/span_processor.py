@@ -150,14 +150,14 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("take_content", error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Hand over the scores of all turns that are closed. False unless that was all done in time.
+        """Deliver the scores of all turns that are closed. False unless that was all done in time.
 
         Open turns stay open, and judges are not waited for.
         """
         return self.engine.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Evaluate open turns, hand everything over within ``exit_timeout``, and release ports and files."""
+        """Evaluate open turns, deliver everything within ``exit_timeout``, and release ports and files."""
         self._passive = True
         self._active = False
         self.engine.shutdown()

@@ -245,14 +245,14 @@ class Dispatcher:
         if isinstance(result, Discard):
             self._discard(job, result.reason)
         elif isinstance(result, Done):
-            self._hand_over(job, result)
+            self._deliver_verdict(job, result)
         else:
             self._give_back(job, result.at, counted=result.counted)
             if result.busy:
                 with self._changed:
                     self._changed.wait(_POLL)
 
-    def _hand_over(self, job: Job, done: Done) -> None:
+    def _deliver_verdict(self, job: Job, done: Done) -> None:
         """Give a score to the worker."""
         verdict = Verdict(done.scored, job, lambda: self._finish(job, done), lambda: self._runner.keep(job, done.progress))
         self._delivered.add(job.id)

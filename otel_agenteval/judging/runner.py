@@ -19,7 +19,7 @@ from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .circuit_breaker import CircuitBreaker, CircuitBreakers
 from .job import NewerPayload, Payload, judged_turn, upstream_of, with_id
-from .models import asking_anew
+from .models import bypassing_cache
 from .outcomes import Outcomes
 from .planner import FollowUp, Planner
 from .queues import Job
@@ -190,7 +190,7 @@ class JobRunner:
             asked: Any = Exhausted() if job.attempts > self._options.attempts else session
             start = time.perf_counter()
             audit = self._options.audit
-            with asking_anew() if audit and position(job.id, _AUDIT_SEED) < audit else nullcontext():
+            with bypassing_cache() if audit and position(job.id, _AUDIT_SEED) < audit else nullcontext():
                 score = with_id(attempt.metric.evaluate(turn, judge=asked, embedder=asked), turn)
             seconds = time.perf_counter() - start
             fine = score.status == "ok"  # where a second judge failed, the first one answered

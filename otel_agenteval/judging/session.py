@@ -19,7 +19,7 @@ from ..evaluation.scored_turn import Judged
 from ..metrics.bound_metric import BoundMetric, ChoosesJudges
 from ..metrics.evaluation_context import Evaluation, current_evaluation
 from .budget import Admission, Budget
-from .models import Account, Bench, admitting_repairs, is_asking_anew, recording
+from .models import Account, Bench, admitting_repairs, is_cache_bypassed, recording
 from .models.base import EmbedderModel, JudgeModel, Model
 from .sampling import Chance
 
@@ -171,7 +171,7 @@ class Session:
         if not judge.keeps:
             return None
         found = judge.known(stage, task, data, reply, **more)
-        outcome = "hit" if found is not None else "audit" if is_asking_anew() else "miss"
+        outcome = "hit" if found is not None else "audit" if is_cache_bypassed() else "miss"
         self._telemetry.add(JUDGE_CACHE, outcome=outcome)
         return found
 

@@ -13,7 +13,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core import semconv
-from otel_agenteval.judging.models import VerdictCache, asking_anew
+from otel_agenteval.judging.models import VerdictCache, bypassing_cache
 from otel_agenteval.judging.models.cache import without_marker_numbers
 from tests.models.wire import Server
 from tests.support.clock import FakeClock
@@ -148,7 +148,7 @@ def test_an_audit_asks_anew_and_what_it_hears_is_kept(server: Server, judge_of: 
     judge = judge_of(cache={})
     server.reply({"score": 1}, {"score": 2})
     ask(judge)
-    with asking_anew():
+    with bypassing_cache():
         assert ask(judge) == {"score": 2}
     assert ask(judge) == {"score": 2}
 

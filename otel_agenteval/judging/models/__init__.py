@@ -5,7 +5,7 @@ Start at :mod:`.judge`.
 """
 
 from .accounts import Account, Total, admitting_repairs, recording
-from .cache import VerdictCache, asking_anew, is_asking_anew
+from .cache import VerdictCache, bypassing_cache, is_cache_bypassed
 from .embedder import Embedder
 from .factory import embedder_from, judge_from, seal_from
 from .judge import Judge
@@ -23,9 +23,9 @@ __all__ = [
     "Total",
     "VerdictCache",
     "admitting_repairs",
-    "asking_anew",
+    "bypassing_cache",
     "embedder_from",
-    "is_asking_anew",
+    "is_cache_bypassed",
     "judge_from",
     "recording",
     "seal_from",

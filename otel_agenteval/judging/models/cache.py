@@ -2,7 +2,7 @@
 
 A key is the hash of a question without its delimiters and without the numbers of its redaction markers: both are drawn anew for every
 question, and would make equal questions differ. Replies are kept for a time and within a size. An audit asks the model anew
-(:func:`asking_anew`), and the new reply replaces the one that was kept.
+(:func:`bypassing_cache`), and the new reply replaces the one that was kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ANEW: ContextVar[bool] = ContextVar("otel_agenteval_anew", default=False)
 
 
 @contextmanager
-def asking_anew(anew: bool = True) -> Iterator[None]:
+def bypassing_cache(anew: bool = True) -> Iterator[None]:
     """Inside, in this thread or task, no judge answers from its cache."""
     token = _ANEW.set(anew)
     try:
@@ -48,7 +48,7 @@ def asking_anew(anew: bool = True) -> Iterator[None]:
         _ANEW.reset(token)
 
 
-def is_asking_anew() -> bool:
+def is_cache_bypassed() -> bool:
     """Whether the model is asked even if the cache has a reply."""
     return _ANEW.get()
 

@@ -17,7 +17,7 @@ from . import moderations
 from .accounts import Account, Total, admit_repair
 from .aws import Signer, region_in
 from .base import JudgeModel
-from .cache import Closes, is_asking_anew, without_marker_numbers
+from .cache import Closes, is_cache_bypassed, without_marker_numbers
 from .invisible import shown
 from .model_server import ModelServer, tokens_in
 from .prompt import SYSTEM, VERSION, fits, in_pieces, material_of, message_of, repair_of, room_of, within
@@ -190,7 +190,7 @@ class Judge(JudgeModel):
         Raises:
             JudgeError: the question is not one that can be asked.
         """
-        if self._cache is None or is_asking_anew():
+        if self._cache is None or is_cache_bypassed():
             return None
         if not self._moderates(stage, data):
             self._question(task, data, reply, media)
@@ -260,7 +260,7 @@ class Judge(JudgeModel):
         return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
 
     def _known(self, key: str) -> dict[str, Any] | None:
-        if self._cache is None or is_asking_anew():
+        if self._cache is None or is_cache_bypassed():
             return None
         with self._lock:
             text = self._cache.get(key)

@@ -16,7 +16,7 @@ from ...core.turn import Turn
 from ...metrics.bound_metric import get_metric
 from ...metrics.registry import Asks
 from .base import JudgeModel
-from .cache import asking_anew
+from .cache import bypassing_cache
 from .injections import INJECTIONS, Injection
 
 METRIC = "llm_relevance"
@@ -92,7 +92,7 @@ def probe(
     metric = get_metric(METRIC)
 
     def score(answer: str) -> Score:
-        with asking_anew():
+        with bypassing_cache():
             return metric.evaluate(Turn(input=_QUESTION, output=answer), judge=judge)
 
     def attempt(injection: Injection) -> Attempt:

@@ -311,7 +311,7 @@ class RedisQueue:
         self._consumer = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(16**4):04x}"  # noqa: S311 - a name
         self._held: OrderedDict[str, Job] = OrderedDict()
         self._leases = Leases()
-        self._unsettled: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
+        self._unfinished: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
         """Leases of jobs that are done, or dead for a reason, while the server cannot be told."""
         self._unsent_bytes = 0
         self._turn = itertools.count(random.randrange(len(self._shards)))  # noqa: S311 - where to begin
@@ -351,7 +351,7 @@ class RedisQueue:
     def claim(self, n: int, lease: float) -> list[Job]:
         """Up to ``n`` jobs that are due, for ``lease`` seconds; the highest priority first within each shard."""
         with self._lock:
-            if self._held or self._unsettled:
+            if self._held or self._unfinished:
                 self._catch_up([])  # what finds no room on the server stays here, and the next call that puts returns it
         claimed: list[Job] = []
         token = self._leases.grant()
@@ -376,11 +376,11 @@ class RedisQueue:
 
     def ack(self, job: Job | str) -> bool:
         """It is done; False when it was not ours any more. Without the server, True: it learns of it later, if the job is ours by then."""
-        return not self._settle([job], None)
+        return not self._finish([job], None)
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
         """They are done; returns the ids of those that were not ours any more, as far as the server can be reached."""
-        return self._settle(jobs, None)
+        return self._finish(jobs, None)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
         """Give a claimed job back, due at a time; False when it was not ours any more. Without the server it comes back at the end of
@@ -392,7 +392,7 @@ class RedisQueue:
 
     def dead(self, job: Job | str, reason: str) -> bool:
         """It cannot be done; False when it was not ours any more."""
-        return not self._settle([job], reason)
+        return not self._finish([job], reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last thousand of each shard."""
@@ -407,7 +407,7 @@ class RedisQueue:
         """Try to send what this process holds; whether nothing is left of it."""
         with self._lock:
             self._catch_up([])
-            return not self._held and not self._unsettled
+            return not self._held and not self._unfinished
 
     def close(self) -> list[Job]:
         """Leave the server; returns the jobs that it never got."""
@@ -415,7 +415,7 @@ class RedisQueue:
             if self._closed:
                 return []
             left: list[Job] = []
-            if self._held or self._unsettled:
+            if self._held or self._unfinished:
                 self._catch_up(left)
             left += self._held.values()
             self._held.clear()
@@ -472,26 +472,26 @@ class RedisQueue:
 
     # --- what waits here
 
-    def _settle(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
+    def _finish(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
         """The ids of those that were not ours any more, as far as the server said."""
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
-            self._unsettled.update((job_id, (fence, reason)) for job_id, fence in given.items())
+            self._unfinished.update((job_id, (fence, reason)) for job_id, fence in given.items())
             return [job_id for job_id in self._catch_up([]) if job_id in given]
 
     def _catch_up(self, left_out: list[Job]) -> list[str]:
         """Send what waits in this process, as far as the server takes it; the ids of finished jobs that were not ours any more."""
         lost: list[str] = []
         try:
-            while self._unsettled:
+            while self._unfinished:
                 by_shard: dict[int, list[Any]] = {}
-                for job_id, (fence, reason) in itertools.islice(self._unsettled.items(), _BATCH):
+                for job_id, (fence, reason) in itertools.islice(self._unfinished.items(), _BATCH):
                     ended = (job_id, fence, int(reason is not None), reason or "")
                     by_shard.setdefault(self._number_of(job_id), []).extend(ended)
                 for number, finished in by_shard.items():
                     lost += map(bytes.decode, self._call(_finish, self._shards[number], _DEAD_LETTERS, *finished))
                     for job_id in finished[::4]:
-                        del self._unsettled[job_id]
+                        del self._unfinished[job_id]
             for shard, batch in self._batches():
                 args = [part for job in batch for part in (job.id, job.payload, job.priority, job.size, job.attempts)]
                 bound = self.max_bytes // len(self._shards)
