@@ -8,8 +8,8 @@ An *owner* is a span that may turn out to be a turn root: a local root, or below
 that is an agent, a workflow, a chain or not known yet. Everything below an owner counts towards it. A parent that ended
 still collects its children; an owner that turns out to be no root hands its spans up.
 
-The assembler has no lock and does no I/O: whoever owns it serialises the calls. It never reads attributes beyond a span's
-role; what it closes goes to the caller as a :class:`Closed`, to be understood and evaluated elsewhere.
+The assembler does no I/O, and its owner serialises the calls (see :attr:`Assembler.lock`). It reads no attribute beyond a
+span's role. What it closes goes to the caller as a :class:`Closed`, to be understood and evaluated elsewhere.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Role = Callable[[Any], "str | None"]
 
 
 def _first_of_each(spans: Iterable[WireSpan], known: set[bytes]) -> list[WireSpan]:
-    """The spans whose ids nobody had before them; these ids are ``known`` from now on."""
+    """The spans whose ids are new. Their ids are added to ``known``."""
     found = []
     for span in spans:
         if span.id not in known:
@@ -59,25 +59,27 @@ def _first_of_each(spans: Iterable[WireSpan], known: set[bytes]) -> list[WireSpa
     return found
 
 
-class _Past:
-    """What is still known of a trace that had a turn which was closed."""
+class _RecentTrace:
+    """What is remembered of a trace after one of its turns was closed."""
 
     __slots__ = ("at", "goes_on", "ids")
 
     def __init__(self, at: float) -> None:
         self.at = at
         self.goes_on = False
-        """Whether a received trace was too large to be held as a whole, so that what comes next is held like another one."""
+        """Whether a received trace was closed because it was too large. What comes next is then held like a new trace."""
         self.ids: dict[int, Owner | None] | None = {}
-        """Spans of its closed turns, each with the owner that it counted towards; None for one that started after the close.
-        None as a whole: it was closed at a bound, or belongs to the parent process, and nothing late revises it."""
+        """Spans of its closed turns, each with the owner that it counted towards; None for a span that started after the close.
+
+        None instead of a dict: the turn was closed at a bound, or belongs to the parent process, and nothing late revises it.
+        """
 
 
-_NOBODY: dict[int, Owner | None] = {}
+_NO_SPANS: dict[int, Owner | None] = {}
 
 
 class _Late:
-    """What came of a trace after its turns were closed, until no more is expected."""
+    """Spans and log records that came after a trace's turns were closed, held until no more are expected."""
 
     __slots__ = ("deadline", "logs", "matters", "size", "spans")
 
@@ -90,7 +92,7 @@ class _Late:
 
 
 def _leave_share(trace: Trace, size: int) -> None:
-    """A received trace is open no more."""
+    """Take a received trace that is no longer open out of its tenant's share."""
     share = trace.share
     if share is not None:
         share.traces.pop(trace.trace_id, None)
@@ -106,7 +108,7 @@ class Assembler:
 
     Args:
         limits: bounds.
-        role: tells an ended (or still open) span's role from what it says now.
+        role: returns the role of a span, ended or still open, from what it says now.
         now: monotonic seconds.
     """
 
@@ -117,27 +119,27 @@ class Assembler:
         self.lock = threading.Lock()
         """Held for microseconds, never during evaluation or I/O."""
         self.received = 0
-        """Spans that came, whatever became of them."""
+        """Spans received, whatever their outcome."""
         self.traces: OrderedDict[int, Trace] = OrderedDict()
         self._shares: dict[int, Share] = {}
-        """What each tenant has of them, by its number; empty where there are none."""
+        """What each tenant holds of them, by the tenant's number; empty without tenants."""
         self._tops: dict[Owner, Trace] = {}
         """Open owners that count towards none, by age: the first is the next to reach ``max_duration``."""
         self._heap: list[tuple[float, int, Trace, Owner | None]] = []
         """The other deadlines. Most turns never have one."""
         self._sequence = itertools.count()
-        self._recent: OrderedDict[int, _Past] = OrderedDict()
+        self._recent: OrderedDict[int, _RecentTrace] = OrderedDict()
         """Traces that had a turn which was closed."""
         self._known_ids = 0
         self._late: OrderedDict[int, _Late] = OrderedDict()
         self._seen: OrderedDict[int, tuple[Trace, Owner | None]] = OrderedDict()
-        """Turns whose root was seen and that only wait for ``decision_delay``, by the time of that: these are evicted first."""
+        """Turns whose root was seen and that only wait for ``decision_delay``, the oldest first. These are evicted first."""
         self._recent_plain: OrderedDict[int, None] = OrderedDict()
         """Traces that ended without GenAI: what starts below them later is no part of a turn that is still to come."""
         self._size = 0
         self.late_spans = 0
         self.late_ages: deque[float] = deque(maxlen=1_024)
-        """Seconds between a turn's close and its late spans; whoever reports them takes them out."""
+        """Seconds between a turn's close and its late spans. Reporting them takes them out."""
         self.orphan_parents = 0
         self.pruned_spans = 0
         self.duplicates = 0
@@ -145,10 +147,10 @@ class Assembler:
         self.late_unused = 0
         """Late spans that revise nothing: their turn was closed at a bound, too much came late, or it changes nothing."""
         self.moved = 0
-        """Spans that were forgotten because somebody else evaluates them."""
+        """Spans that were forgotten because another process evaluates them."""
 
     def set_limits(self, limits: Limits) -> None:
-        """Other bounds from now on. Deadlines that were set stay."""
+        """Use other bounds from now on. Deadlines that are already set stay."""
         self._limits = limits
         self._max_spans = limits.max_spans
         self._max_bytes = limits.max_bytes
@@ -168,9 +170,10 @@ class Assembler:
             return True
 
     def ending(self, trace: Trace, owner: Owner, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
-        """A span is ending whose trace and owner were looked up already. Returns what it closed: mostly nothing.
+        """A span is ending whose trace and owner were looked up already. Returns what it closed: usually nothing.
 
-        The usual end comes first, written out flat because an agent waits for it: of a span of a turn in which more is open.
+        The usual case comes first: a span of a turn in which others are still open. It is written out flat because an agent
+        waits for it.
         """
         with self.lock:
             self.received += 1
@@ -207,18 +210,19 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """A span started. ``parent_id`` is 0 for a span without a parent, or with one that looks remote: then it is ``carried_id``.
+        """A span started.
 
-        A context that was carried inside of one process also looks remote; the parent is known then.
+        ``parent_id`` is 0 for a span without a parent, and for one whose parent looks remote: that parent is ``carried_id``. A
+        context that was carried within one process also looks remote, but then its parent is known here.
         """
         trace = self.traces.get(trace_id)
-        past = self._recent.get(trace_id)
-        closed = _NOBODY if past is None or past.ids is None else past.ids
+        recent = self._recent.get(trace_id)
+        closed = _NO_SPANS if recent is None or recent.ids is None else recent.ids
         if carried_id and ((trace is not None and carried_id in trace.nodes) or carried_id in closed):
             parent_id = carried_id
         parent = trace.nodes.get(parent_id) if trace is not None and parent_id else None
         after = closed.get(parent_id)
-        # A request below another that is over is none of its parts: somebody never left a context.
+        # A request below another that is over is not part of it: the application never left a context.
         leak = parent is None and role is None and after is not None and after.role is None
         if parent is None and parent_id in closed and not leak:
             self._note_orphan(trace_id)
@@ -260,9 +264,9 @@ class Assembler:
         trace = self.traces.get(trace_id)
         owner = trace.nodes.get(span_id) if trace is not None else None
         if trace is None or owner is None:
-            past = self._recent.get(trace_id)
-            if past is not None and past.ids is not None and span_id in past.ids:
-                if past.ids[span_id] is not None:  # else it was counted when it started
+            recent = self._recent.get(trace_id)
+            if recent is not None and recent.ids is not None and span_id in recent.ids:
+                if recent.ids[span_id] is not None:  # else it was counted when it started
                     self._note_late(trace_id)
                 self._keep_late(trace_id, span, size_of(attributes))
                 return ()
@@ -293,7 +297,7 @@ class Assembler:
             owner.members.append(span)
         elif len(owner.members) < PLAIN_KEPT:
             owner.members.append(span)
-            if owner.open and not own:  # the usual end in a trace that is none of ours
+            if owner.open and not own:  # the usual end in a trace without GenAI spans
                 return ()
         else:
             self.pruned_spans += 1
@@ -324,15 +328,15 @@ class Assembler:
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
         """A span arrived without having announced its start. ``local_root``: it has no parent, or a remote one."""
         trace = self.traces.get(trace_id)
-        past = self._recent.get(trace_id) if trace is None else None
-        if past is not None and not past.goes_on:
+        recent = self._recent.get(trace_id) if trace is None else None
+        if recent is not None and not recent.goes_on:
             self._note_late(trace_id)
             self._keep_late(trace_id, span, size, local_root)
             return []
         now = self._now()
         if trace is None:
             trace = self.traces[trace_id] = Trace(trace_id, now)
-            trace.continued = past is not None
+            trace.continued = recent is not None
         trace.last_seen = now
         trace.loose.append(span)
         trace.loose_size += size
@@ -341,10 +345,10 @@ class Assembler:
         return self._enforce_loose(trace)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """As :meth:`add`, for the spans of one trace in one request. A sender that got no answer sends again: once counts."""
+        """As :meth:`add`, for the spans of one trace in one request. A sender that got no answer sends again: each span counts once."""
         trace = self.traces.get(trace_id)
-        past = self._recent.get(trace_id) if trace is None else None
-        if past is not None and not past.goes_on:
+        recent = self._recent.get(trace_id) if trace is None else None
+        if recent is not None and not recent.goes_on:
             for span in spans:
                 self._note_late(trace_id)
                 self._keep_late(trace_id, span, span.size, local_root)
@@ -352,7 +356,7 @@ class Assembler:
         now = self._now()
         if trace is None:
             trace = self.traces[trace_id] = Trace(trace_id, now)
-            trace.continued = past is not None
+            trace.continued = recent is not None
             trace.loose_size = _TRACE_SIZE
             self._size += _TRACE_SIZE
             tenant = number_in(trace_id)
@@ -383,17 +387,17 @@ class Assembler:
         return self._enforce_loose(trace)
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """A log record that belongs to a span of an open turn, or of one that was closed lately; else False.
+        """Keep a log record for its span. False when that span is in no turn that is open or was closed recently.
 
         ``size`` counts towards the bounds of a turn whose spans are received.
         """
         trace = self.traces.get(trace_id)
-        past = self._recent.get(trace_id)
-        if trace is not None and (past is None or past.ids is None or span_id not in past.ids):
+        recent = self._recent.get(trace_id)
+        if trace is not None and (recent is None or recent.ids is None or span_id not in recent.ids):
             if trace.logs is None:
                 trace.logs = {}
             parts = trace.logs.setdefault(span_id, [])
-        elif past is not None:
+        elif recent is not None:
             late = self._late_of(trace_id)
             if late is None:
                 return False
@@ -413,7 +417,7 @@ class Assembler:
     # --- time, bounds, the end
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close what has waited long enough, and what is over the bounds; of what only waited, no more than ``room`` bytes."""
+        """Close what has waited long enough, and what is over the bounds. Of what only waited, at most ``room`` bytes are closed."""
         now = self._now()
         closed = self._evict()
         while self._late and next(iter(self._late.values())).deadline <= now:
@@ -465,7 +469,7 @@ class Assembler:
         return closed
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
-        """Drop all that is known of some traces whose spans were received: somebody else evaluates them."""
+        """Drop all that is known of some traces whose spans were received: another process evaluates them."""
         for trace_id in trace_ids:
             trace = self.traces.pop(trace_id, None)
             if trace is not None:
@@ -478,9 +482,9 @@ class Assembler:
             if late is not None:
                 self._size -= late.size
                 self.moved += len(late.spans)
-            past = self._recent.pop(trace_id, None)
-            if past is not None and past.ids is not None:
-                self._known_ids -= len(past.ids)
+            recent = self._recent.pop(trace_id, None)
+            if recent is not None and recent.ids is not None:
+                self._known_ids -= len(recent.ids)
 
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it, and scores it when it ends."""
@@ -575,16 +579,16 @@ class Assembler:
         trace.tops.pop(owner, None)
         trace.turns.pop(owner, None)
 
-    def _remember(self, trace_id: int) -> _Past:
-        """A turn of this trace was closed."""
-        past = self._recent.get(trace_id)
-        if past is not None:
-            past.at = self._now()
-            return past
-        past = self._recent[trace_id] = _Past(self._now())
+    def _remember(self, trace_id: int) -> _RecentTrace:
+        """Remember that a turn of this trace was closed now, and return what is known of the trace."""
+        recent = self._recent.get(trace_id)
+        if recent is not None:
+            recent.at = self._now()
+            return recent
+        recent = self._recent[trace_id] = _RecentTrace(self._now())
         if len(self._recent) > _RECENT:
             self._forget_oldest()
-        return past
+        return recent
 
     def _forget_oldest(self) -> None:
         ids = self._recent.popitem(last=False)[1].ids
@@ -592,7 +596,7 @@ class Assembler:
 
     @staticmethod
     def _home_of_orphan(trace: Trace | None) -> Owner | None:
-        """Who a span counts towards whose parent was never seen: the trace's one open turn, else what is open above all."""
+        """The owner of a span whose parent was never seen: the trace's only open turn, else its only open top owner."""
         for running in (trace.turns, trace.tops) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
@@ -634,12 +638,12 @@ class Assembler:
 
     def _note_late(self, trace_id: int) -> None:
         self.late_spans += 1
-        past = self._recent.get(trace_id)
-        if past is not None:
-            self.late_ages.append(self._now() - past.at)
+        recent = self._recent.get(trace_id)
+        if recent is not None:
+            self.late_ages.append(self._now() - recent.at)
 
     def _keep_late(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """A span that came too late is heard all the same: if it matters, its turn is evaluated once more."""
+        """Keep a span that came after its turn was closed. If it matters, the turn is evaluated once more."""
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self._max_spans and late.size + size <= self._max_bytes:
             late.matters = late.matters or local_root or self._role(span) in _MATTERS
@@ -651,8 +655,8 @@ class Assembler:
 
     def _late_of(self, trace_id: int) -> _Late | None:
         late = self._late.get(trace_id)
-        past = self._recent.get(trace_id)
-        if late is None and not (past is not None and past.ids is None) and len(self._late) < _RECENT:
+        recent = self._recent.get(trace_id)
+        if late is None and not (recent is not None and recent.ids is None) and len(self._late) < _RECENT:
             late = self._late[trace_id] = _Late(self._now() + self._limits.decision_delay)
         return late
 
@@ -693,7 +697,7 @@ class Assembler:
         return any(self._role(span) in (LLM, AGENT, WORKFLOW) for span in owner.members)
 
     def _complete(self, trace: Trace, owner: Owner) -> list[Closed]:
-        """Nothing below the owner is open any more, and itself neither."""
+        """Neither the owner nor anything below it is open any more."""
         if owner.closed:
             return self._leave(trace, owner)
         closed: list[Closed] = []
@@ -717,7 +721,7 @@ class Assembler:
         return closed
 
     def _let_go(self, trace: Trace, owner: Owner) -> None:
-        """The owner is no turn; a deadline that has not come up yet must not keep its spans in memory."""
+        """Drop the spans of an owner that is no turn. A deadline that has not come up yet must not keep them in memory."""
         self._mark_closed(trace, owner)
         owner.members = []
         owner.span = None
@@ -747,15 +751,15 @@ class Assembler:
             trace.loose_size = 0
         if owner.up is not None:
             owner.up.turns += 1
-        past = self._remember(trace.trace_id)
+        recent = self._remember(trace.trace_id)
         if reason in _BOUNDS:
-            past.ids = None
-        elif past.ids is not None:
-            if trace.owners == 1 and not past.ids:  # the trace is over, and nobody else needs its nodes
-                past.ids = trace.nodes  # type: ignore[assignment]  # read from now on only
+            recent.ids = None
+        elif recent.ids is not None:
+            if trace.owners == 1 and not recent.ids:  # the trace is over, and nothing else needs its nodes
+                recent.ids = trace.nodes  # type: ignore[assignment]  # read from now on only
                 self._known_ids += len(trace.nodes)
             else:
-                self._add_ids(past.ids, dict.fromkeys(trace.nodes if owner.ids is None else owner.ids, owner))
+                self._add_ids(recent.ids, dict.fromkeys(trace.nodes if owner.ids is None else owner.ids, owner))
             while self._known_ids > _CLOSED_IDS:
                 self._forget_oldest()
         root = owner.span
@@ -839,11 +843,11 @@ class Assembler:
         return closed
 
     def _evict_of_tenants(self, crowded: bool) -> list[Closed]:
-        """As above, of the tenant that holds most of what there is too much of: its flood evicts nobody else's turns."""
+        """As above, from the tenant that holds most of what there is too much of: its flood evicts no other tenant's turns."""
         most = max(self._shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         if not most.seen and self._late and not crowded:
             return self._close_late()
-        oldest = next(iter(self.traces.values()))  # of no tenant, should none have any
+        oldest = next(iter(self.traces.values()))  # for when no tenant has an open trace
         return self._close_trace(next(iter((most.seen or most.traces).values()), oldest), "evicted")
 
     def _force(self, trace: Trace, owner: Owner, reason: CloseReason) -> list[Closed]:
@@ -893,10 +897,10 @@ class Assembler:
         _leave_share(trace, size)
         if trace.owners == 0:
             self._drop_trace(trace)
-        past = self._remember(trace.trace_id)
+        recent = self._remember(trace.trace_id)
         if reason in _BOUNDS:
-            past.ids = None
-            past.goes_on = reason in _TOO_LARGE
-        # Whether a turn of these is complete shows when its spans are put together.
+            recent.ids = None
+            recent.goes_on = reason in _TOO_LARGE
+        # Whether a turn of these is complete is known only when its spans are put together.
         complete = trace.root_seen and not trace.continued
         return [Closed(trace.trace_id, spans, reason, complete, logs=trace.logs, size=size, continued=trace.continued)]

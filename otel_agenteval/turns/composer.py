@@ -1,7 +1,7 @@
-"""What was closed becomes turns: logs joined, groups told apart, parts stitched, late spans revising.
+"""Makes turns of closed spans: joins logs, separates groups, stitches parts, and revises turns with late spans.
 
-In: closed spans (:class:`~.state.Closed`). Out: groups, each the spans of one turn; and of each group its turn, with the root that its
-scores are about. Nothing else knows how spans become turns.
+Closed spans (:class:`~.state.Closed`) come in. Groups go out, each with the spans of one turn, and for each group its turn with the
+root that its scores are about. Nothing else knows how spans become turns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .stitching import Stitcher, may_go_on, reader_of, separate
 
 SCORED = "scored"
 _HELD_BYTES = 32 * 1024 * 1024
-"""What parts of turns may hold while they wait for their continuation."""
+"""Bytes that parts of turns may hold while they wait for their continuation."""
 _REVISABLE_BYTES = 8 * 1024 * 1024
 _REVISABLE_SECONDS = 120.0
 """How much and how long closed turns are kept for what comes late."""
@@ -45,7 +45,7 @@ class SpanAccount:
         self.left_out: Counter[str] = Counter()
 
     def count(self, outcome: str, spans: int) -> None:
-        """So many spans were ``scored``, or left out for a reason."""
+        """Count spans as ``scored``, or by the reason why they were left out."""
         with self._lock:
             if outcome == SCORED:
                 self.scored += spans
@@ -73,7 +73,7 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[Group]:
-        """The turns in what was closed that are complete; a part of one that goes on in another trace waits for that."""
+        """The turns in what was closed. A part of a turn that goes on in another trace is held until that trace comes."""
         return [whole for group in self._groups(closed) for whole in self._stitched(group)]
 
     def _groups(self, closed: Closed) -> list[Group]:
@@ -84,13 +84,13 @@ class Composer:
             self.spans.count("own", len(closed.spans) - len(records))
         if closed.size > MAX_VALUE_CHARS:
             for record in records:
-                if not isinstance(record.attributes, LazyAttributes):  # those are read when asked for, and were cut already
+                if not isinstance(record.attributes, LazyAttributes):  # those are read on demand, and were cut already
                     cut_long_values(record)
         if closed.logs:
             _attach_logs(records, closed.logs)
         if closed.late:
             return self._revised(closed, records, portion)
-        groups = self._told_apart(closed, records)
+        groups = self._groups_in_trace(closed, records)
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references
         self._account(groups, records, portion, "not_in_a_turn")
@@ -99,15 +99,15 @@ class Composer:
         above = _so_far(closed.above) if closed.above is not None and groups else None
         found = []
         for group in groups:
-            # Where starts were seen, it is known what is missing: a parent that a sampler dropped is no part of what there is.
+            # With starts seen, only the assembler decides what is missing: a parent that it never saw was dropped by a sampler.
             group.reason, group.complete = closed.reason, closed.complete and (group.complete or closed.root is not None)
             group.size = closed.size if len(groups) == 1 else closed.size * len(group.members) // len(records)
             group.above = group.above or above
             found += separate(group)
         return found
 
-    def _told_apart(self, closed: Closed, records: list[SpanRecord]) -> list[Group]:
-        """The groups in the records of one trace. A root that is still open is added to them."""
+    def _groups_in_trace(self, closed: Closed, records: list[SpanRecord]) -> list[Group]:
+        """The groups in the records of one trace. A root that is still open is added to the records."""
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -121,7 +121,7 @@ class Composer:
         return [group for group in groups if stands_alone(group)] if closed.continued else groups
 
     def _account(self, groups: Sequence[Group], records: Sequence[SpanRecord], portion: Portion, reason: str) -> None:
-        """Of new spans, those that are in a turn share its outcome; the others are counted now."""
+        """Account for new spans: those in a turn share its outcome, the others are counted now with a ``reason``."""
         for group in groups:
             group.portions = (portion,)
         taken = {id(member) for group in groups for member in group.members}
@@ -130,7 +130,7 @@ class Composer:
             self.spans.count(reason, len(records) - portion.spans)
 
     def _revised(self, closed: Closed, late: list[SpanRecord], portion: Portion) -> list[Group]:
-        """The turns that what came late changes."""
+        """The turns that late spans and log records change."""
         if closed.logs:
             _attach_logs(self._revisions.records(closed.trace_id, closed.logs), closed.logs)
         found = self._revisions.revised(closed.trace_id, late, closed.logs or ())
@@ -145,7 +145,7 @@ class Composer:
         if not may_go_on(group):
             return [group]
         with self._holding:
-            return self._stitcher.offer(group, self._now())
+            return self._stitcher.add(group, self._now())
 
     @property
     def waiting(self) -> int:
@@ -163,7 +163,7 @@ class Composer:
             return self._stitcher.due(self._now())
 
     def stop_waiting(self) -> list[Group]:
-        """All that waits; from now on nothing does."""
+        """All parts that wait. From now on none is held."""
         with self._holding:
             self._stitcher.patience = 0.0
             return self._stitcher.release_all()
@@ -186,7 +186,7 @@ class Composer:
         )  # fmt: skip
 
     def keep(self, group: Group, scored: ScoredTurn) -> None:
-        """The turn was evaluated: its spans are counted, and what comes late of it revises it."""
+        """Count the spans of an evaluated turn, and remember it so that late spans can revise it."""
         turn = scored.turn
         self._revisions.keep(group, Earlier(turn.turn_id, turn.revision, scored.first_id, tuple(scored.absorbs)))
         for portion in group.portions:
@@ -195,13 +195,13 @@ class Composer:
     # --- what is not evaluated
 
     def count_closed(self, closed: Closed, outcome: str) -> None:
-        """What became of closed spans that were not composed."""
+        """Count the outcome of closed spans that were not composed."""
         if closed.portion is None:
             closed.portion = Portion(len(closed.spans), self.spans.count)
         closed.portion.count(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """The roots of the turns in what was closed, each with whether all of the turn was seen. For those that are lost."""
+        """The roots of the turns in what was closed, each with whether all of the turn was seen. Lost turns are counted by them."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope != SCOPE]
@@ -230,7 +230,7 @@ class Composer:
 
 
 def count_group(group: Group, outcome: str) -> None:
-    """What became of the new spans in a group."""
+    """Count the outcome of the new spans in a group."""
     for portion in group.portions:
         portion.count(outcome)
 
@@ -248,7 +248,7 @@ def _known_roots(closed: Closed) -> frozenset[int]:
 
 
 def _so_far(span: Any) -> SpanRecord:
-    """What an application's span says by now. It may be open, so nothing of it is kept that others write to."""
+    """A record of what an application's span says by now. The span may be open, so its attributes are copied."""
     trace_id, span_id, parent_id, scope, attributes = start_of(span)
     return SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
 

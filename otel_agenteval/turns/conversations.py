@@ -1,11 +1,11 @@
 """Turns that share a conversation id, in order, until the conversation ends.
 
-A conversation ends when it is told to, when nothing was said for long enough, or when others need the room; it is then one
+A conversation ends when the application ends it, when nothing was said for long enough, or when others need the room. It is then one
 :class:`~otel_agenteval.core.turn.Turn` whose messages are all that was said. Turns that come after the end resume it: its next
 end is a new revision, which supersedes the one before.
 
-What metrics said of its turns belongs to it too, as signals. A judge may say it long after the turn, even after the end: then
-the metrics that look at signals are evaluated once more, as a revision.
+Scores of its turns belong to it too, as signals. A judge may score a turn only after the conversation has ended: then the metrics that
+look at signals are evaluated once more, as a revision.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SIGNALS: Mapping[str, str] = {
     "embed_coherence": "coherence",
 }  # fmt: skip
 """Metrics of single turns whose scores are signals of their conversation, and what the signals are called there."""
-_SETTLE = 30.0
-"""Seconds without another signal after which late ones are looked at."""
+_SIGNAL_PAUSE = 30.0
+"""Seconds without another signal after which late signals are evaluated."""
 _HISTORY = 20
 _EARLY = 1_000
-"""Turns whose signals are known before they are."""
+"""Turns whose signals are kept, at most, before the turn itself comes."""
 _KEPT = (
     "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
@@ -144,7 +144,7 @@ class Conversations:
             if not key or lean is None:
                 return []
             found = self._open.pop(key, None) or self._over.pop(key, None) or _Conversation()
-            self._open[key] = found  # the one that spoke last stands last
+            self._open[key] = found  # the most recent one is last
             starts = [_start(earlier) for earlier in found.turns]
             found.turns.insert(bisect.bisect(starts, _start(lean)), lean)
             found.sizes[turn_id] = size
@@ -181,7 +181,7 @@ class Conversations:
             self._home.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
-        """Metrics have said something of a turn that is, or soon will be, in a conversation."""
+        """Keep the signals of a turn that is, or soon will be, in a conversation."""
         if not conversation_id or not signals:
             return
         with self._lock:
@@ -230,13 +230,13 @@ class Conversations:
                 if found.said_at > oldest:
                     break
                 silent.append(key)
-            late = self._again(now - min(_SETTLE, self._idle_timeout))
+            late = self._again(now - min(_SIGNAL_PAUSE, self._idle_timeout))
             while self._over and next(iter(self._over.values())).said_at <= oldest - self._idle_timeout:
                 self._forget_oldest()
             return [*self._end(silent, "idle"), *late]
 
     def end_late(self) -> list[Ended]:
-        """Conversations whose signals came after their end, once more, without waiting for others."""
+        """Conversations whose signals came after their end, once more, without waiting for further signals."""
         with self._lock:
             return self._again(self._now())
 
@@ -280,7 +280,7 @@ def conversation_of(turn: Turn) -> str:
 
 
 def signals_in(scores: Iterable[Score]) -> dict[str, float]:
-    """What scores of a turn say of its conversation."""
+    """The signals in a turn's scores, by name."""
     found = {}
     for score in scores:
         name = SIGNALS.get(score.metric)

@@ -94,28 +94,28 @@ def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Itera
         if say is not to_stderr:
             yield from _items(path, seen, say)
             continue
-        told = _Few(path)
-        yield from _items(path, seen, told)
-        told.end()
+        faults = _FirstFaults(path)
+        yield from _items(path, seen, faults)
+        faults.end()
 
 
-_MOST_TOLD = 10
+_MOST_REPORTED = 10
 
 
-class _Few:
-    """Tells the first faults of a file, and at its end how many more there were: a file of another kind has one in every line."""
+class _FirstFaults:
+    """Reports the first faults of a file, and at its end how many more there were: a file of another kind has one in every line."""
 
     def __init__(self, path: str | Path) -> None:
         self._path, self._count = path, 0
 
     def __call__(self, line: str) -> None:
         self._count += 1
-        if self._count <= _MOST_TOLD:
+        if self._count <= _MOST_REPORTED:
             to_stderr(line)
 
     def end(self) -> None:
-        if self._count > _MOST_TOLD:
-            to_stderr(f"{self._path}: {self._count - _MOST_TOLD:,} more lines or records could not be read")
+        if self._count > _MOST_REPORTED:
+            to_stderr(f"{self._path}: {self._count - _MOST_REPORTED:,} more lines or records could not be read")
 
 
 def _items(path: str | Path, seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:

@@ -1,4 +1,4 @@
-"""Turns that were closed lately, so that what comes late can revise them.
+"""Turns that were closed recently, remembered so that late spans and log records can revise them.
 
 A span or log record that comes after the close never reopens a turn in place. When it matters, the turn is put together
 once more from what it was made of and what came late, and evaluated as its next revision.
@@ -27,12 +27,12 @@ class Earlier(NamedTuple):
     first_id: str | None = None
     """The id that its first revision had."""
     also: tuple[str, ...] = ()
-    """Ids, also former ones, of turns that turned out to be parts of it: they were evaluated as turns of their own."""
+    """Ids, present and former, of turns that were evaluated by themselves and turned out to be parts of this one."""
 
 
 _NOTHING = Earlier()
 _HEADLESS = 10_000
-"""Turns without a root that are known at most, after their spans were forgotten."""
+"""Turns without a root that are remembered at most, after their spans were forgotten."""
 
 
 class _Part:
@@ -51,7 +51,7 @@ class _Part:
 
 
 def _is_part_of(turn: _Part, group: Group) -> bool:
-    """Whether a turn whose root is among the spans of another one is no turn of its own any more."""
+    """Whether a turn whose root is among the spans of another turn has become a part of that one."""
     assert turn.group is not None
     root = turn.group.root
     if root.span_id == group.root.span_id:
@@ -113,7 +113,7 @@ class _Trace:
             del self._by_end[bisect.bisect_left(self._by_end, (part.group.root.end_ns, id(part)))]
 
     def _absorbed(self, part: _Part) -> Iterator[_Part]:
-        """What a part takes the place of: spans that were in no turn, and turns whose roots are among its spans."""
+        """What a part replaces: spans that were in no turn, and turns whose roots are among its spans."""
         if part.group is not None and part.group.root.span_id in self._of_root:
             yield self._of_root[part.group.root.span_id]
         for record in part.records:
@@ -142,18 +142,22 @@ class _Trace:
         return [part.earlier for part in found.values()]
 
     def missing_roots(self) -> list[int]:
-        """Ids of spans that turns miss which have no root."""
+        """Ids of the missing parents of turns without a root."""
         return [span_id for span_id, parts in self._headless.items() if any(part.group is not None for part in parts.values())]
 
     def with_span(self, span_id: int) -> _Part | None:
-        """What a span is part of."""
+        """The part that a span belongs to."""
         return self._of_span.get(span_id)
 
     def _naming(self, span_id: int) -> Iterable[_Part]:
         return self._without_parent.get(span_id, {}).values()
 
     def touched(self, late: list[SpanRecord], touched: Iterable[int]) -> list[_Part]:
-        """What late spans, or late logs of some spans, may change: what they stand below, or above, or ran beside without a parent."""
+        """The parts that late spans, or late logs of some spans, may change.
+
+        These are the parts below and above a late span. A late span whose parent is missing may also belong to a turn that was
+        running beside it.
+        """
         found: dict[int, _Part] = {}
         to_do: list[_Part] = [part for span_id in touched if (part := self._of_span.get(span_id)) is not None]
         ids = {record.span_id for record in late}
@@ -189,7 +193,7 @@ def _start_of(part: _Part) -> int:
 
 
 def stands_alone(group: Group) -> bool:
-    """Whether spans of a trace of which other spans are gone are a turn: a whole one, or an agent that began long after the others."""
+    """Whether a group is a turn although other spans of its trace are gone: it has its local root, or its root is an agent."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
@@ -215,7 +219,7 @@ class Revisions:
         self._traces: OrderedDict[int, _Trace] = OrderedDict()
         self._bytes = 0
         self._headless: OrderedDict[tuple[int, int], None] = OrderedDict()
-        """Trace, and id of the span that was missed, of turns that were evaluated without their root and are not remembered any more."""
+        """Turns that were evaluated without their root and forgotten since: the trace, and the id of the missing span."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
         """Drop what is known of some traces."""
@@ -227,11 +231,11 @@ class Revisions:
 
     def keep(self, group: Group, as_what: Earlier) -> None:
         """Remember an evaluated turn."""
-        group.reader = None  # what was read of it is several times its spans, and hardly ever asked for again
+        group.reader = None  # what was read takes several times the memory of the spans, and is hardly ever needed again
         self._keep(group.root.trace_id, [_Part(group.members, group.size, group, as_what)])
 
     def keep_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
-        """Remember spans that were in no turn: what comes late may show that they are."""
+        """Remember spans that were in no turn: a late span may show that they are."""
         self._keep(trace_id, [_Part([record], size // len(records)) for record in records])
 
     def _keep(self, trace_id: int, parts: list[_Part]) -> None:
@@ -266,7 +270,7 @@ class Revisions:
         return found[0]._replace(also=tuple(sorted(others - {found[0].turn_id, found[0].first_id})))
 
     def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[Group]:
-        """The turns of a trace that late spans, or late logs of the spans ``touched``, change. Unknown traces: whole turns only."""
+        """The turns of a trace that late spans, or late logs of the spans ``touched``, change. Of a forgotten trace, only whole turns."""
         late = list(late)
         with self._lock:
             trace = self._traces.get(trace_id)

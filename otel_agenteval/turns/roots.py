@@ -39,7 +39,7 @@ class Group:
         """All spans of the turn, its root included."""
         self.root_seen = root_seen
         self.above: SpanRecord | None = None
-        """The span that this turn shares with others: it says who talks, and nothing about this turn."""
+        """The span above this turn and others: it names user and conversation, and says nothing about this turn."""
         self.reason: CloseReason = "recorded_file"
         self.complete = True
         """Whether every parent that its spans name was seen, up to a local root, and nothing of it is known to be missing or open."""
@@ -112,7 +112,10 @@ def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset
 
 
 def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
-    """Each span below its parent; what has none, what misses it, and what may have been left below it by mistake (see its ``up``)."""
+    """Put each span below its parent.
+
+    Returns spans without a parent, spans whose parent is missing, and spans that may be below their parent by mistake (see ``up``).
+    """
     tops, orphans, leaks = [], [], []
     for node in nodes.values():
         record = node.record
@@ -131,7 +134,7 @@ def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[
 
 
 def _annotated(tops: Iterable[_Node]) -> set[int]:
-    """Fill in what every node below ``tops`` holds; ids of these nodes. What is in a circle, in broken telemetry, is below none."""
+    """Fill in what every node below ``tops`` holds, and return the ids of these nodes. A cycle, in broken telemetry, is below none."""
     order: list[_Node] = []
     for top in tops:
         start = len(order)
@@ -174,7 +177,7 @@ def _left_contexts(leaks: list[_Node]) -> list[_Node]:
 
 
 def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node:
-    """The span above all of a span's ancestors. ``highest`` holds what was found before: no way is gone twice."""
+    """The span above all of a span's ancestors. ``highest`` holds what was found before, so that no path is walked twice."""
     path = []
     seen = set()
     while True:
@@ -183,7 +186,7 @@ def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node
             above: _Node | None = known
         else:
             above = None if id(node) in waiting else node.up
-        if above is None or id(above) in seen:  # broken telemetry can hold a circle
+        if above is None or id(above) in seen:  # broken telemetry can hold a cycle
             break
         path.append(node)
         seen.add(id(node))
@@ -285,7 +288,7 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 
 
 def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> list[Group]:
-    """Give every orphan to the turn that it belongs to; the turns that the others are."""
+    """Give every orphan to the turn that it belongs to. Returns the turns that the other orphans make."""
     found: list[Group] = []
     homes = _Homes(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.holds, node.record.start_ns)):
@@ -303,7 +306,10 @@ def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> li
 
 
 class _Homes:
-    """The turns that orphans may belong to. Asked for orphans in the order of their starts: first those that hold a turn of their own."""
+    """The turns that orphans may belong to.
+
+    :meth:`of` is called in the order of the orphans' starts: first for all that hold a model call or an agent, then for the others.
+    """
 
     def __init__(self, groups: list[Group], alone: bool) -> None:
         self._alone = alone
@@ -311,7 +317,7 @@ class _Homes:
         self._of_parent: dict[int, Group] = {}
         """By the missing parent of a turn without its root: the first one."""
         self._own = True
-        """Whether the orphans that are asked for hold a model call or an agent."""
+        """Whether all orphans so far held a model call or an agent."""
         self._begins: list[tuple[int, int]] = []
         """Start and number of turns that begin later than all orphans so far."""
         self._running: dict[int, Group] = {}
@@ -356,7 +362,7 @@ class _Homes:
         return next(iter(self._running.values())) if len(self._running) == 1 else None
 
     def _is_continued_by(self, orphan: _Node) -> bool:
-        """Whether a model call whose own parent was lost goes on where one of the only turn's stopped for its tools."""
+        """Whether a model call without its parent goes on where a call of the only turn stopped for its tools."""
         if orphan.role != LLM:
             return False
         members = self._groups[0].members

@@ -27,7 +27,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 class Portion:
     """Spans that share one outcome: the turns that they were closed into are scored, or lost.
 
-    The first word counts: what was evaluated once is not lost by what happens to a part of it later.
+    The first outcome counts: what was scored once is not lost by what happens to a part of it later.
 
     Args:
         spans: how many.
@@ -41,7 +41,7 @@ class Portion:
         self._count = count
 
     def count(self, outcome: str) -> None:
-        """Say what became of them, unless that is known."""
+        """Count their outcome, unless it was counted before."""
         spans, self.spans = self.spans, 0
         if spans:
             self._count(outcome, spans)
@@ -63,9 +63,9 @@ class Limits:
 class Owner:
     """A span that may be a turn root, and what counts towards it."""
 
-    # Defaults stand on the class: one is made for every turn, and most of these never change.
+    # Defaults are on the class: an owner is made for every turn, and most of these never change.
     heir: Owner | None = None
-    """Who got the spans of an owner that turned out to be no root."""
+    """The owner that got the spans, where this one turned out to be no root."""
     references: dict[str, Any] | None = None
     size = 0
     turns = 0
@@ -99,7 +99,7 @@ class Owner:
 
 
 class Share:
-    """What one tenant holds of what all may."""
+    """The part of the open traces that belongs to one tenant."""
 
     __slots__ = ("seen", "size", "traces")
 
@@ -107,7 +107,7 @@ class Share:
         self.traces: OrderedDict[int, Trace] = OrderedDict()
         """Its open traces, the oldest first."""
         self.seen: OrderedDict[int, Trace] = OrderedDict()
-        """Those of them that wait for nothing but their time."""
+        """Those of them that only wait for their deadline."""
         self.size = 0
         """Bytes of them."""
 
@@ -148,7 +148,7 @@ class Trace:
 
 @dataclass(slots=True)
 class Closed:
-    """Spans that wait for nothing more: one turn (``sole``), or one or more to be told apart, or none."""
+    """Spans that wait for nothing more: exactly one turn (``sole``), or any number of turns that are still to be separated."""
 
     trace_id: int
     spans: list[Any]
@@ -172,4 +172,4 @@ class Closed:
     cut_off: bool = False
     """Whether the root is one although its parent is a span of this process, which is not among the spans."""
     portion: Portion | None = None
-    """The account of its spans, once they were told apart."""
+    """The account of its spans, once they are separated into turns."""

@@ -1,6 +1,6 @@
-"""Where a turn begins and ends when the spans alone do not say: there what was said decides.
+"""Where a turn begins and ends when the spans alone do not show it: then the messages decide.
 
-:func:`separate` tells turns apart that share a parent (rule *shared parent*). :class:`Stitcher` joins what one turn left in
+:func:`separate` separates turns that share a parent (rule *shared parent*). :class:`Stitcher` joins what one turn left in
 several traces: a hand-written loop has no span of its own, so each of its model calls is a trace (rules *tool call ids*,
 *repeated messages*, *previous response*, *same conversation*, *next call*). docs/turns.md explains each rule with a recording.
 
@@ -119,7 +119,7 @@ def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
 
 
 def _top(part: list[Step], reader: TurnReader) -> Step | None:
-    """The span that holds a part's model calls: its topmost one with an agent below it, or that is one."""
+    """The topmost span of a part that holds, or is, its first agent or model call."""
     ids = {step.record.span_id for step in part}
     for step in part:
         if step.role in (AGENT, LLM):
@@ -205,31 +205,31 @@ def may_go_on(group: Group) -> bool:
 
 
 class Stitcher:
-    """Holds parts of turns until the rest has come, or long enough. Not thread-safe: its owner serialises the calls.
+    """Holds parts of turns until the other parts have come, or the time is up. Not thread-safe: its owner serialises the calls.
 
     Args:
         patience: seconds that a part waits for its continuation.
-        max_bytes: what the parts that wait may hold; past it the oldest goes first.
+        max_bytes: bytes that waiting parts may hold; beyond that the oldest part of the tenant that holds most goes first.
     """
 
     def __init__(self, patience: float, max_bytes: float = float("inf")) -> None:
         self.patience = patience
-        """0: nothing waits any more."""
+        """0: nothing is held any more."""
         self._max_bytes = max_bytes
         self._bytes = 0
         self._held: OrderedDict[int, _Piece] = OrderedDict()
         self._held_by: Counter[int] = Counter()
         """Bytes of them, by tenant."""
         self._asked: dict[tuple[int, str], _Piece] = {}
-        """By tenant and call, as the others: an id is a tenant's own."""
+        """By tenant and call id, as the next two: ids are unique only within a tenant."""
         self._answered: dict[tuple[int, str], _Piece] = {}
         self._responses: dict[tuple[int, str], _Piece] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def offer(self, group: Group, now: float) -> list[Group]:
-        """A turn that seems to be over. Returns what really is: mostly this one, sometimes none, or it with earlier parts."""
+    def add(self, group: Group, now: float) -> list[Group]:
+        """Add a turn that seems to be over. Returns what really is: usually this turn, with its earlier parts; nothing while it waits."""
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         piece = _Piece(group, reader_of(group), now)
@@ -238,7 +238,7 @@ class Stitcher:
             self._release(before)
             before.append(piece)
             before.since = now
-            piece = before  # whose own beginning may be missing still
+            piece = before  # whose own beginning may still be missing
         after = self._after(piece)
         if after is not None:
             self._release(after)
@@ -253,7 +253,7 @@ class Stitcher:
         return found
 
     def due(self, now: float) -> list[Group]:
-        """Parts that waited in vain: they are turns as they are."""
+        """Parts whose continuation did not come in time: each is a turn as it is."""
         found = []
         while self._held:
             oldest = next(iter(self._held.values()))
@@ -294,7 +294,7 @@ class Stitcher:
         return next((held for held in reversed(self._held.values()) if _follows(held, piece)), None) or self._only_waiting(piece)
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Rule *next call*: content is off, so only sizes and times can tell; and only if exactly one part could be meant."""
+        """Rule *next call*: without content only sizes and times can decide, and only if exactly one part fits."""
         if reader_of(piece.groups[0]).inputs(piece.first):
             return None
         fitting = [held for held in self._held.values() if _may_be_next(held, piece)]
@@ -332,7 +332,7 @@ def stitch(groups: Iterable[Group]) -> Iterator[Group]:
     """The turns of recorded groups, by start time; what belongs together is joined, however long it took."""
     stitcher = Stitcher(float("inf"))
     parts = _seen_once([part for group in groups for part in separate(group)])
-    found = [whole for part in parts for whole in stitcher.offer(part, 0.0)]
+    found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
     found += stitcher.release_all()
     yield from sorted(found, key=lambda group: group.root.start_ns)
 
@@ -367,7 +367,7 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
     if asked is not None and repeated is not None and asked.tool_calls:
         if held.asks & {call.call_id for call in repeated.tool_calls if call.call_id}:
             return True
-        if not held.asks and _names(asked) == _names(repeated) and _user_words(earlier) == _user_words(reader):
+        if not held.asks and _names(asked) == _names(repeated) and _user_messages(earlier) == _user_messages(reader):
             return True
     conversation = reader.conversation_id()
     return conversation is not None and conversation == earlier.conversation_id()
@@ -416,5 +416,5 @@ def _names(message: Message) -> list[str | None]:
     return sorted((call.name for call in message.tool_calls), key=str)
 
 
-def _user_words(reader: TurnReader) -> list[str | None]:
+def _user_messages(reader: TurnReader) -> list[str | None]:
     return [message.content for message in reader.inputs(reader.llm[-1]) if message.role == "user" and not message.tool_results]

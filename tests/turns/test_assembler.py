@@ -98,9 +98,9 @@ def test_two_agents_under_a_request_close_each_in_its_time():
     house.start("second", "request", "agent")
     (second,) = house.end("second")
     assert house.names([first, second]) == [["first"], ["second"]]
-    (rest,) = house.end("request")
-    assert rest.remainder
-    assert house.names([rest]) == [["request"]]
+    (remainder,) = house.end("request")
+    assert remainder.remainder
+    assert house.names([remainder]) == [["request"]]
     assert house.assembler.open_turns == 0
 
 

@@ -82,7 +82,7 @@ def test_parts_are_joined_in_whatever_order_they_come(order):
     ]
     groups = [split([record])[0] for record in records]
     stitcher = Stitcher(30.0)
-    found = [whole for index in order for whole in stitcher.offer(groups[index], 0.0)] + stitcher.due(31.0)
+    found = [whole for index in order for whole in stitcher.add(groups[index], 0.0)] + stitcher.due(31.0)
     (turn,) = [reader_of(group).turn("delay", True) for group in found]
     assert (turn.turn_id[-1], turn.output, len(turn.llm_calls), len(turn.tool_calls)) == ("1", "done", 3, 2)
 
@@ -152,7 +152,7 @@ def test_without_content_two_loops_that_wait_are_left_alone():
 def test_a_part_whose_rest_never_comes_is_a_turn_as_it_is():
     stitcher = Stitcher(30.0)
     (group,) = split([chat(1, user="q", calls=[ASK])])
-    assert stitcher.offer(group, 0.0) == []
+    assert stitcher.add(group, 0.0) == []
     assert (stitcher.due(29.0), len(stitcher)) == ([], 1)
     assert (stitcher.due(30.0), len(stitcher)) == ([group], 0)
 
@@ -162,7 +162,7 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first():
     groups = [split([chat(number, trace_id=number, user="q", calls=[{**ASK, "id": f"c{number}"}])])[0] for number in (1, 2, 3)]
     for group in groups:
         group.size = 400
-    assert [stitcher.offer(group, 0.0) for group in groups] == [[], [], [groups[0]]]
+    assert [stitcher.add(group, 0.0) for group in groups] == [[], [], [groups[0]]]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first():
 )
 def test_what_is_whole_does_not_wait(records):
     (group,) = split(records)
-    assert Stitcher(30.0).offer(group, 0.0) == [group]
+    assert Stitcher(30.0).add(group, 0.0) == [group]
 
 
 # --- several turns below one span
@@ -202,7 +202,7 @@ def test_two_turns_that_only_share_a_parent():
     "records",
     [
         pytest.param(runs([user("I am Ada.")]), id="a hand-off: the second agent reads the same message"),
-        pytest.param(runs([user("I am Ada."), said("Hello Ada!")]), id="a hand-off: it reads the first one's words"),
+        pytest.param(runs([user("I am Ada."), said("Hello Ada!")]), id="a hand-off: it reads the first one's answer"),
         pytest.param(runs([user("I am Ada."), said("Other words."), user("A gift?")]), id="the answer before is not the first one's"),
         pytest.param(runs([user("I am Ada."), said("Hello Ada!"), user("A gift?")], at=50.0), id="they ran at the same time"),
         pytest.param(

@@ -271,7 +271,7 @@ def test_the_turn_is_named_after_its_root():
     assert turn.to_dict()["start"] == "2026-01-01T00:00:00.000000Z"
 
 
-# --- what the application says in so many words
+# --- what the application itself reports
 
 
 def test_events_of_the_application_tell_hand_offs_interactions_and_conflicts():

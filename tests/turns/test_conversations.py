@@ -135,7 +135,7 @@ def test_of_a_long_conversation_the_latest_turns_are_held():
     assert ids(store.turns("c1")) == ["t2", "t3"]
 
 
-# --- through the door
+# --- through the engine
 
 SAID = {"conversation": {"metrics": [{"code_contains": {"value": "Rome"}}], "idle_timeout": "60s"}}
 

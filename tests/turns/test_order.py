@@ -110,7 +110,7 @@ class Stream:
                     local_root = item.parent_id == 0 or item.remote_parent
                     self.engine.take(self.engine.assembler.add(item.trace_id, item, size, local_root))
 
-    def settle(self):
+    def finish(self):
         """Wait as long as anything can take."""
         for _ in range(3):
             self.clock.advance(400)
@@ -119,7 +119,7 @@ class Stream:
 
     def turns(self):
         """What stands at the end: every turn in its last revision."""
-        self.settle()
+        self.finish()
         last = {}
         for scored in self.kept:
             last.pop(scored.supersedes, None)
@@ -145,7 +145,7 @@ def test_spans_that_arrive_in_any_order_make_the_turns_of_the_file(recordings, t
             mixed = [line for is_log, _, line in spans_first if not is_log]
             random.Random(name).shuffle(mixed)
             stream.send(mixed + [line for is_log, _, line in spans_first if is_log])
-            stream.settle()
+            stream.finish()
     assert {turn_id: without(turn) for turn_id, turn in stream.turns().items()} == expected
     stream.engine.shutdown()
 

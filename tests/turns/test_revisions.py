@@ -96,7 +96,7 @@ def test_late_spans_look_at_nothing_but_what_they_belong_to():
     assert (last.revision, len(last.spans), last.complete) == (2, 3, True)
 
 
-# --- whoever adds up
+# --- where turns are added up
 
 
 def test_estimates_count_a_revision_under_a_new_id_once():
@@ -173,15 +173,15 @@ HISTORY = {"metrics": ["embed_loop_detection"], "judge": {"base_url": "http://12
 
 
 def heard(kept):
-    """Answer of each turn → the answers that its judges are told of."""
+    """Answer of each turn → the answers that its judges are given."""
     return {one.turn.output: [said["output"] for said in one.turn.history] for one in kept if one.judged is None}
 
 
 def in_conversation(number, trace_id, name="c"):
-    told = {"gen_ai.conversation.id": name}
+    attributes = {"gen_ai.conversation.id": name}
     return [
         chat(2, 1, user="And?", says=f"answer {number}", at=1_000 * number + 1, trace_id=trace_id),
-        agent(1, at=1_000 * number, trace_id=trace_id, attributes=told),
+        agent(1, at=1_000 * number, trace_id=trace_id, attributes=attributes),
     ]
 
 

@@ -1,8 +1,8 @@
-"""What an application says of a turn in so many words, where no convention has a name for it.
+"""What an application itself reports about a turn, where no convention has a name for it.
 
 Span events ``agent.handoff`` (``from``, ``to``, ``success``, ``duration_s``), ``agent.interaction`` (``from``, ``to``: one name or several, ``type``,
 ``message_type``, ``success``, ``response_time_s``) and ``agent.conflict`` (``resolved``, ``resolution_time_s``), on any span of the turn; and the span
-attribute ``agent.stop_kind``. The attributes of an event may stand below its name too: ``agent.handoff.from``.
+attribute ``agent.stop_kind``. An event's attributes may also carry its name as a prefix: ``agent.handoff.from``.
 """
 
 from __future__ import annotations

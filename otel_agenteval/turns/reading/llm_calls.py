@@ -60,7 +60,7 @@ class CallReader(StepReader):
                     senders[sender.record.scope, sender.record.parent_id] = step
         for step in leaves:
             if step.deferred and step.error is None and step.output_messages is None and step.output_tokens is None:
-                reader = self._parent(step)  # the span had ended well before its stream failed under whoever read it
+                reader = self._parent(step)  # the span had ended well before its stream failed in its reader
                 step.error = reader.error if reader is not None and reader.role == INNER else None
         return leaves
 
@@ -134,7 +134,7 @@ class CallReader(StepReader):
         return sum(costs) if costs else self.root.cost_usd
 
     def _answering_call(self) -> Step | None:
-        """The model call that ended last: the one whose words went back to the user. One that failed only if all did."""
+        """The model call that ended last: its answer went back to the user. A failed call only if all failed."""
         if self._answered_by is None and self.llm:
             self._answered_by = self._find_answering_call()
         return self._answered_by
@@ -146,8 +146,8 @@ class CallReader(StepReader):
                 found = step
         if found.overwritten:
             return found
-        # One that holds what its answer led to ended last, but answered first. What does not stand below it, or began before it,
-        # does not stand below what is found there either: everything is looked at once.
+        # A call whose span holds what its answer led to ended last, but answered first. A call that is not below it, or began before
+        # it, is not below any of those either: one pass is enough.
         start = found.record.start_ns
         for step in sorted(
             (step for step in self.llm if step.record.start_ns > start and step.error is None), key=END, reverse=True
@@ -189,7 +189,7 @@ _TWINS_AHEAD = 64
 
 
 def _twins(steps: list[Step]) -> dict[int, Step]:
-    """Model spans that lie beside, not under, another layer's span of the same call, which made none current while it ran.
+    """Model spans beside, not below, another layer's span of the same call: that layer did not make its span current.
 
     Both have the same parent, one runs within the time of the other, and nothing that both say about the call differs.
     """
@@ -204,7 +204,7 @@ def _twins(steps: list[Step]) -> dict[int, Step]:
             found[record.span_id] = outer
             continue
         for scope in scopes:
-            if scope != record.scope:  # whose spans this one can be the outer one of
+            if scope != record.scope:  # this span can be the outer one of that scope's spans
                 running.setdefault((record.parent_id, scope), _Running()).steps.append(step)
     return found
 
@@ -218,7 +218,7 @@ class _Running:
         self.steps: list[Step] = []
 
     def twin_of(self, step: Step) -> Step | None:
-        """The one that began last of those that a span can be the twin of. It is no other's of that scope."""
+        """The outer span of ``step``: of those that fit, the one that began last. It is the twin of no other span of that scope."""
         record, steps = step.record, self.steps
         found: Step | None = None
         over = looked_at = 0
@@ -233,7 +233,7 @@ class _Running:
             looked_at += 1
             if looked_at == _TWINS_AHEAD:
                 break
-        if over > _TWINS_AHEAD:  # they are passed over no second time
+        if over > _TWINS_AHEAD:  # so that they are not passed over again
             self.steps = [one for one in steps if one.deferred or one.record.end_ns >= record.start_ns]
         return found
 

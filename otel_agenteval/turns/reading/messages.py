@@ -1,4 +1,4 @@
-"""What was said: the user's words, the answer, and all between.
+"""What was said: the user's message, the answer, and everything between.
 
 The *input* is the last thing a user said before the turn's first model call; the *output* is what the root gave back, else the
 text of the last model call. Text that was not captured is unknown, never empty.
@@ -18,7 +18,7 @@ from .tool_calls import OUTPUT_TOOLS, ToolReader
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 
 
-class WordsReader(ToolReader):
+class MessageReader(ToolReader):
     """What was said in a turn."""
 
     def input(self) -> str | None:
@@ -38,7 +38,7 @@ class WordsReader(ToolReader):
         return None
 
     def _among(self, values: list[Message]) -> str | None:
-        """The one of several values (a function's arguments) that the first model call got as the user's words."""
+        """The one of several values (a function's arguments) that the first model call got as the user's message."""
         asked = _last_user_text(self.inputs(self.llm[0])) if self.llm else None
         return asked if any(message.content == asked for message in values) else None
 
@@ -99,7 +99,7 @@ class WordsReader(ToolReader):
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
         asked = [call for message in found.messages for call in message.tool_calls]
-        if asked:  # for a tool: whatever came back to the user was not this, unless that tool only gives the answer its form
+        if asked:  # the call asked for a tool: this is no answer, unless that tool only gives the answer its form
             return self._given_form(asked[-1]) if asked[-1].name in OUTPUT_TOOLS else None
         return ""
 
@@ -131,7 +131,7 @@ class WordsReader(ToolReader):
         return [message for message in self.inputs(step) if message.role != "system"] + self.outputs(step)[:1]
 
     def reasoning(self) -> str | None:
-        """What models thought aloud."""
+        """The reasoning that model calls returned."""
         texts = [message.reasoning for step in self.llm for message in self.outputs(step) if message.reasoning]
         return "\n".join(texts) if texts else None
 

@@ -46,8 +46,8 @@ def question_in(prompt: str) -> str:
     if not labels:
         return prompt
     label = labels[-1]
-    rest = prompt[label.end() :]
-    end = _NEXT_LABEL.search(rest)
-    question = (rest[: end.start()] if end is not None else rest).strip()
-    around = prompt[: label.start()] + (rest[end.start() :] if end is not None else "")
+    remainder = prompt[label.end() :]
+    end = _NEXT_LABEL.search(remainder)
+    question = (remainder[: end.start()] if end is not None else remainder).strip()
+    around = prompt[: label.start()] + (remainder[end.start() :] if end is not None else "")
     return question if question and _MATERIAL.search(around) else prompt

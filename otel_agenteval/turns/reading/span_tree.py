@@ -1,7 +1,7 @@
 """Which of a turn's spans stand above which: answered in constant time, however deep they are nested.
 
-Short ways up are walked; the tree is made only for turns that are deeper. Broken telemetry can hold a circle: what is in
-one has nothing above it here.
+Short ways up are walked; the tree is made only for turns that are deeper. Broken telemetry can hold a cycle: a span
+in one has nothing above it here.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ END = attrgetter("record.end_ns")
 _AGENTS = (AGENT,)
 _TOOLS = (TOOL,)
 _SHORT = 8
-"""Spans that are climbed one by one; from there on the tree is asked."""
+"""Spans that are climbed one by one; beyond that the tree is used."""
 LONGEST_CONSTANT = 32_768
 """Texts that every turn repeats (instructions, tool definitions) are read once, up to this length."""
 
@@ -35,7 +35,7 @@ class StepReader:
         self.steps = steps
         self.by_id: dict[int, Step] = {}
         self._cut = False
-        """Whether content was cut before it reached us, as far as anybody has looked."""
+        """Whether content was cut before it reached us, as far as it was read."""
         of_role: dict[str | None, list[Step]] = {}
         for step in steps:
             record = step.record
@@ -54,13 +54,13 @@ class StepReader:
         self.root = self.by_id.get(root.span_id) or read(root)
         self._decoded: dict[tuple[int, str], Decoded] = {}
         self.above: Step | None = None
-        """A span that this turn shares with others, which says who talks."""
+        """A span above this turn and others, which names user and conversation."""
         self._tree: SpanTree | None = None
         self.until_ns: int | None = None
-        """When a turn ended that is more than its root's span."""
+        """When the turn ended, where that is not the end of its root's span."""
 
     def share(self, above: SpanRecord) -> None:
-        """The turn stands below ``above`` beside others: that span says who talks."""
+        """Set the span above this turn and others, which names user and conversation."""
         self.above = read(above)
 
     def conversation_id(self) -> str | None:
@@ -141,5 +141,5 @@ def _is_named_agent(step: Step) -> bool:
 
 @lru_cache(maxsize=32)
 def _decode_constant(raw: str, role: str) -> Decoded:
-    """As ``decode``, for texts that an agent sends with every call: its instructions. The messages are shared; nobody writes."""
+    """As ``decode``, for texts that an agent sends with every call: its instructions. The messages are shared: never change them."""
     return decode(raw, role)

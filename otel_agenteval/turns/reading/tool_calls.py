@@ -1,7 +1,7 @@
 """Tool calls: one execution is one call.
 
-It has a span, or stands only in messages: requested by a model and answered in a later prompt. A request that nothing
-executed is none. Hand-offs (``transfer_to_x``) and a framework's output tool are none.
+A call has a span, or appears only in messages: requested by a model and answered in a later prompt. A request that was never
+executed is no call. Neither are hand-offs (``transfer_to_x``) and a framework's output tool.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)"
 
 
 class ToolReader(CallReader):
-    """What the tools did, and who left the turn to whom."""
+    """What the tools did, and which agent left the turn to which."""
 
     def tool_definitions(self) -> list[dict[str, Any]]:
-        """The tools that models were offered."""
+        """The tools that models were given."""
         found: dict[str, dict[str, Any]] = {}
         seen: set[str] = set()
         for step in (self.root, *self.llm):
@@ -171,7 +171,7 @@ class ToolReader(CallReader):
             error = _error_in(result)
             if request.call_id not in results and step is last:
                 if self.root.role == LLM:
-                    continue  # a model call alone: whoever executes the request does it outside of this turn
+                    continue  # a model call alone: the request is executed outside of this turn
                 error = self.root.error  # the loop went on to the tool, and what ended it there ended the turn
             calls.append(
                 ToolCall(request.name, arguments_of(request.arguments), result, error, call_id=request.call_id, agent=step.agent)

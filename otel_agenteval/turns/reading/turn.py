@@ -1,7 +1,8 @@
 """From the spans of one turn to a :class:`~otel_agenteval.core.turn.Turn`.
 
 Each topic is read by a module of its own, one class on top of the other: where spans stand (:mod:`.steps`), what models did
-(:mod:`.calls`), what tools did (:mod:`.tools`), what was said (:mod:`.words`); here are agents, documents, errors, and the whole.
+(:mod:`.llm_calls`), what tools did (:mod:`.tool_calls`), what was said (:mod:`.messages`); here are agents, documents, errors, and
+the whole.
 Everything that needs JSON is read on first use and kept.
 """
 
@@ -19,7 +20,7 @@ from ...dialects.content import REDACTED
 from ...dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from ...spans.record import SpanRecord
 from . import app_events
-from .messages import WordsReader
+from .messages import MessageReader
 from .steps import END
 from .tool_calls import TOOL_OR_CALLER
 
@@ -39,7 +40,7 @@ def build_turn(
     return TurnReader(root, members).turn(close_reason, complete, revision)
 
 
-class TurnReader(WordsReader):
+class TurnReader(MessageReader):
     """The whole turn."""
 
     FIELDS: ClassVar[frozenset[str]] = frozenset((
@@ -99,7 +100,7 @@ class TurnReader(WordsReader):
                 known[name] = references[name]
 
     def user_id(self) -> str | None:
-        """Who asked."""
+        """The user whose turn it is."""
         return self.root.user_id or self._first("user_id") or (self.above.user_id if self.above is not None else None)
 
     def framework(self) -> str | None:
@@ -121,7 +122,7 @@ class TurnReader(WordsReader):
     def _retrieval_steps(self) -> list[Step]:
         steps = self.of_role.get(RETRIEVAL) or self.of_role.get(RERANK) or []
         outermost = [step for step in steps if self._nearest(step, (step.role,)) is None]
-        return outermost or steps  # a retriever that asks others gives back what it chose of theirs
+        return outermost or steps  # a retriever around others returns what it chose from their documents
 
     def retrievals(self) -> list[Retrieval]:
         """Queries and what they found."""
@@ -173,7 +174,7 @@ class TurnReader(WordsReader):
         return runs
 
     def interactions(self) -> list[dict[str, Any]]:
-        """Messages between agents, where the application tells them."""
+        """Messages between agents, where the application reports them."""
         return app_events.interactions(self.steps)
 
     def conflicts(self) -> list[dict[str, Any]]:
