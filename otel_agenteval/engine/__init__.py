@@ -1,4 +1,4 @@
-"""One chain with its state: spans are received, turns composed, evaluated, offered to judges, and emitted.
+"""One chain with its state: spans are received, turns composed, evaluated, planned for judges, and emitted.
 
 May import everything below it; of others the OpenTelemetry API, for the global providers.
 Start at :mod:`.pipeline`, the chain and nothing else; :mod:`.engine` is its life.

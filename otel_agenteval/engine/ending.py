@@ -1,4 +1,4 @@
-"""The end of an engine: a shutdown that was asked for, and the exit of the interpreter. Both are bounded in time."""
+"""The end of an engine: an explicit shutdown, or the exit of the interpreter. Both are bounded in time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _log = logging.getLogger("otel_agenteval")
 
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_OUTLETS = 0.25
-"""Of the time that an end may take: for delivering what was evaluated in the rest of it."""
+"""Of the time that an end may take: kept for delivering what was evaluated before."""
 
 
 class Ending:
     """Ends an engine, once.
 
     Args:
-        engine: whose end it is.
+        engine: the engine to end.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -33,7 +33,7 @@ class Ending:
         self.delivered = False
         """After the shutdown: whether what was evaluated left through every outlet."""
         self.left_behind: set[int] | None = None
-        """After the shutdown: the traces that were not evaluated, where the next process finds them again. None: there is no next one."""
+        """After the shutdown: the traces that were not evaluated, if the next process finds them again; None if nothing is kept for one."""
 
     def register(self) -> None:
         """At the first span: handlers run last-in first-out, so this one runs before those of providers that exist by now."""
@@ -60,7 +60,7 @@ class Ending:
         if self._registered:
             atexit.unregister(self._at_exit)
         self._close_open(engine, "shutdown")
-        at_exit = self._exit_until is not None  # then providers may be gone already, and a part of the time is
+        at_exit = self._exit_until is not None  # then providers may be gone already, and part of the time is used up
         timeout = engine.config.exit_timeout if self._exit_until is None else _left(self._exit_until)
         until = time.monotonic() + timeout
         evaluate_until = until - timeout * _SHARE_OF_OUTLETS
@@ -68,11 +68,11 @@ class Ending:
         engine.worker.drain(_left(evaluate_until))
         self._end_judging(engine, evaluate_until)
         store = engine.pipeline.conversations
-        if store is not None:  # what judges said last of their turns
+        if store is not None:  # with the judges' last scores
             engine.take_ended(store.end_late())
         engine.worker.drain(_left(evaluate_until))
         engine.pipeline.ending = True
-        left = engine.worker.give_up(_left(until) / 2)  # the outlets get the rest
+        left = engine.worker.give_up(_left(until) / 2)  # the outlets get what is left
         for item in left:
             self._leave(item)
         self.delivered = engine.worker.stop(_left(until), outlets=not at_exit)
@@ -120,7 +120,7 @@ class Ending:
 
     @staticmethod
     def _end_judging(engine: Engine, until: float) -> None:
-        """Use most of the time that is left for what waits; what stays behind is counted, unless its queue outlives us."""
+        """Use most of the remaining time for waiting jobs. Jobs that stay behind are counted, unless their queue outlives this process."""
         judging, worker = engine.judging, engine.worker
         if judging is not None:
             judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, worker.drain, patient=False)

@@ -1,8 +1,8 @@
 """What the end of a root closes: its scores are promised to the span, or written on it at once, or made later.
 
-On the agent's thread nothing is evaluated: the ending root gets a list of events that knows its turn, and the turn is the worker's. If an
-exporter reads the root's events before the worker came, that thread evaluates; in any case once. Only where an SDK leaves no other
-way is a turn evaluated while the agent waits, within a time budget.
+On the agent's thread nothing is evaluated: the ending root gets a list of events that knows its turn, and the worker gets the turn. If
+an exporter reads the root's events before the worker does, the exporter's thread evaluates. Every turn is evaluated once. Only where an
+SDK leaves no other way is a turn evaluated while the agent waits, within a time budget.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .pipeline import Pipeline
 
 _INLINE_MAX_BYTES = 1024 * 1024
-"""A turn that holds more is the worker's alone, without span events: a synchronous exporter would keep the agent waiting for it."""
+"""A turn that holds more is evaluated by the worker only, without span events: a synchronous exporter would keep the agent waiting for it."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _PATIENCE = 5.0
 """Seconds that a reader of events waits for another thread that is evaluating."""
@@ -70,7 +70,7 @@ def _evaluate_now(chain: Pipeline, closed: Closed, span: Any, still_ending: bool
 
 
 class DeferredTurns(Work):
-    """What the end of a root closed, not evaluated yet: by the worker, or by whoever reads the root's events before it."""
+    """What the end of a root closed, to be evaluated by the worker, or by the thread that reads the root's events before it."""
 
     __slots__ = (
         "_chain",
@@ -102,13 +102,13 @@ class DeferredTurns(Work):
         self.size = closed.size
 
     def events(self) -> Sequence[Any] | None:
-        """The events of the root, or None while they cannot be had. Raises nothing into the exporter that asks, but what ends its thread."""
+        """The events of the root, or None while they cannot be had. Raises nothing but what is meant to end the caller's thread."""
         if self._evaluating_in != threading.get_ident():  # else the evaluation itself reads the span's own events
             self._evaluate()
         return self._events if self._done else None
 
     def score(self) -> Sequence[ScoredTurn]:
-        """The scored turns, for the worker: once. None if another thread does not come to an end with them."""
+        """The scored turns, for the worker, once. None of them if another thread does not finish evaluating them in time."""
         self._evaluate()
         if not self._done:
             self.lose("stuck")
@@ -132,12 +132,12 @@ class DeferredTurns(Work):
         return scored, self._chain.span_events.events_of(self._span, scored.scores, group.root.end_ns)
 
     def _evaluate(self) -> None:
-        # A forked child can inherit a lock that nobody will release: it goes on without these scores.
+        # A forked child can inherit a lock that no thread will release: it goes on without these scores.
         if self._done or not self._lock.acquire(timeout=_PATIENCE):
             return
         interrupted = False
         try:
-            if self._done:  # by who had the lock
+            if self._done:  # by the thread that had the lock
                 return
             self._evaluating_in = threading.get_ident()
             closed, self._closed = self._closed, None

@@ -63,7 +63,7 @@ class Engine(Intake):
         logger_provider: where log events go; None = the global one, looked up when the first score leaves.
         meter_provider: where OTLP metrics go, when they are on; None = the global one.
         clock: injected by tests.
-        waited: seconds by which turns and conversations wait for more, where that is not the time that passes; None = the clock's.
+        waited: the seconds by which turns and conversations wait for more, where they are not the clock's; None = the clock's.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Engine(Intake):
     # --- closing turns away from the agent's thread
 
     def start(self) -> None:
-        """For a server: begin at once what else begins with the first turn, and use a process in which no agent runs."""
+        """For a server: start at once what otherwise starts with the first turn, and work without pauses, as no agent runs here."""
         self.worker.courteous = False
         self.outlets.start()
 
@@ -164,7 +164,7 @@ class Engine(Intake):
         self.pipeline.composer.tenant_labels = labels
 
     def admits_by_room(self) -> None:
-        """Spans come in only while there is room for them (whoever takes them looks): what was taken is never dropped for lack of it."""
+        """The receiver takes spans only while there is room for them. What was taken is then never dropped for lack of room."""
         self._keeps_all = True
 
     def keep_all(self) -> None:
@@ -214,7 +214,7 @@ class Engine(Intake):
 
     @property
     def accepted_baggage(self) -> Mapping[str, str]:
-        """Baggage keys that are let in, and the reference that each one is."""
+        """Baggage keys that are accepted, each with the reference that it sets."""
         return self.pipeline.evaluator.references.baggage
 
     def dropped(self) -> dict[str, int]:
@@ -222,7 +222,7 @@ class Engine(Intake):
         return dropped(self)
 
     def unused_spans(self) -> dict[str, int]:
-        """Received spans that no score came of, by reason: each of them once."""
+        """Received spans without a score, by reason. Each span is counted once."""
         return unused_spans(self)
 
     @property
@@ -249,7 +249,7 @@ class Engine(Intake):
         return self.worker.drain(timeout)
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Hand over the scores that there are, however many turns wait to be evaluated."""
+        """Deliver the scores that there are, however many turns wait to be evaluated."""
         return self.worker.flush_outlets(timeout)
 
     def flush_jobs(self) -> bool:

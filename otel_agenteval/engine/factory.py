@@ -47,7 +47,7 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
 
 
 def _judging_from(engine: Engine, metrics: Selected, clock: Clock, shedding: Shedding) -> Dispatcher:
-    from ..judging.factory import judging_from  # only who judges pays for queues, providers and budgets
+    from ..judging.factory import judging_from  # only a process that judges pays for queues, providers and budgets
 
     def put(verdict: Verdict, size: int) -> bool:
         return engine.worker.put(verdict, size)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..core.telemetry import Telemetry
 
 _SHARE_OF_QUEUE = 0.5
-"""Of the worker's queue, that turns may take which only waited for their time: they can wait for room too."""
+"""Share of the worker's queue for turns that only waited for their deadline: they can wait for room too."""
 
 
 class Intake:
@@ -92,13 +92,13 @@ class Intake:
             self.worker.wake()
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
-        """Content of a span in a log record. One whose span is not known is late, or waits for it where logs can be ``early``."""
+        """Content of a span, from a log record. If its span is not known, the record is late; where logs can be ``early``, it waits."""
         with self.assembler.lock:
             if not self.assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
 
     def count_drop(self, reason: str, spans: int) -> None:
-        """Spans were received, and nothing comes of them."""
+        """Count spans that were received and are not used, by the reason why."""
         with self.assembler.lock:
             self.assembler.received += spans
         self.pipeline.composer.spans.count(reason, spans)
@@ -164,7 +164,7 @@ class Intake:
 
     @property
     def spans_received(self) -> int:
-        """Spans that came, whatever became of them."""
+        """Spans received, whatever their outcome."""
         return self.assembler.received
 
     @property

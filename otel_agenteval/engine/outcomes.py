@@ -1,4 +1,4 @@
-"""What became of the metrics of recent turns: scored, skipped, gated, dropped, in error; and the count of those that are lost."""
+"""The outcome of each metric on recent turns (scored, skipped, gated, dropped, in error), and the count of metrics that are lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..turns.roots import Group
 from ..turns.state import Closed
 
 _KEPT = 1_000
-"""Turns whose outcomes are known."""
+"""Turns whose outcomes are remembered."""
 
 
 class TurnOutcomes:

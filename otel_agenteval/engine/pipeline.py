@@ -5,7 +5,7 @@
     jobs   = judging.plan(scored)         # judging/planner.py: which judges are asked about it
     outlets.emit(scored)                  # outlets/fan_out.py: where it is said
 
-All of it runs on the worker, with one exception: see :mod:`.ending_root` for who may have to wait for the scores of a root.
+All of it runs on the worker, with one exception: see :mod:`.ending_root` for threads that may have to wait for the scores of a root.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Pipeline:
         evaluator: runs the metrics that are computed.
         outlets: emit the scores on the worker.
         span_events: writes on the ending root.
-        outcomes: remembers what became of recent turns.
+        outcomes: remembers the outcomes of recent turns.
         conversations: holds turns by conversation; None when nothing looks at more than one turn.
-        judging: is offered the turns whose scores are made; None when no metric asks a model.
+        judging: plans judges for turns whose scores are made; None when no metric asks a model.
         fill: how full the worker's queue is, 0 to 1.
     """
 
@@ -89,13 +89,13 @@ class Pipeline:
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
         """Score and emit a batch. Takes out of it what was begun; returns what was not begun because the end came."""
         done: list[ScoredTurn] = []
-        rest: list[WorkItem] = []
+        not_begun: list[WorkItem] = []
         interrupt: BaseException | None = None
         self.evaluator.shedding.look(self._fill())
         while batch and interrupt is None:
             item = batch.pop(0)
             if self.ending:
-                rest.append(item)
+                not_begun.append(item)
                 continue
             try:
                 parts = item.split()
@@ -104,7 +104,7 @@ class Pipeline:
                 else:
                     batch[:0] = parts
             except BaseException as error:  # one turn is lost, the others are not
-                if is_meant_for_host(error):  # whose thread this is: what is done leaves, the rest waits for the next thread
+                if is_meant_for_host(error):  # it is the host's thread: what is done leaves, the others wait for the next thread
                     batch.insert(0, item)
                     interrupt = error
                 else:
@@ -113,10 +113,10 @@ class Pipeline:
         ended = self._add_to_conversations(done)
         self._deliver(done)
         if ended:
-            rest += self.run(ended)
+            not_begun += self.run(ended)
         if interrupt is not None:
             raise interrupt
-        return rest
+        return not_begun
 
     def _deliver(self, done: Sequence[ScoredTurn]) -> None:
         """Plan judges for turns that are scored, emit them, and acknowledge the jobs of judged ones."""
@@ -135,7 +135,7 @@ class Pipeline:
                     receipt.acknowledge()
 
     def _plan(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Offer turns to the judges; the scores that could be made without asking."""
+        """Plan judges for turns. Returns the scores that could be made without asking a model."""
         assert self.judging is not None
         with self.judging.at_once():
             return [found for scored in done if scored.final and scored.judged is None for found in self.judging.plan(scored)]
@@ -160,7 +160,7 @@ class Pipeline:
         return [EndedConversation(self, one) for one in ended]
 
     def emit(self, done: Sequence[ScoredTurn]) -> None:
-        """Send scored turns through every outlet, and remember what became of them."""
+        """Send scored turns through every outlet, and remember their outcomes."""
         if not done:
             return
         self.outlets.emit(done)

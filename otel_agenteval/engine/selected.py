@@ -24,7 +24,7 @@ class Selected(NamedTuple):
     whole: Sequence[BoundMetric]
     """On whole conversations, without asking a model."""
     judged_whole: Sequence[BoundMetric]
-    """On whole conversations, by asking."""
+    """On whole conversations, by asking a judge or an embedder."""
 
     @property
     def any_judged(self) -> bool:
@@ -53,6 +53,6 @@ def selected(config: Config) -> Selected:
 
 
 def _split(metrics: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Those that are computed, and those that ask."""
+    """Those that are computed, and those that ask a model."""
     computed = [metric for metric in metrics if metric.metric.kind == "code"]
     return computed, [metric for metric in metrics if metric.metric.kind != "code"]

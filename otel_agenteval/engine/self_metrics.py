@@ -1,4 +1,4 @@
-"""What an engine says of itself: plain integers where they are counted, read when somebody collects."""
+"""An engine's metrics about itself: plain integers where they are counted, read when metrics are collected."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def dropped(engine: Engine) -> dict[str, int]:
 
 
 def unused_spans(engine: Engine) -> dict[str, int]:
-    """Received spans that no score came of, by reason: each of them once."""
+    """Received spans without a score, by reason. Each span is counted once."""
     assembler = engine.assembler
     found = Counter(engine.pipeline.composer.spans.left_out)
     found["late"] += assembler.late_unused

@@ -1,6 +1,6 @@
 """What may be asked of a running engine: how full it is, how far it has got, and where its spans have gone.
 
-Those who receive spans ask here, and nowhere behind it. Nothing is changed by asking.
+Receivers of spans read it here, and reach nothing behind it. Reading changes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class OpenTurns(NamedTuple):
-    """What open turns hold, and from which on some of them are evicted."""
+    """What open turns hold, and the bounds beyond which some of them are evicted."""
 
     turns: int
     most_turns: int
@@ -26,11 +26,11 @@ class OpenTurns(NamedTuple):
 
 
 class TenantTurns(NamedTuple):
-    """Of one tenant."""
+    """The open turns of one tenant."""
 
     open: int
     new: int
-    """Of the traces that were asked about, those whose spans would open a turn."""
+    """How many of the given traces would open a turn."""
     next_close: float
     """Seconds until one of the open turns is expected to close."""
 
@@ -41,7 +41,7 @@ class SpanAccount(NamedTuple):
     received: int
     scored: int
     unused: dict[str, int]
-    """Those that no score came of, by reason."""
+    """Spans without a score, by reason."""
     open_turns: int
 
     @property
@@ -63,7 +63,7 @@ class Status:
     """Answers questions about one engine. Thread-safe.
 
     Args:
-        engine: is asked about.
+        engine: the engine that they are about.
     """
 
     def __init__(self, engine: Engine) -> None:

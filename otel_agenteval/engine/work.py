@@ -35,7 +35,7 @@ class WorkItem(Protocol):
         """The items that it consists of, each of which is scored or lost by itself; mostly just this one."""
 
     def score(self) -> Sequence[ScoredTurn]:
-        """The scored turns that come of it. Asked once more when the thread was interrupted meanwhile."""
+        """The scored turns that come of it. Called once more when the thread was interrupted meanwhile."""
 
     def lose(self, reason: str) -> None:
         """It will not be scored: every metric of its turns is counted as dropped. Raises nothing."""

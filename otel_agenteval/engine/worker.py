@@ -2,7 +2,7 @@
 
 The agent's threads only append to a queue that is bounded in bytes; they never wait for the worker. The thread starts with
 the first item, wakes at most a few times a second, and can be missing (before the first item, at exit, in a forked child):
-then whoever flushes does the work.
+then the thread that flushes does the work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BREATH = 0.0005
 _BACKLOG = 2_000
 """Items from which the queue is emptied without pauses."""
 _RETRY = 0.05
-"""Seconds between two tries of an outlet that has no room, while somebody waits for it."""
+"""Seconds between two tries of an outlet that has no room, while a caller waits for it."""
 _QUIET_POLLS = 8
 """Looks without work after which the thread sleeps until it is woken."""
 
@@ -37,13 +37,13 @@ class Worker:
     """A queue and the thread that empties it.
 
     Args:
-        handle: does the work of a batch of items, and returns those that it did not begin because we end. When it raises, what is
+        handle: does the work of a batch of items, and returns those that it did not begin because the end came. When it raises, what is
             left in the list is handled later.
         tick: called at every look, for deadlines; returns whether there is anything that may become due.
-        flush: hands over what handling left in buffers, within the given seconds; False when that was not all.
+        flush: delivers what handling left in buffers, within the given seconds; False when that was not all.
         max_bytes: bound of the queue; an item that does not fit is refused, unless it must be taken.
         can_emit: whether there is room for the scores of one more batch; asked before each. Until then items wait in the queue.
-        failed: told of what went wrong with a batch, or ended the thread; exceptions are named without content.
+        failed: called when a batch went wrong or the thread was ended; exceptions are named without content.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Worker:
         """Requests that wait for no item."""
         self._thread: threading.Thread | None = None
         self.idle = True
-        """Whether the thread sleeps until somebody wakes it."""
+        """Whether the thread sleeps until it is woken."""
         self._stopping = False
 
     @property
@@ -142,7 +142,7 @@ class Worker:
         return thread is not None and thread.is_alive()
 
     def flush(self, timeout: float) -> bool:
-        """Handle everything that is queued now and flush the outlets; False unless all was handed over in time."""
+        """Handle everything that is queued now and flush the outlets; False unless all was delivered in time."""
         return self._ask(timeout, outlets=True)
 
     def drain(self, timeout: float) -> bool:
@@ -160,7 +160,7 @@ class Worker:
         return self._handled >= mark
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
-        """Let nobody handle some items that are still queued. ``forget`` is called while nothing is closed or handled."""
+        """Drop some items that are still queued. ``forget`` is called while nothing is closed or handled."""
         with self._ticking, self._handling:
             forget()
             with self._lock:
@@ -169,7 +169,7 @@ class Worker:
                         self._queue[i] = None, size
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Hand over what handling left in buffers, however much waits in the queue; False unless that was done in time."""
+        """Deliver what handling left in buffers, however much waits in the queue; False unless that was done in time."""
         deadline = time.monotonic() + timeout
         if not self._runs() or self._thread is threading.current_thread():
             return self._is_done(0, deadline, outlets=True)
@@ -213,9 +213,9 @@ class Worker:
         return ok and not self._queue
 
     def give_up(self, timeout: float) -> list[Any]:
-        """Begin no further batch, and wait up to ``timeout`` seconds for the one in hand: what nobody handled, and nobody will.
+        """Begin no further batch, and wait up to ``timeout`` seconds for the one in hand. Returns the items that stay unprocessed.
 
-        What ``handle`` is stuck in counts as not handled.
+        A batch in which ``handle`` is stuck counts as unprocessed.
         """
         self._given_up = True
         if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
@@ -239,7 +239,7 @@ class Worker:
         except BaseException as error:  # from outside, as a watchdog sends it
             self._failed("worker", error)
         finally:
-            self.idle = True  # whoever comes next starts another thread
+            self.idle = True  # the next item starts another thread
             if self._queue and not self._stopping and self._thread is threading.current_thread():
                 self._thread = None
                 self.wake()
@@ -256,7 +256,7 @@ class Worker:
                 self._wake.wait(POLL)
             else:
                 self.idle = True
-                if not (self._queue or self._requests or self._soon):  # else something came while we made up our mind
+                if not (self._queue or self._requests or self._soon):  # else something came in the meantime
                     self._wake.wait()
                 self.idle = False
                 quiet = 0
@@ -293,7 +293,7 @@ class Worker:
         return self._is_done(upto, deadline, outlets=outlets)
 
     def _is_done(self, upto: int, deadline: float, *, outlets: bool) -> bool:
-        """Whether everything up to an item was handled, and if wanted handed over."""
+        """Whether everything up to an item was handled and, with ``outlets``, delivered."""
         try:
             return (not outlets or self._flush(max(0.0, deadline - time.monotonic()))) and self._handled >= upto
         except BaseException as error:
@@ -303,10 +303,10 @@ class Worker:
             return False
 
     def _work(self, hurry: bool = False, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
-        """Do what is due and empty the queue, or handle it up to an item; in a ``hurry`` when somebody waits for it.
+        """Do what is due and empty the queue, or handle it up to an item; in a ``hurry`` when a caller waits for it.
 
         Past the ``deadline`` nothing more is begun. While nothing can be emitted, that is tried until then; without a deadline, at the
-        next look. ``most`` items are handled at once: one at a time where somebody waits who could not go on before the last of them.
+        next look. At most ``most`` items are handled at once: one, where a caller waits that could not go on before the last of them.
         """
         try:
             with self._ticking:
@@ -342,18 +342,18 @@ class Worker:
         self._in_hand = batch
         items = [item for item in batch if item is not None]
         count = len(items)
-        rest: Sequence[Any] = ()
+        not_begun: Sequence[Any] = ()
         try:
-            rest = self._handle(items)
+            not_begun = self._handle(items)
             items = []
         except BaseException as error:
             if is_meant_for_host(error):
                 raise
             self._failed("worker", error)
-            if len(items) == count:  # nobody knows which of them it was, and it would be again
+            if len(items) == count:  # it is not known which of them failed, and it would fail again
                 items = items[1:]
         finally:
-            self._in_hand = rest
+            self._in_hand = not_begun
             with self._lock:
                 self._handled += len(batch) - len(items)
                 if items:
