@@ -1,8 +1,8 @@
-"""What public servers ask for a call, by the table of genai-prices (extra ``[cost]``). Nothing is fetched.
+"""List prices of model calls, from the table of genai-prices (extra ``[cost]``). Nothing is fetched.
 
-The table takes a third of a millisecond to reckon one call, and is asked for every model call of every turn, often on the agent's thread.
-Nearly all of its prices are so much per token, whatever the number of tokens: those are found out once, by asking it, and reckoned with
-here. It is asked itself where a price has steps.
+The table takes a third of a millisecond to price one call, and every model call of every turn is priced, often on the agent's thread.
+Nearly all of its prices are fixed rates per token. Those rates are found once, by asking the table, and applied here. The table itself
+is asked only where a price has steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TRIED = 1_000_000
 
 
 class Tokens(NamedTuple):
-    """What a call took."""
+    """Tokens that a call used."""
 
     input: int
     output: int
@@ -63,9 +63,9 @@ def table_cost(
 
     Args:
         model: as the server calls it.
-        tokens: what the call took.
+        tokens: those that the call used.
         at: when it was made; prices change with time.
-        provider: whose model it is, as the table calls it.
+        provider: the model's provider, as the table calls it.
         base_url: where it was asked, in place of a provider.
     """
     prices = table()
@@ -104,7 +104,7 @@ _RATES: dict[int, tuple[Any, _Rates | None]] = {}
 
 
 def _rates(price: Any) -> _Rates | None:
-    """So much per token, if that is all there is to a price."""
+    """The rates per token of a price; None if it is not made of fixed rates."""
     found = _RATES.get(id(price))
     if found is None:
         try:

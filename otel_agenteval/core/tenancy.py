@@ -1,4 +1,4 @@
-"""Whose a trace is.
+"""Which tenant a trace belongs to.
 
 A receiver with tenants knows a trace by its *trace key*: the trace id, and above its 128 bits the number that this process
 gave the tenant. Everything that finds a trace by its id finds it by its key without knowing of tenants, so two tenants with

@@ -15,7 +15,7 @@ from types import CodeType
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
 """Classes of asyncio, trio, greenlet and gevent, by name: none of them is imported for this. All are checked to be no ``Exception``."""
 _SDK_THREADS = "Otel"
-"""What names of the OpenTelemetry SDK's own threads begin with. Nobody can cancel or interrupt those."""
+"""What names of the OpenTelemetry SDK's own threads begin with. Those cannot be cancelled or interrupted from outside."""
 _here = threading.local()
 
 
@@ -37,7 +37,7 @@ def mark_as_ours() -> None:
 
 
 def is_meant_for_host(error: BaseException) -> bool:
-    """Whether an exception that foreign code let out must go on to whoever called us."""
+    """Whether an exception that foreign code let out must be passed on to our caller."""
     if isinstance(error, Exception) or getattr(_here, "ours", False):
         return False
     if threading.current_thread().name.startswith(_SDK_THREADS):

@@ -32,7 +32,7 @@ _TRACES = 10_000
 _TURNS = 50_000
 """Turns, by metric, that a revision can replace."""
 _LEAST_WEIGHT = 0.5
-"""Below what one turn weighs: what is left of sums when all was taken out of them again."""
+"""Less than one turn weighs: sums below it are what rounding leaves when everything was taken out again."""
 
 
 Group = Literal["rule", "drawn", "itself"]
@@ -41,7 +41,7 @@ _GROUPS: tuple[Group, ...] = ("rule", "drawn", "itself")
 
 
 def group_of(decided_by: str) -> Group:
-    """The class of a turn that somebody is asked about, by what decided that."""
+    """The class of a turn that a model is asked about, by what chose it."""
     return "rule" if decided_by == "rule" else "drawn"
 
 
@@ -52,7 +52,7 @@ class Estimate(NamedTuple):
     low: float
     high: float
     n_eff: float
-    """How many traces, drawn alike, would tell as much: Kish's effective size."""
+    """How many equally weighted traces would say as much: Kish's effective size."""
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class Estimates:
         self.after_fork_in_child()
 
     def after_fork_in_child(self) -> None:
-        """The parent tells what it saw."""
+        """Start empty: the parent reports what it saw."""
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], dict[int, _Part]] = {}
         """By metric and agent, then by part of the time."""
@@ -179,7 +179,7 @@ class Estimates:
         """By metric and turn."""
 
     def choose(self, metric: str, agent: str, probability: float, group: Group, turn_id: str | None = None) -> None:
-        """Somebody is to be asked about a turn, which was chosen with a probability. Of one turn it counts once, whatever is revised."""
+        """A turn was chosen with a probability, and a model is to be asked about it. A turn counts once, however often it is revised."""
         if probability <= 0:
             return
         with self._lock:
@@ -208,8 +208,8 @@ class Estimates:
         """A score that was made with a probability; of the same turn it takes the place of the one before.
 
         Args:
-            metric: which said it.
-            agent: whose turn it is.
+            metric: the metric's name.
+            agent: the turn's agent.
             trace: the cluster.
             turn_id: the turn, under the id that it had first.
             value: the score.
@@ -330,6 +330,6 @@ def _estimate(parts: Sequence[_Part]) -> Estimate | None:
             if chosen:
                 return None
             continue
-        # Answers to questions that others chose, or that were chosen before the window began, stand for nobody else.
+        # Answers to questions that other processes chose, or that were chosen before the window began, stand for no other turn.
         total = total.plus(answered.times(max(1.0, chosen / answered.w)))
     return total.estimate()

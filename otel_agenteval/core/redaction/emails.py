@@ -51,7 +51,7 @@ _FILE_ENDINGS = frozenset(
         "so",
     ]
 )
-"""``icon@2x.png`` is nobody's address."""
+"""``icon@2x.png`` is no address."""
 _LONGEST_USER_INFO = 300
 _NO_USER_INFO = lazy(r"[\s/?#\"'<>]")
 _TOP = r"(?:com|org|net|edu|gov|io|dev|ai|app|co|info|biz|me|de|fr|es|it|uk|nl|ch|at|be|se|no|dk|fi|pl|cz|pt|br|in|jp|cn|au|ca|us|ru|eu|example|test)"

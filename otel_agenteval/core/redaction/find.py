@@ -129,7 +129,7 @@ def _merged(found: list[Find], markers: list[tuple[int, int]]) -> Iterator[Find]
         yield start, end, kind
 
 
-# --- what a name tells
+# --- what a field's name says about its value
 
 _LONGEST_KEPT = 64
 _TELLING_NAME = lazy(
@@ -145,8 +145,8 @@ _PHONE_VALUE = lazy(r"\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14}")
 
 
 def is_telling(name: str) -> bool:
-    """Whether the name of a field can tell that its value may not leave."""
-    # Names are an agent's word, and may be as long as it likes: long ones are not kept.
+    """Whether the name of a field can show that its value may not leave."""
+    # Names come from the agent and can have any length: long ones are not cached.
     return _is_telling(name) if len(name) <= _LONGEST_KEPT else _TELLING_NAME.search(name) is not None
 
 

@@ -1,6 +1,6 @@
 """Formats of access tokens, as data: what their issuers document, and what scanners such as gitleaks, detect-secrets and trufflehog look for.
 
-A token is a prefix that nothing else begins with and a body of so many characters. Patterns are our own words for these public facts.
+A token is a prefix that nothing else begins with and a body of so many characters. The patterns are our own rendering of these public facts.
 """
 
 from __future__ import annotations

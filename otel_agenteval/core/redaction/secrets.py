@@ -1,7 +1,7 @@
 """Secrets: access tokens, private keys, passwords, and what stands behind the name of one.
 
 A token is known by its prefix (:mod:`.rules`), and followed where it is wrapped over lines; at the end of a text its beginning is enough, for
-what was cut is still most of a secret. Names tell of the rest: ``password=…``, ``"client_secret": "…"``, ``Authorization: …``,
+what was cut is still most of a secret. Other secrets are known by the name before them: ``password=…``, ``"client_secret": "…"``, ``Authorization: …``,
 ``?token=…``, ``scheme://user:…@host``. Placeholders, code and plain words behind such a name are left alone.
 """
 
@@ -133,8 +133,8 @@ def _literal(prefix: str) -> str:
     """The letters that every token of a prefix has; for a quick look."""
     plain = re.match(r"[A-Za-z0-9_-]*", prefix)
     found = plain.group() if plain is not None else ""
-    rest = prefix[len(found) :]
-    return found[:-1] if rest[:1] in ("?", "*", "{") else found
+    remainder = prefix[len(found) :]
+    return found[:-1] if remainder[:1] in ("?", "*", "{") else found
 
 
 _LITERALS = tuple(_literal(token.prefix) for token in TOKENS)
@@ -199,9 +199,9 @@ def _jwts(text: str) -> Iterator[Span]:
     if "eyJ" not in text:
         return
     for found in _JWT.finditer(text):
-        header, _, rest = found.group().partition(".")
+        header, _, remainder = found.group().partition(".")
         said = _decoded(header) or b""
-        if _CLAIMS.search(said) is None and not rest.startswith("eyJ"):
+        if _CLAIMS.search(said) is None and not remainder.startswith("eyJ"):
             continue
         end = found.end()
         while (wrap := _WRAP.match(text, end)) is not None:  # wrapped over lines
