@@ -11,7 +11,7 @@ from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..judging.models import judge_from
 from ..judging.models.probe import Attempt, Probe, probe
-from ..statistics.tests import wilson
+from ..statistics.intervals import wilson
 from .exit_codes import FAILED, OK, UNUSABLE, as_text
 from .options import add_config
 

@@ -1,6 +1,6 @@
 """The reports of a run: JSON lines, tables, JUnit XML, Markdown or a web page, with or without a comparison to a baseline.
 
-May import :mod:`~otel_agenteval.statistics`, :mod:`~otel_agenteval.metrics` and what turns are read by; of others numpy.
+May import :mod:`~otel_agenteval.statistics`, :mod:`~otel_agenteval.metrics` and what turns are read by; of third parties, numpy.
 Start at :mod:`.outputs`.
 
 run         the scores of one run, and how they are read back

@@ -12,20 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..statistics.tests import (  # fmt: skip
-    Interval,
-    cliffs_delta,
-    cohens_d,
-    difference_interval,
-    fisher,
-    holm,
-    mcnemar,
-    mean_interval,
-    newcombe,
-    newcombe_paired,
-    permutation,
-    sign_flip,
-)
+from ..statistics.intervals import Interval, difference_interval, mean_interval, newcombe, newcombe_paired
+from ..statistics.tests import cliffs_delta, cohens_d, fisher, holm, mcnemar, permutation, sign_flip
 from .run import About, Row, Run, Series
 
 ALPHA = 0.05

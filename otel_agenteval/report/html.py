@@ -14,7 +14,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from ..statistics.tests import wilson
+from ..statistics.intervals import wilson
 from .compare import Change, Comparison
 from .formatting import (
     Report,

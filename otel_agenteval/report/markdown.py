@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..statistics.tests import wilson
+from ..statistics.intervals import wilson
 from .compare import Change, Comparison
 from .formatting import (
     Report,

@@ -6,6 +6,6 @@
     Feed           feed.py         reads requests, and gives the engine what is in them
     Journal        wal.py          keeps requests on disk, so that they outlive a crash
 
-May import :mod:`~otel_agenteval.engine` and below; of others grpc, h11 and what unpacks requests.
+May import :mod:`~otel_agenteval.engine` and below; of third parties, grpc, h11 and what unpacks requests.
 Start at :mod:`.app`. Both transports run on one asyncio loop and know nothing of spans; requests are unpacked and read on a few threads.
 """
