@@ -88,3 +88,17 @@ def test_a_span_takes_every_step_once_and_in_the_order_of_the_page() -> None:
             sys.setprofile(None)
             threading.setprofile(None)
     assert tuple(taken) == STEPS
+
+
+def test_metrics_run_in_one_place() -> None:
+    inside = {
+        "evaluation/evaluator.py",
+        "judging/models/panel.py",
+        "judging/models/probe.py",
+    }  # a panel and a probe are asked within one evaluation
+    found = {
+        file.relative_to(PACKAGE).as_posix()
+        for file in PACKAGE.rglob("*.py")
+        if re.search(r"\bmetric\.evaluate\(", file.read_text(encoding="utf-8"))
+    }
+    assert found == inside

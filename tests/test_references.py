@@ -11,8 +11,10 @@ import otel_agenteval as oa
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.turn import Turn
-from otel_agenteval.evaluation.evaluator import evaluate
+from otel_agenteval.evaluation.evaluator import Evaluator, evaluate
+from otel_agenteval.evaluation.load_shedding import Shedding
 from otel_agenteval.evaluation.references import ReferenceSources, applies
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.evaluation.selection import select_metrics
 from tests.support.rig import Rig
 
@@ -332,3 +334,16 @@ def test_a_live_turn_s_tool_results_reach_metrics_of_retrieval():
             said = {"gen_ai.tool.name": "search", "gen_ai.tool.call.result": '[{"id": "d1", "text": "Paris"}]'}
             rig.tracer.start_span("execute_tool search", attributes={"gen_ai.operation.name": "execute_tool", **said}).end()
         assert recall(rig).value == 1.0
+
+
+def test_a_metric_that_the_time_budget_cut_says_where_its_references_came_from() -> None:
+    config = load_config({"references": {"given": [{"references": {"expected_tools": ["search"]}}]}})
+    metrics = [oa.get_metric("code_empty_answer"), oa.get_metric("code_tool_call_order")]
+    evaluator = Evaluator(metrics, (), ReferenceSources(config), -1.0, Shedding(lambda: 0.0))
+    turn = oa.Turn.from_dict({"turn_id": "t-1", "output": "x", "tool_calls": [{"name": "search"}]})
+    scored = ScoredTurn(turn, Root(1, 2), ())
+    evaluator.evaluate(scored, {}, waited_for=True)
+    assert [score.metric for score in scored.scores] == ["code_empty_answer"]
+    evaluator.finish(scored)
+    assert scored.scores[1].detail["reference_from"] == {"expected_tools": "config"}
+    assert scored.scores[1].about == scored.scores[0].about

@@ -23,8 +23,9 @@ from ..core.score import Score, result_id_of
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
 from ..evaluation.conditions import Known
+from ..evaluation.evaluator import score_one
 from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
-from ..evaluation.references import ReferenceSources, applies, note_sources, root_attributes
+from ..evaluation.references import ReferenceSources, applies, root_attributes
 from ..evaluation.selection import select_metrics
 from ..judging.models import Embedder, Judge, LocalEmbedder, embedder_from, judge_from, recording
 from ..judging.models.model_server import tokens_in
@@ -175,9 +176,8 @@ class Scorer:
                 seen = redacted_turn(turn, self.config.privacy.redact, redactor)
             counting = _Counting(self._judge, self._embedder, self.config)
             with recording() as accounts:
-                score = metric.evaluate(seen, judge=counting.judge if self.dry else self._judge,
-                                        embedder=counting.embedder if self.dry else self._embedder)  # fmt: skip
-            note_sources(metric, score, sources)
+                score = score_one(metric, seen, sources, judge=counting.judge if self.dry else self._judge,
+                                  embedder=counting.embedder if self.dry else self._embedder)  # fmt: skip
             scores.append(score)
             if self.dry:
                 _note(account, metric, counting.questions)
@@ -185,7 +185,6 @@ class Scorer:
             if there:
                 account.known += 1
             elif score.status != "skipped":
-                score.about = (turn.turn_id or "", revision)
                 leaving = redacted_score(score, redactor)
                 rows.append(_row(turn, metric, leaving, probability if judged else None, accounts))
                 account.scores += 1

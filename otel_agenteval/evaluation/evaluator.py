@@ -37,6 +37,32 @@ class Outcome(NamedTuple):
     seconds: float
 
 
+def score_one(
+    metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None = None, *, judge: Any = None, embedder: Any = None
+) -> Score:
+    """Evaluate one metric on a turn to which it is known to apply, and whose references are attached.
+
+    Args:
+        metric: what to evaluate.
+        turn: the turn.
+        sources: where each of its references came from.
+        judge: for an ``llm_`` metric.
+        embedder: for an ``embed_`` metric.
+    """
+    return _score(metric, turn, sources, (turn.turn_id, b"%d" % turn.revision), judge, embedder)
+
+
+def _score(
+    metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None, about: tuple[str, bytes], judge: Any, embedder: Any
+) -> Score:
+    score = metric.evaluate(turn, judge=judge, embedder=embedder)
+    if sources:
+        note_sources(metric, score, sources)
+    if score.status != "skipped":
+        score.about = about
+    return score
+
+
 def run(
     metrics: Sequence[BoundMetric],
     turn: Turn,
@@ -44,10 +70,8 @@ def run(
     *,
     budget: float | None = None,
     shed: bool = False,
-    judge: Any = None,
-    embedder: Any = None,
 ) -> Outcome:
-    """Evaluate metrics on a turn whose references are attached.
+    """Evaluate computed metrics on a turn whose references are attached.
 
     A metric whose selector excludes the turn is ``skipped`` as gated. A heavy one is skipped as shed while that is asked for.
 
@@ -57,8 +81,6 @@ def run(
         sources: where each of its references came from.
         budget: seconds of this thread's work after which the rest is cut.
         shed: whether heavy metrics are left out.
-        judge: for ``llm_`` metrics.
-        embedder: for ``embed_`` metrics.
     """
     scores: list[Score] = []
     about = (turn.turn_id, b"%d" % turn.revision)
@@ -74,12 +96,7 @@ def run(
         if shed and metric.metric.heavy:
             scores.append(metric.left_out(SHED))
             continue
-        score = metric.evaluate(turn, judge=judge, embedder=embedder)
-        if sources:
-            note_sources(metric, score, sources)
-        if score.status != "skipped":
-            score.about = about
-        scores.append(score)
+        scores.append(_score(metric, turn, sources, about, None, None))
         if budget is not None and clock() > deadline:
             spent = time.thread_time() - start_cpu
             if spent > budget:
@@ -106,7 +123,7 @@ def evaluate(
     for metric in metrics:
         if applies(metric.when, turn):
             seen = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
-            scores += run((metric,), seen, sources, judge=judge, embedder=embedder).scores
+            scores.append(score_one(metric, seen, sources, judge=judge, embedder=embedder))
     return scores
 
 

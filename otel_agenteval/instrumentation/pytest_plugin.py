@@ -78,7 +78,9 @@ class AgentTurns:
             ConfigError: a metric or parameter is not known.
         """
         bound = _bound(metrics)
-        found = [(turn, [metric.evaluate(turn) for metric in bound]) for turn in (self.turns if turns is None else turns)]
+        from ..evaluation.evaluator import score_one
+
+        found = [(turn, [score_one(metric, turn) for metric in bound]) for turn in (self.turns if turns is None else turns)]
         self._write(found)
         return found
 

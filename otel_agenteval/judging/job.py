@@ -170,13 +170,6 @@ def key_of(metric: BoundMetric, *, conversation: bool) -> str:
     return f"{'conversation' if conversation else 'turn'} {metric.name} {metric.signature_hash} {metric.metric.version}"
 
 
-def with_id(score: Score, turn: Turn) -> Score:
-    """The score, with the id that its turn gives it."""
-    if score.status != "skipped":
-        score.about = (turn.turn_id, b"%d" % turn.revision)
-    return score
-
-
 def judged_turn(
     scored: ScoredTurn, score: Score, judged: Judged, seconds: float = 0.0, content: Mapping[str, str] | None = None
 ) -> ScoredTurn:

@@ -12,14 +12,15 @@ from ..core.score import SHED, Score
 from ..core.tenancy import qualified
 from ..core.turn import Turn
 from ..evaluation.conditions import Known
+from ..evaluation.evaluator import score_one
 from ..evaluation.load_shedding import Shedding
-from ..evaluation.references import excluded_by, note_sources
+from ..evaluation.references import excluded_by
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..statistics.estimates import Estimates, group_of
 from .baselines import History
 from .content import Content
-from .job import Decision, Payload, Waiting, judged_turn, key_of, names_in, upstream_of, with_id
+from .job import Decision, Payload, Waiting, judged_turn, key_of, names_in, upstream_of
 from .judged_metrics import JudgedMetrics
 from .outcomes import NoScore, Outcomes, outcome_of
 from .queues import Job
@@ -188,7 +189,7 @@ class Planner:
         try:
             if can_ask and self._leaves_out(metric, plan, chance):
                 return
-            score = with_id(metric.evaluate(scored.turn), scored.turn)
+            score = score_one(metric, scored.turn, scored.sources)
             if can_ask and score.status == "skipped" and score.detail.get("reason") in _ABSENT:
                 self._queue(metric, plan, chance, decided, score)
                 return
@@ -237,7 +238,6 @@ class Planner:
     def _answer(self, metric: BoundMetric, plan: Plan, chance: Chance, decided: Decision | None, score: Score) -> None:
         """The turn answers for itself, as an empty one does."""
         scored = plan.scored
-        note_sources(metric, score, scored.sources)
         if decided is not None:
             score.detail["decided_by"] = decided._asdict()
         judged = Judged(metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False)

@@ -14,11 +14,11 @@ from typing import Any
 from ..core.clock import Clock
 from ..core.score import Score
 from ..core.turn import Turn
-from ..evaluation.references import note_sources
+from ..evaluation.evaluator import score_one
 from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .circuit_breaker import CircuitBreaker, CircuitBreakers
-from .job import NewerPayload, Payload, judged_turn, upstream_of, with_id
+from .job import NewerPayload, Payload, judged_turn, upstream_of
 from .models import bypassing_cache
 from .outcomes import Outcomes
 from .planner import FollowUp, Planner
@@ -191,7 +191,7 @@ class JobRunner:
             start = time.perf_counter()
             audit = self._options.audit
             with bypassing_cache() if audit and position(job.id, _AUDIT_SEED) < audit else nullcontext():
-                score = with_id(attempt.metric.evaluate(turn, judge=asked, embedder=asked), turn)
+                score = score_one(attempt.metric, turn, attempt.payload.sources, judge=asked, embedder=asked)
             seconds = time.perf_counter() - start
             fine = score.status == "ok"  # where a second judge failed, the first one answered
         finally:
@@ -227,7 +227,6 @@ class JobRunner:
 
     def _done(self, attempt: _Attempt, turn: Turn, score: Score, seconds: float) -> Done:
         payload, metric, session = attempt.payload, attempt.metric, attempt.session
-        note_sources(metric, score, payload.sources)
         if payload.decided is not None and score.status == "ok":
             score.detail["decided_by"] = payload.decided._asdict()
         scored = payload.scored_turn(turn)
