@@ -200,12 +200,12 @@ class Evaluator:
 
     def finish(self, scored: ScoredTurn) -> None:
         """Evaluate what was left over. On the worker."""
-        pending, scored.pending = scored.pending, ()
-        if pending:
+        if scored.pending:  # taken out last: a thread that is interrupted meanwhile leaves it to the next
             self.evaluations += 1
-            found = run(pending, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
+            found = run(scored.pending, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
             scored.scores = [*scored.scores, *found.scores]
             scored.seconds += found.seconds
+            scored.pending = ()
 
     def evaluate_whole(self, scored: ScoredTurn, *, signals_only: bool = False) -> None:
         """Evaluate a conversation; where nothing but signals is new, only with the metrics that look at those."""
