@@ -93,16 +93,15 @@ class ReferenceSources:
                 case = self._by_input.get(_normal(turn.input))
             add(case or {}, "dataset")
         if found:
-            known = vars(turn)
-            known["references"] = found
+            turn.references = found
             for name in _FIELDS:
-                if name in found and not known.get(name):
-                    known[name] = found[name]
+                if name in found and not getattr(turn, name):
+                    setattr(turn, name, found[name])
             for name in _FACTS:
                 if name in found and not getattr(turn, name):
                     fact = _fact(name, found[name])
                     if fact:
-                        known[name] = fact
+                        setattr(turn, name, fact)
         if self._retrievers and not turn.context:
             self._take_retrieved(turn, sources)
         return sources
@@ -118,12 +117,11 @@ class ReferenceSources:
                     found.append(Retrieval(jsonio.text_of(call.arguments) if call.arguments else None, documents))
                     tools[call.name] = None
         if found:
-            known = vars(turn)
             texts = [document.content for retrieval in found for document in retrieval.documents if document.content]
-            known["context"] = texts
-            known["retrievals"] = [*turn.retrievals, *found]
+            turn.context = texts
+            turn.retrievals = [*turn.retrievals, *found]
             if not turn.retrieved_ids:
-                known["retrieved_ids"] = [d.id for retrieval in found for d in retrieval.documents if d.id] or None
+                turn.retrieved_ids = [d.id for retrieval in found for d in retrieval.documents if d.id] or None
             sources["context"] = f"tool {', '.join(tools)}"
 
 
