@@ -104,7 +104,7 @@ def built(folder: Path) -> tuple[Path, Path]:
 def tests_of(source: Path, folder: Path) -> Path:
     """A folder with everything of the source distribution but the package."""
     with tarfile.open(source) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     (root,) = folder.iterdir()
     shutil.rmtree(root / "otel_agenteval")
     return root

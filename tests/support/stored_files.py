@@ -28,7 +28,7 @@ class StoredFiles:
     def __init__(self, archive: Path, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as packed:
-            packed.extractall(folder, filter="data")
+            packed.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         self.folder = folder
         self.store, self.queue, self.cache = (str(folder / name) for name in ("scores.db", "queue.db", "verdicts.db"))
         self.spool, self.journal = str(folder / "spool"), folder / "journal"
