@@ -1150,7 +1150,7 @@ def test_yaml_that_stands_for_more_than_it_says_is_refused(text: str, said: str,
 
 def texts_of_errors() -> Iterator[tuple[str, str]]:
     """(place, text) of every error that a user of a configuration or command line can get; ``…`` stands for a value."""
-    package = Path(__file__).parent.parent / "otel_agenteval"
+    package = Path(oa.__file__).parent
     for file in sorted(package.rglob("*.py")):
         raised = {"AgentEvalError", "ConfigError", "ArgumentTypeError"} | (
             {"ValueError"} if file.parent.name == "config" else set()
