@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import otel_agenteval as oa
 from otel_agenteval.config import yaml
 from otel_agenteval.config.budget import SpendingOptions
 from otel_agenteval.config.job_queue import JobQueueOptions
@@ -859,7 +860,6 @@ def test_a_configured_metric_takes_the_place_of_the_inline_one_and_may_stand_sev
 
 
 def test_the_policy_is_on_the_score() -> None:
-    import otel_agenteval as oa
 
     config = load_config({"inline": {"metrics": []}, "metrics": [{"code_latency": {}, "policy": "gate"}]}, NOTHING)
     (bound,) = select_metrics(config)
