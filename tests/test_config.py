@@ -860,7 +860,6 @@ def test_a_configured_metric_takes_the_place_of_the_inline_one_and_may_stand_sev
 
 
 def test_the_policy_is_on_the_score() -> None:
-
     config = load_config({"inline": {"metrics": []}, "metrics": [{"code_latency": {}, "policy": "gate"}]}, NOTHING)
     (bound,) = select_metrics(config)
     assert bound.evaluate(oa.Turn.from_dict({"duration_s": 1.0})).policy == "gate"
