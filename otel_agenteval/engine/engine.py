@@ -20,7 +20,7 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.telemetry import Telemetry
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources
-from ..outlets.base import RecordAccount, Setup
+from ..outlets.base import Setup
 from ..outlets.factory import outlets_from
 from ..outlets.fan_out import FanOut
 from ..outlets.memory import Kept, MemoryOutlet
@@ -224,11 +224,6 @@ class Engine(Intake):
     def unused_spans(self) -> dict[str, int]:
         """Received spans without a score, by reason. Each span is counted once."""
         return unused_spans(self)
-
-    @property
-    def records(self) -> dict[str, RecordAccount]:
-        """The account of the records of each outlet that has one."""
-        return self.outlets.records()
 
     def failed(self, where: str, error: BaseException) -> None:
         """A fault of ours, kept away from the agent: counted, and logged the first time, without content."""

@@ -450,15 +450,6 @@ class Assembler:
         """Those of some traces that wait for something."""
         return {trace_id for trace_id in trace_ids if trace_id in self.traces or trace_id in self._late}
 
-    def next_deadline(self) -> float | None:
-        """When :meth:`tick` has something to do at the earliest."""
-        oldest = next(iter(self._tops), None)
-        times = [self._heap[0][0]] if self._heap else []
-        times += [late.deadline for late in itertools.islice(self._late.values(), 1)]
-        if oldest is not None:
-            times.append(oldest.started + self._limits.max_duration)
-        return min(times, default=None)
-
     def close_all(self, reason: CloseReason) -> list[Closed]:
         """Close everything, oldest first: shutdown evaluates, it throws nothing away."""
         closed: list[Closed] = []
