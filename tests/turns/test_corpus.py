@@ -39,7 +39,9 @@ def check(folder: Path) -> dict:
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
     """A folder for each archive."""
-    folders = {archive: tmp_path_factory.mktemp("recordings") for archive in ("corpus.tar.xz", "frameworks.tar.xz")}
+    folders = {
+        archive: tmp_path_factory.mktemp("recordings") for archive in ("corpus.tar.xz", "corpus_b.tar.xz", "frameworks.tar.xz")
+    }
     for archive, folder in folders.items():
         unpack_all(TESTS / "data" / archive, folder)
     return folders
@@ -52,9 +54,34 @@ def corpus(unpacked):
 
 
 @pytest.fixture(scope="module")
+def corpus_b(unpacked):
+    """The second set: 27 ways to instrument nine frameworks, 320 recordings."""
+    return check(unpacked["corpus_b.tar.xz"])
+
+
+@pytest.fixture(scope="module")
 def frameworks(unpacked):
     """A few recordings each of further frameworks and instrumentations."""
     return check(unpacked["frameworks.tar.xz"])
+
+
+RECORDINGS = sorted((TESTS / "data" / "recordings").glob("*.tar.xz"))
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """One archive per way to instrument a framework or to send from a vendor's SDK (``tests/recording`` made them)."""
+    folder = tmp_path_factory.mktemp("further")
+    for archive in RECORDINGS:
+        unpack_all(archive, folder)
+    return folder, check(folder)
+
+
+@pytest.mark.parametrize("name", [archive.name.removesuffix(".tar.xz") for archive in RECORDINGS])
+def test_a_set_of_recordings_comes_out_right(recordings, name):
+    folder, result = recordings
+    truth = json.loads((folder / name / "truth.json").read_text(encoding="utf-8"))
+    assert share(result, name) >= truth.get("floor", 100.0), truth.get("why")
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +123,10 @@ def test_turns_of_a_further_framework_come_out_right(frameworks, name):
 
 def test_turns_of_all_frameworks_come_out_right_on_the_whole(corpus):
     assert corpus["share"] >= 99.7
+
+
+def test_turns_of_the_second_set_come_out_right_on_the_whole(corpus_b):
+    assert corpus_b["share"] >= 96.3
 
 
 def rules() -> list[tuple[str, str]]:
