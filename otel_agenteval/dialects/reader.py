@@ -6,9 +6,10 @@ dialect that is present fills the fields that those before it left open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from ..core.semconv import SCOPE
 from ..core.turn import ErrorInfo
 from ..spans.record import ERROR, SpanRecord, make_well_formed
 from ..spans.wire import Vocabulary
@@ -33,6 +34,8 @@ from . import (
     smolagents,
     vercel,
 )
+from .generic import keys, reading, traces
+from .generic.facts import Facts
 from .otel_genai import OPERATIONS
 from .step import CHAIN, TOOL, UNKNOWN, Step, as_text
 
@@ -99,6 +102,17 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."))
 """For :mod:`~otel_agenteval.spans.split`: what is worth reading in a request."""
 
 
+def speak(dialects: tuple[Dialect, ...]) -> None:
+    """Read with these dialects only, from now on: to measure what is read of those that nobody has named."""
+    global DIALECTS, ROLE_KEYS, GENAI, _OTHER_KEYS  # noqa: PLW0603 - what is derived from the one list
+    DIALECTS = dialects
+    ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in dialects))
+    _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
+    GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, GENAI.log_names)
+    for known in (_otel_only, _known_scopes, _spoken):
+        known.clear()
+
+
 def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
     """The dialects that a span speaks, in the order in which they are read."""
     key = (scope, ROLE_KEYS.intersection(attributes))
@@ -136,16 +150,45 @@ def _speaks_otel_only(scope: str) -> bool:
 
 def role_in(record: SpanRecord) -> str | None:
     """The role of a span that has ended, found out once."""
-    return _dialects_and_role(record)[1]
+    return understood(record).role
 
 
-def _dialects_and_role(record: SpanRecord) -> tuple[tuple[Dialect, ...], str | None]:
-    found: tuple[tuple[Dialect, ...], str | None] | None = record.dialects
+class Understood:
+    """What a span that has ended speaks, and what it is."""
+
+    __slots__ = ("dialects", "facts", "inferred", "role")
+
+    def __init__(self, dialects: tuple[Dialect, ...], role: str | None) -> None:
+        self.dialects = dialects
+        self.role = role
+        self.facts: Facts | None = None
+        """What was found by its shape; None for a span that a named dialect knows."""
+        self.inferred = False
+        """Whether its role was found by its shape."""
+
+
+def understood(record: SpanRecord) -> Understood:
+    """What a span speaks and is, found out once."""
+    found: Understood | None = record.dialects
     if found is None:
         attributes, scope = record.attributes, record.scope
         dialects = spoken(attributes, scope)
-        found = record.dialects = dialects, _role(dialects, attributes, scope, record.name)
+        found = record.dialects = Understood(dialects, _role(dialects, attributes, scope, record.name))
+        if not is_genai_scope(scope) and all(dialect is otel_genai for dialect in dialects):
+            _infer(record, found)
     return found
+
+
+def _infer(record: SpanRecord, found: Understood) -> None:
+    """A span of a scope that no dialect knows: what nobody said so far, as its shape shows it."""
+    if record.scope == SCOPE or (found.role is None and not record.logs and not record.events and keys.is_plain(record.attributes)):
+        return
+    facts = Facts(record)
+    role = reading.role_of(facts) if found.role is None else found.role
+    if role is not None:
+        found.facts = facts
+        found.inferred = found.role is None
+        found.role = role
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -169,11 +212,13 @@ def read(record: SpanRecord) -> Step:
         make_well_formed(record)
     step = Step(record)
     attributes = record.attributes
-    dialects, role = _dialects_and_role(record)
-    step.role = role
+    about = understood(record)
+    role = step.role = about.role
     if role is not None:
-        for dialect in dialects:
+        for dialect in about.dialects:
             dialect.read(record, step)
+        if about.facts is not None:
+            reading.read(record, step, about.facts)
         if step.tool_name is None and role == TOOL:
             step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _IDENTITIES.isdisjoint(attributes):
@@ -209,3 +254,9 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
     if kind == "GeneratorExit":  # the consumer of a stream stopped reading; nothing failed
         return None
     return ErrorInfo(kind or "error", message)
+
+
+def settle(records: Sequence[SpanRecord]) -> None:
+    """Understand all spans of a trace. Spans of unknown spelling are judged by what stands beside them."""
+    if any([understood(record).facts is not None for record in records]):  # noqa: C419 - all of them
+        traces.settle(records)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core.turn import CloseReason
 from ..dialects.content import decode
-from ..dialects.reader import read, role_in
+from ..dialects.reader import read, role_in, settle
 from ..dialects.step import AGENT, CHAIN, LLM, WORKFLOW
 from ..spans.record import SpanRecord
 from .state import Portion
@@ -89,10 +89,9 @@ def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset
         known_roots: ids of spans that are roots although their parents are not among the records.
         alone: whether the trace has no other turns than these.
     """
-    nodes: dict[int, _Node] = {}
-    for record in records:
-        if record.span_id not in nodes:  # a span that was sent twice is one span
-            nodes[record.span_id] = _Node(record)
+    unique = {record.span_id: record for record in reversed([*records])}  # a span that was sent twice is one span
+    settle([*reversed(unique.values())])
+    nodes = {span_id: _Node(record) for span_id, record in reversed(unique.items())}
     tops, orphans, leaks = _linked(nodes, known_roots)
     reached = _annotated([*tops, *orphans, *leaks])
     if leaks:

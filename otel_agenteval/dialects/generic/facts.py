@@ -1,0 +1,268 @@
+"""Everything that one span of an unknown spelling holds, found in one walk over its attributes, events and log records."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ...spans.record import SpanRecord
+from ..otel_genai import documents
+from . import kinds
+from .keys import IN, OUT, Meaning, holds_json, meaning_of, useful, words_of
+from .shapes import are_documents, are_messages, are_tools, is_message, is_telling, plain
+from .values import Branch, opened, tree_of
+
+_MAX_DEPTH = 10
+_MAX_NODES = 4_000
+_MAX_TEXT = 1_000_000
+_COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "total_tokens"))
+_NAMES = frozenset(("agent", "tool_name", "name", "provider", "conversation_id", "user_id", "tool_call_id", "response_id", "finish_reason"))
+_RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")
+_MODEL_NAME = re.compile(
+    r"(?:[\w.-]+[/:])*(?:gpt|o[1345](?=-|$)|chatgpt|claude|gemini|gemma|llama|mi[sx]tral|ministral|codestral|magistral|command|qwen|deepseek|grok|phi|nova|titan|"
+    r"jamba|kimi|glm|yi|text-embedding|davinci|palm|granite|falcon|sonar|minimax|nemotron|gpt-oss|openchat|vicuna|anthropic\.|amazon\.|meta\.)[\w.:@/-]*",
+    re.IGNORECASE,
+)
+_PROVIDERS = frozenset((
+    "openai", "azure", "azure_openai", "anthropic", "google", "gemini", "vertex_ai", "vertexai", "googleai", "google_genai", "mistral", "mistralai",
+    "bedrock", "groq", "ollama", "cohere", "litellm", "deepseek", "xai", "together_ai", "fireworks_ai", "perplexity", "openrouter", "compat-oai",
+    "google-genai", "openai-compatible", "aws", "models",
+))  # fmt: skip
+MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
+"""What speaks for a model's work: a known model's name, token counts, a kind of span, messages that only models have, messages at all."""
+
+
+class Content(NamedTuple):
+    """A value that is content, and where it stood."""
+
+    value: Any
+    path: str
+    direction: str | None
+
+
+class Facts:
+    """What a span holds. Fields have their surest value; content is kept in the order in which it stands."""
+
+    __slots__ = ("content", "definitions", "documents", "evidence", "events", "fields", "kind", "kind_said", "name_left", "name_role", "system", "texts",
+                 "wholes", "_nodes", "_sure")  # fmt: skip
+
+    def __init__(self, record: SpanRecord) -> None:
+        self.fields: dict[str, Any] = {}
+        self._sure: dict[str, float] = {}
+        self.content: list[Content] = []
+        """Messages."""
+        self.texts: list[Content] = []
+        """Bare texts and whole values under names that say that they went in or came out."""
+        self.wholes: list[Content] = []
+        """Whole values of attributes that say that they went in or came out, messages or not."""
+        self.events: list[Content] = []
+        self.documents: list[Any] | None = None
+        self.definitions: list[Any] | None = None
+        self.system: Any = None
+        self.kind: str | None = None
+        """The role that a kind attribute says."""
+        self.kind_said = 0
+        self.evidence = 0
+        self._nodes = 0
+        self.name_role, self.name_left = kinds.role_of_name(record.name)
+        self._read(record)
+
+    # --- the walk
+
+    def _read(self, record: SpanRecord) -> None:
+        attributes = record.attributes
+        for key, value in tree_of(attributes, useful(attributes)).items():
+            self._walk(key, value, 0, None, attribute=True)
+        for event in record.events:
+            if event.name != "exception":
+                self._read_event(event.name, event.attributes, None)
+        for log in record.logs:
+            self._read_event(log.name, log.attributes, log.body)
+
+    def _walk(self, path: str, value: Any, depth: int, direction: str | None, *, attribute: bool = False) -> None:
+        self._nodes += 1
+        if depth > _MAX_DEPTH or self._nodes > _MAX_NODES:
+            return
+        meaning = meaning_of(path)
+        direction = meaning.direction or direction
+        raw = value
+        if attribute and direction is not None and raw.__class__ is not Branch and meaning.content:
+            self.wholes.append(Content(raw, path, direction))
+        if value.__class__ is str:
+            if len(value) > _MAX_TEXT:
+                return
+            if holds_json(value) or value[-1:] in ('"', ")"):
+                value = opened(value)
+        if isinstance(value, Mapping):
+            self._walk_object(path, raw, value, depth, meaning, direction)
+        elif isinstance(value, (list, tuple)):
+            self._walk_list(path, list(value), depth, meaning, direction)
+        else:
+            self._take_scalar(path, value, meaning, direction, depth)
+
+    def _walk_object(self, path: str, raw: Any, value: Mapping[str, Any], depth: int, meaning: Meaning, direction: str | None) -> None:
+        if is_message(value):
+            self._take_messages([value], path, direction)
+            return
+        branch = value.__class__ is Branch
+        for key, inner in value.items():
+            self._walk(path if key == "" else f"{path}.{key}", inner, depth if branch else depth + 1, direction, attribute=branch)
+
+    def _walk_list(self, path: str, value: list[Any], depth: int, meaning: Meaning, direction: str | None) -> None:
+        items = [opened(item) if item.__class__ is str and item[:1] in ("{", "[") else item for item in value]
+        unwrapped = plain(items) if items and all(isinstance(item, Mapping) and len(item) == 1 for item in items) else items
+        if are_messages(unwrapped):
+            self._take_messages(unwrapped, path, direction)
+        elif are_tools(unwrapped):
+            self.definitions = self.definitions or plain(unwrapped)
+        elif are_documents(unwrapped) and direction != IN:
+            if self.documents is None:
+                self.documents = unwrapped
+        elif items and all(item.__class__ is str for item in items):
+            self._take_scalar(path, items[0], meaning, direction, depth)
+            if meaning.text and len(items) > 1 and direction is not None:
+                self.texts.append(Content(items, path, direction))
+        else:
+            for item in items[:200]:
+                if isinstance(item, (Mapping, list)):
+                    self._walk(path, item, depth + 1, direction)
+
+    # --- what is found
+
+    def _take_messages(self, messages: list[Any], path: str, direction: str | None) -> None:
+        self.evidence |= MESSAGES
+        if any(is_telling(message) for message in messages if isinstance(message, Mapping)):
+            self.evidence |= TELLING
+        self.content.append(Content(plain(messages), path, direction))
+        for message in messages:
+            if isinstance(message, Mapping):
+                for key in ("finish_reason", "finishReason", "stop_reason"):
+                    if message.get(key).__class__ is str and message[key]:
+                        self._set("finish_reason", message[key], 0.5)
+
+    def _take_scalar(self, path: str, value: Any, meaning: Meaning, direction: str | None, depth: int) -> None:
+        if value is None or value == "":
+            return
+        field = meaning.field
+        if field is not None:
+            self._take_field(field, value, meaning.strength - depth / 20)
+        if value.__class__ is not str:
+            return
+        if path.endswith("id") and _RESPONSE_ID.fullmatch(value) and direction != IN:
+            self._set("response_id", value, 0.5)
+        last = path.rsplit(".", 1)[-1]
+        words = words_of(last)
+        if words and words[-1] in ("system", "instructions", "instruction", "preamble") and len(value) > 20 and self.system is None:
+            self.system = value
+        elif words[-2:] in (("system", "prompt"), ("system", "message"), ("system", "instruction")):
+            self.system = self.system or value
+        elif (meaning.direction is not None or depth == 0) and (meaning.text or (depth == 0 and meaning.direction is not None)):
+            self.texts.append(Content(value, path, direction))
+
+    def _take_field(self, field: str, value: Any, strength: float) -> None:
+        if field == "kind":
+            role = kinds.role_of_kind(value) if value.__class__ is str else None
+            if role is not None and strength > self.kind_said:
+                self.kind, self.kind_said = role, int(math.ceil(strength))
+                self.evidence |= KIND if strength >= 2 else 0
+        elif field in _COUNTS:
+            count = _count(value)
+            if count is not None:
+                self._set(field, count, strength)
+        elif field == "model":
+            if value.__class__ is str and _is_model_like(value):
+                name = without_provider(value)
+                known = _MODEL_NAME.fullmatch(value) is not None
+                self.evidence |= MODEL if known else 0
+                self._set("model", name, strength + known)
+        elif field in _NAMES:
+            if value.__class__ is str and 0 < len(value) <= 300 and "\n" not in value and value[:1] not in "{[":
+                self._set(field, value, strength)
+            elif field == "conversation_id" and value.__class__ is int:
+                self._set(field, str(value), strength)
+        if self.fields.get("input_tokens") is not None and self.fields.get("output_tokens") is not None:
+            self.evidence |= USAGE
+
+    def _set(self, field: str, value: Any, strength: float) -> None:
+        if strength > self._sure.get(field, -9):
+            self._sure[field] = strength
+            self.fields[field] = value
+
+    # --- events and log records
+
+    def _read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
+        said = {**attributes}
+        body = opened(body)
+        label = said.pop("event.name", None) or name
+        if isinstance(body, Mapping):
+            said.update(body)
+        elif isinstance(body, (list, tuple)):
+            said["body"] = body
+        elif body.__class__ is str and body and body != label:
+            said.setdefault("content", body)
+        role, direction = _author(words_of(str(label)))
+        if is_message(said):
+            self._take_event_message(said, str(label), direction)
+        elif role is not None and any(key in said for key in ("content", "message", "tool_calls", "text", "body", "parts")):
+            self._take_event_message(_as_message(said, role), str(label), direction)
+        else:
+            before = len(self.content)
+            for key, value in tree_of(said, said).items():
+                known = meaning_of(key)
+                self._walk(key if known.direction or known.field else f"{label}.{key}", value, 0, direction, attribute=True)
+            self.events += self.content[before:]
+
+    def _take_event_message(self, message: Mapping[str, Any], path: str, direction: str | None) -> None:
+        self._take_messages([message], path, direction)
+        self.events.append(self.content[-1])
+
+
+def _as_message(said: Mapping[str, Any], role: str) -> dict[str, Any]:
+    inner = opened(said.get("message"))
+    if isinstance(inner, Mapping):
+        return {"role": role, "finish_reason": said.get("finish_reason"), **inner}
+    content = next((said[key] for key in ("content", "text", "body", "message", "parts") if said.get(key) is not None), None)
+    content = opened(content) if holds_json(content) else content
+    if isinstance(content, Mapping) and is_message(content):
+        return {"role": role, **content}
+    return {"role": role, **{key: value for key, value in said.items() if key in ("tool_calls", "id", "name", "finish_reason", "tool_call_id")}, "content": content}
+
+
+def _author(words: Iterable[str]) -> tuple[str | None, str | None]:
+    """Whose message an event's name announces, and whether it is the model's answer."""
+    said = set(words)
+    if said & {"choice", "completion", "response", "output", "generation"}:
+        return "assistant", OUT
+    for role in ("system", "user", "assistant", "tool"):
+        if role in said:
+            return role, IN
+    return ("user", IN) if said & {"prompt", "input", "request"} else (None, None)
+
+
+def _count(value: Any) -> int | None:
+    if value.__class__ is int:
+        return int(value) if 0 <= value < 2**40 else None
+    if value.__class__ is float:
+        return int(value) if value >= 0 and value == value // 1 else None
+    return int(value) if value.__class__ is str and value.isdecimal() and len(value) < 12 else None
+
+
+def _is_model_like(value: str) -> bool:
+    return 0 < len(value) <= 200 and "\n" not in value and value.count(" ") < 3 and value.lower() not in ("unknown", "none", "default", "model")
+
+
+def without_provider(model: str) -> str:
+    """``openai/gpt-4o``, ``models/gemini-2.5-flash``, ``googleai/gemini…``: the model's own name."""
+    head, slash, tail = model.partition("/")
+    while slash and head.lower() in _PROVIDERS and tail:
+        model = tail
+        head, slash, tail = model.partition("/")
+    head, colon, tail = model.partition(":")
+    return tail if colon and head.lower() in _PROVIDERS and tail else model
+
+
+def found_documents(raw: list[Any]) -> Any:
+    """Documents in rank order."""
+    return documents(plain(raw))

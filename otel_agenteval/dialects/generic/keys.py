@@ -1,0 +1,284 @@
+"""What the name of an attribute, or of a field in a JSON value, says about its value, in any spelling.
+
+A name is split into words (``gen_ai.usage.inputTokens``: gen, ai, usage, input, tokens). Nothing here looks at a value, so each
+name is classified once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+IN, OUT = "in", "out"
+
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+_MOST_NAMES = 16_384
+
+IN_WORDS = frozenset((
+    "input", "inputs", "prompt", "prompts", "request", "query", "question", "history", "args", "kwargs", "arguments", "task",
+    "questions", "instruction", "given", "params", "parameters",
+))  # fmt: skip
+OUT_WORDS = frozenset((
+    "output", "outputs", "completion", "completions", "response", "responses", "result", "results", "choice", "choices", "answer",
+    "answers", "generation", "generations", "generated", "candidate", "candidates", "reply", "return", "returned", "observation",
+    "assistant",
+))  # fmt: skip
+_TEXT_IN = frozenset((
+    "input", "inputs", "prompt", "question", "query", "task", "user_input", "user_message", "user_query", "user_prompt", "input_text",
+    "input_value", "message", "user_msg", "goal", "request", "text", "content", "value",
+))  # fmt: skip
+_TEXT_OUT = frozenset((
+    "output", "outputs", "completion", "response", "answer", "result", "final_output", "final_result", "reply", "output_text",
+    "output_value", "response_text", "final_answer", "generated_text", "text", "content", "value", "message", "return_value",
+))  # fmt: skip
+
+_PLAIN_PREFIXES = (
+    "http.", "url.", "net.", "network.", "server.", "client.", "db.", "messaging.", "rpc.", "user_agent.", "exception.", "thread.",
+    "code.", "process.", "host.", "os.", "k8s.", "container.", "service.", "telemetry.", "deployment.", "cloud.", "faas.", "otel.",
+    "peer.", "enduser.", "tls.", "browser.", "device.", "dns.", "feature_flag.", "aws.s3", "aws.sqs", "aws.dynamodb", "aws.request_id",
+    "graphql.", "celery.", "signalr.", "aspnetcore.", "kestrel.", "jvm.", "destination.", "source.", "sampling.", "cloudevents.",
+    "source_path", "file.", "geo.", "log.", "logger.", "webengine.", "vcs.", "cicd.", "test.", "artifact.", "error.", "hw.",
+    "asyncio.", "fastapi.", "express.", "koa.", "nestjs.", "next.", "redis.", "sql.", "kafka.", "rabbitmq.", "temporal", "airflow",
+)  # fmt: skip
+"""Attributes of other conventions: they say nothing about a model, whatever words they are made of."""
+_CARRIERS = frozenset(("body", "payload"))
+"""Last words of attributes of other conventions that may carry a whole message."""
+_STRONG = frozenset((
+    "llm", "genai", "prompt", "prompts", "completion", "completions", "token", "tokens", "agent", "agents", "tool", "tools", "model",
+    "usage", "generation", "langchain", "llamaindex", "openai", "anthropic", "gemini", "bedrock", "embedding", "embeddings", "retriever",
+    "retrieval", "assistant", "chat", "workflow",
+))  # fmt: skip
+_WEAK = frozenset((
+    "input", "inputs", "output", "outputs", "body", "payload", "message", "messages", "request", "response", "content", "result", "results",
+    "args", "kwargs", "arguments", "choices", "history", "query", "question", "answer", "documents", "data", "state",
+))  # fmt: skip
+"""Words of attributes that are worth a look where the value is an object, a list, or either of them as text."""
+
+
+class Meaning(NamedTuple):
+    """What a name says."""
+
+    field: str | None
+    """A fact of a step that a scalar value states: ``input_tokens``, ``model``, ``tool_name``, …"""
+    direction: str | None
+    """Whether content under this name went in or came out, by the last of its words that says so."""
+    text: bool
+    """Whether a bare text under this name is content."""
+    content: bool
+    """Whether any value under this name can be content, and not a measure or a property of it."""
+    strength: int
+    """How sure ``field`` is: of two values the one under the surer name is taken."""
+
+
+_NOTHING = Meaning(None, None, False, False, 0)
+_PROPERTIES = frozenset((
+    "mime", "type", "format", "id", "ids", "count", "counts", "tokens", "token", "length", "size", "time", "ms", "name", "schema", "cost", "reason",
+    "reasons", "model", "status", "code", "usage", "index", "kind", "description", "definitions", "tools", "duration", "temperature", "version",
+    "seed", "penalty", "stream", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
+))  # fmt: skip
+_words: dict[str, tuple[str, ...]] = {}
+_meanings: dict[str, Meaning] = {}
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name, in lower case."""
+    known = _words.get(name)
+    if known is None:
+        if len(_words) >= _MOST_NAMES:
+            _words.clear()
+        known = _words[name] = tuple(word.lower() for word in _WORD.findall(name[:400]))
+    return known
+
+
+def meaning_of(path: str) -> Meaning:
+    """What the names that lead to a value say, joined by dots."""
+    known = _meanings.get(path)
+    if known is None:
+        if len(_meanings) >= _MOST_NAMES:
+            _meanings.clear()
+        known = _meanings[path] = _meaning(path)
+    return known
+
+
+def _meaning(path: str) -> Meaning:
+    words = words_of(path)
+    if not words:
+        return _NOTHING
+    last_name = path.rsplit(".", 1)[-1]
+    own = "_".join(words_of(last_name)) or words[-1]
+    direction = next((IN if word in IN_WORDS else OUT for word in reversed(words) if word in IN_WORDS or word in OUT_WORDS), None)
+    field, strength = _field(words)
+    text = own in _TEXT_IN or own in _TEXT_OUT
+    content = _PROPERTIES.isdisjoint(words_of(last_name)) and not words[-2:-1] == ("invocation",)
+    return Meaning(field, direction, text, content, strength)
+
+
+def _field(words: tuple[str, ...]) -> tuple[str | None, int]:
+    for rule in (_tokens, _endings, _identity):
+        found = rule(words)
+        if found[0] is not None:
+            return found
+    return None, 0
+
+
+# --- tokens
+
+_TOKEN_WORDS = frozenset(("token", "tokens", "usage"))
+_NO_COUNT = frozenset((
+    "max", "min", "limit", "budget", "price", "cost", "rate", "per", "audio", "image", "video", "accepted", "rejected", "prediction", "tool",
+    "details", "detail", "ratio", "remaining", "ms", "time", "tier", "text", "first", "source", "documents", "type", "modality",
+))  # fmt: skip
+_GIVEN = frozenset(("input", "inputs", "prompt", "request"))
+_MADE = frozenset(("output", "outputs", "completion", "candidates", "response", "generated", "generation"))
+
+
+def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
+    """Token counts: ``usage.input_tokens``, ``llm.token_count.prompt``, ``promptTokenCount``, ``prompt_eval_count``."""
+    if words[-1] == "count" and "eval" in words:
+        return ("input_tokens" if "prompt" in words else "output_tokens"), 1
+    said = set(words)
+    if said.isdisjoint(_TOKEN_WORDS):
+        return None, 0
+    if "cache" in said or "cached" in said:
+        return (None, 0) if said & {"write", "creation", "audio"} else ("cached_tokens", 2)
+    if said & {"reasoning", "thoughts", "thinking"}:
+        return "reasoning_tokens", 2
+    if not said.isdisjoint(_NO_COUNT):
+        return None, 0
+    sure = 3 if "aggregated" not in said else 1
+    for word in reversed(words):
+        if word in _GIVEN:
+            return "input_tokens", sure
+        if word in _MADE:
+            return "output_tokens", sure
+    return ("total_tokens", 1) if "total" in said else (None, 0)
+
+
+# --- everything that the end of a name says
+
+_ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
+    ("model",): ("model", 2), ("model", "name"): ("model", 2), ("model", "id"): ("model", 2), ("model", "version"): ("model", 1),
+    ("response", "model"): ("model", 4), ("response", "model", "name"): ("model", 4), ("response", "model", "id"): ("model", 4),
+    ("finish", "reason"): ("finish_reason", 2), ("finish", "reasons"): ("finish_reason", 2), ("stop", "reason"): ("finish_reason", 2),
+    ("done", "reason"): ("finish_reason", 1), ("completion", "reason"): ("finish_reason", 1),
+    ("provider",): ("provider", 1), ("provider", "name"): ("provider", 2), ("llm", "system"): ("provider", 1),
+    ("ai", "system"): ("provider", 1), ("model", "provider"): ("provider", 2), ("llm", "vendor"): ("provider", 1),
+    ("response", "id"): ("response_id", 2), ("completion", "id"): ("response_id", 1),
+    ("agent", "name"): ("agent", 3), ("agent",): ("agent", 2), ("agent", "role"): ("agent", 1), ("assistant", "name"): ("agent", 1),
+    ("agent", "title"): ("agent", 1), ("current", "agent"): ("agent", 1),
+    ("tool", "name"): ("tool_name", 3), ("function", "name"): ("tool_name", 2), ("tool",): ("tool_name", 1),
+    ("tool", "function", "name"): ("tool_name", 3), ("tool", "call", "name"): ("tool_name", 3),
+    ("tool", "call", "id"): ("tool_call_id", 3), ("call", "id"): ("tool_call_id", 2), ("tool", "use", "id"): ("tool_call_id", 3),
+    ("function", "call", "id"): ("tool_call_id", 3), ("tool", "id"): ("tool_call_id", 1),
+    ("tool", "description"): ("tool_description", 1),
+    ("conversation", "id"): ("conversation_id", 4), ("session", "id"): ("conversation_id", 3), ("thread", "id"): ("conversation_id", 2),
+    ("session",): ("conversation_id", 1), ("chat", "id"): ("conversation_id", 1), ("conversation",): ("conversation_id", 1),
+    ("user", "id"): ("user_id", 2), ("enduser", "id"): ("user_id", 1),
+    ("entity", "name"): ("name", 2), ("component", "name"): ("name", 1), ("node", "name"): ("name", 1), ("observation", "name"): ("name", 1),
+    ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1),
+}  # fmt: skip
+_NO_MODEL = frozenset(("tool", "tools", "data", "user", "device", "host", "phone", "product", "vehicle", "car", "printer", "cost", "view", "domain"))
+_TOOL_LISTS = frozenset(("tools", "functions", "definitions", "available"))
+_NO_SESSION = frozenset(("mcp", "http", "transport", "jsonrpc"))
+
+
+def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
+    for length in (3, 2, 1):
+        found = _ENDINGS.get(words[-length:]) if len(words) >= length else None
+        if found is None:
+            continue
+        field, strength = found
+        if field == "name" and len(words) > length + 3:
+            continue
+        before = set(words[:-length])
+        if field == "model":
+            return (None, 0) if before & _NO_MODEL else (field, strength + (2 if "response" in before and length < 3 else 0))
+        if field in ("tool_name", "tool_call_id", "agent", "name") and before & _TOOL_LISTS:
+            return None, 0
+        if field == "conversation_id" and before & _NO_SESSION:
+            return None, 0
+        return field, strength
+    return None, 0
+
+
+_KIND_LASTS = frozenset(("kind", "type", "subtype", "op"))
+_OF_SPANS = frozenset((
+    "span", "operation", "run", "observation", "node", "entity", "component", "step", "event", "llm", "ai", "agent", "trace", "action",
+    "category",
+))  # fmt: skip
+_NOT_OF_SPANS = frozenset((
+    "content", "message", "messages", "mime", "response", "request", "tool", "output", "token", "error", "exception", "format", "media", "author",
+    "user", "sender", "parameters", "schema", "document", "service", "invocation",
+))  # fmt: skip
+
+
+def _identity(words: tuple[str, ...]) -> tuple[str | None, int]:
+    """Names whose value may say what a span is."""
+    last = words[-1]
+    before = set(words[:-1])
+    if last == "name" and words[-2:-1] == ("operation",):
+        return "kind", 3
+    if last in _KIND_LASTS or last == "operation":
+        if before & _NOT_OF_SPANS:
+            return None, 0
+        return "kind", 3 if before & _OF_SPANS else 1
+    return None, 0
+
+
+# --- which spans are worth a look
+
+_plain: set[str] = set()
+"""Names of attributes that say nothing about a model, as far as spans have shown them."""
+
+
+def is_plain(attributes: Mapping[str, Any]) -> bool:
+    """Whether nothing in a span of an unknown scope hints at a model, an agent or a tool. Most spans are told by one set operation."""
+    return _plain.issuperset(attributes) or not _hints(attributes)
+
+
+def _hints(attributes: Mapping[str, Any]) -> bool:
+    for key in attributes:
+        if key in _plain or key.__class__ is not str:
+            continue
+        interest = interest_of(key)
+        if interest == 0:
+            if len(_plain) < _MOST_NAMES:
+                _plain.add(key)
+        elif interest == 2 or holds_json(attributes[key]):
+            return True
+    return False
+
+
+def interest_of(key: str) -> int:
+    """0: says nothing of interest; 1: only as an object; 2: whatever its value is."""
+    words = words_of(key)
+    if not words:
+        return 0
+    if key.startswith(_PLAIN_PREFIXES):
+        return 1 if words[-1] in _CARRIERS else 0
+    said = set(words)
+    if said & _STRONG or words[:2] == ("gen", "ai"):
+        return 2
+    return 1 if said & _WEAK else 0
+
+
+def holds_json(value: Any) -> bool:
+    """Whether a value is an object or a list, also as text."""
+    if value.__class__ is str:
+        return value[:1] in ("{", "[") and len(value) > 8
+    return isinstance(value, (dict, list, tuple))
+
+
+def useful(attributes: Mapping[str, Any]) -> Iterable[str]:
+    """The names of those attributes that are worth reading."""
+    return [key for key in attributes if key not in _plain and interest_or_identity(key)]
+
+
+_IDENTITY_LASTS = frozenset(("id", "name", "kind", "type", "op", "operation", "session", "metadata", "provider", "system", "error", "reason"))
+
+
+def interest_or_identity(key: str) -> bool:
+    """Whether a name is worth reading once a span is known to be of interest."""
+    words = words_of(key)
+    return bool(words) and (interest_of(key) > 0 or (words[-1] in _IDENTITY_LASTS and not key.startswith(_PLAIN_PREFIXES)))

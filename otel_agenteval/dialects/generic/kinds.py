@@ -1,0 +1,85 @@
+"""What a span says that it is: in a kind attribute, or in its name."""
+
+from __future__ import annotations
+
+import re
+
+from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, MEMORY, RERANK, RETRIEVAL, SETUP, TOOL
+from .keys import words_of
+
+_WHOLE = {
+    "chat_model": LLM, "chatmodel": LLM, "model_generation": LLM, "model_call": LLM, "model_request": LLM, "llm_call": LLM, "llm_request": LLM,
+    "text_completion": LLM, "generate_content": LLM, "chat": LLM, "llm": LLM, "generation": LLM, "completion": LLM, "inference": LLM,
+    "model": LLM, "generate": LLM, "chat_completion": LLM, "chat_completions": LLM, "model_invoke": LLM, "invoke_model": LLM,
+    "execute_tool": TOOL, "tool": TOOL, "tool_call": TOOL, "tool_use": TOOL, "function": TOOL, "function_call": TOOL, "tool_execution": TOOL,
+    "mcp_tool_call": TOOL, "tool_invocation": TOOL, "run_tool": TOOL, "call_tool": TOOL, "action": CHAIN, "tools": CHAIN,
+    "agent": AGENT, "invoke_agent": AGENT, "agent_run": AGENT, "run_agent": AGENT, "agent_invocation": AGENT, "agent_executor": AGENT,
+    "create_agent": SETUP, "agent_step": INNER, "agent_turn": INNER, "plan": INNER, "step": INNER, "turn": INNER, "cycle": INNER,
+    "execute_event_loop_cycle": INNER, "model_step": INNER, "model_chunk": INNER, "execute_task": INNER, "task": CHAIN,
+    "invoke_workflow": CHAIN, "workflow": CHAIN, "workflow_run": CHAIN, "workflow_step": CHAIN, "chain": CHAIN, "graph": CHAIN, "pipeline": CHAIN,
+    "flow": CHAIN, "crew": CHAIN, "node": CHAIN, "runnable": CHAIN, "prompt": CHAIN, "parser": CHAIN, "util": CHAIN, "session": CHAIN,
+    "retriever": RETRIEVAL, "retrieval": RETRIEVAL, "retrieve": RETRIEVAL, "vector_search": RETRIEVAL, "similarity_search": RETRIEVAL,
+    "embedding": EMBEDDING, "embeddings": EMBEDDING, "embedder": EMBEDDING, "embed": EMBEDDING, "indexer": SETUP, "indexing": SETUP,
+    "reranker": RERANK, "rerank": RERANK, "guardrail": GUARDRAIL, "guardrails": GUARDRAIL, "evaluator": GUARDRAIL, "evaluation": GUARDRAIL,
+    "score": GUARDRAIL, "scorer": GUARDRAIL, "handoff": HANDOFF, "agent_handoff": HANDOFF, "memory": MEMORY,
+}  # fmt: skip
+_IN_ORDER: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset(("handoff", "handoffs")), HANDOFF),
+    (frozenset(("embedding", "embeddings", "embedder", "embed")), EMBEDDING),
+    (frozenset(("rerank", "reranker")), RERANK),
+    (frozenset(("guardrail", "guardrails", "evaluator", "evaluation", "moderation")), GUARDRAIL),
+    (frozenset(("retriever", "retrieval", "retrieve")), RETRIEVAL),
+    (frozenset(("tool", "function")), TOOL),
+    (frozenset(("llm", "generation", "completion", "completions", "chat", "inference", "lm")), LLM),
+    (frozenset(("agent",)), AGENT),
+    (frozenset(("step", "turn", "cycle", "iteration")), INNER),
+    (frozenset(("workflow", "chain", "graph", "pipeline", "flow", "crew", "task", "runnable", "node")), CHAIN),
+)
+_NO_KINDS = frozenset(("internal", "server", "client", "producer", "consumer", "unspecified", "default", "span", "event", "unknown"))
+_LONGEST = 60
+
+
+def role_of_kind(value: str) -> str | None:
+    """The role that a kind attribute's value says: ``TOOL``, ``chat_model``, ``ai.generateText.doGenerate``, ``function_call`` …"""
+    if not value or len(value) > _LONGEST or "\n" in value:
+        return None
+    words = words_of(value)
+    if not words or len(words) > 5:
+        return None
+    whole = "_".join(words)
+    if whole in _NO_KINDS:
+        return None
+    found = _WHOLE.get(whole)
+    return found if found is not None else _role_in(frozenset(words))
+
+
+def _role_in(words: frozenset[str]) -> str | None:
+    return next((role for wanted, role in _IN_ORDER if words & wanted), None)
+
+
+_OPERATIONS = ("chat", "text_completion", "generate_content", "execute_tool", "invoke_agent", "create_agent", "embeddings", "retrieval",
+               "invoke_workflow", "handoff")  # fmt: skip
+_SAID_FIRST = re.compile(
+    r"(?P<kind>llm|chat|tool|function|agent|generation|completion|embeddings?|retriev(?:er|al)|execute_tool|invoke_agent|handoff|tool[ _]call|agent[ _]run"
+    r"|call[ _]llm|model)\s*(?:[:/ .\-]\s*|\(\s*['\"]?)(?P<name>[^'\")]+)",
+    re.IGNORECASE,
+)
+_SAID_LAST = re.compile(r"(?P<name>.+?)[ ._:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE)
+
+
+def role_of_name(name: str) -> tuple[str | None, str | None]:
+    """The role that a span's name hints at, and what is left of the name: ``execute_tool get_weather``, ``support.agent``."""
+    if not name or len(name) > 200:
+        return None, None
+    head, _, tail = name.partition(" ")
+    if head in _OPERATIONS:
+        return _WHOLE.get(head), tail.strip() or None
+    for pattern in (_SAID_FIRST, _SAID_LAST):
+        found = pattern.fullmatch(name.strip())
+        if found is not None:
+            return role_of_kind(found["kind"]), found["name"].strip() or None
+    words = words_of(name)
+    if not words:
+        return None, None
+    whole = _WHOLE.get("_".join(words))
+    return (whole if whole is not None else _role_in(frozenset(words))), None

@@ -1,0 +1,214 @@
+"""What a span of an unknown spelling is, and its step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...core import jsonio
+from ...spans.record import ERROR, SpanRecord
+from ..content import Later, decode
+from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
+from .facts import Content, Facts, found_documents
+from .keys import IN, OUT, words_of
+
+_ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
+_RESULTS = ("result", "results", "output", "outputs", "response", "return", "returned", "observation", "answer", "content", "value")
+_FILLED = ("provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "finish_reason", "response_id", "model")
+
+
+def role_of(facts: Facts) -> str | None:
+    """The role that a span's facts show; None where they show none."""
+    fields = facts.fields
+    usage = "input_tokens" in fields or "output_tokens" in fields
+    model = "model" in fields
+    said = bool(facts.content or facts.texts or facts.wholes)
+    if facts.kind is not None and (facts.kind_said > 1 or said or model or usage):
+        if facts.kind == LLM and not (model or usage or said):
+            return None
+        return facts.kind
+    named = facts.name_role
+    answered = any(content.direction == OUT for content in facts.content)
+    if named in (EMBEDDING, RERANK, GUARDRAIL, HANDOFF) and not answered:
+        return named
+    if fields.get("tool_name") and not usage and not answered:
+        return TOOL
+    if named == TOOL and said and not usage:
+        return TOOL
+    if facts.documents is not None and not usage and not answered:
+        return RETRIEVAL
+    if named == AGENT and (said or usage or "agent" in fields):
+        return AGENT
+    if (usage and (model or facts.content)) or (model and (answered or "finish_reason" in fields)):
+        return LLM
+    if named == LLM and (model or said):
+        return LLM
+    if "agent" in fields and said and named != INNER:
+        return AGENT
+    if named in (CHAIN, INNER, RETRIEVAL) and said:
+        return named
+    return CHAIN if said else None
+
+
+def read(record: SpanRecord, step: Step, facts: Facts) -> None:
+    """Fill the fields that no dialect has filled."""
+    fields = facts.fields
+    role = step.role
+    if step.conversation_id is None:
+        step.conversation_id = fields.get("conversation_id")
+    if step.user_id is None:
+        step.user_id = fields.get("user_id")
+    if step.agent is None:
+        step.agent = _agent(facts, record) if role == AGENT else fields.get("agent")
+    if role == TOOL:
+        _read_tool(record, step, facts)
+        return
+    for field in _FILLED:
+        if getattr(step, field) is None and field in fields:
+            setattr(step, field, fields[field])
+    if role == RETRIEVAL:
+        _read_retrieval(step, facts)
+    elif role == LLM:
+        _read_llm(step, facts)
+    elif role != EMBEDDING:
+        _read_run(step, facts)
+    if step.system is None:
+        step.system = facts.system
+    if step.tool_definitions is None:
+        step.tool_definitions = facts.definitions
+
+
+def _agent(facts: Facts, record: SpanRecord) -> str | None:
+    found = facts.fields.get("agent") or facts.name_left or facts.fields.get("name")
+    if found is None:
+        found = record.name if facts.kind == AGENT else None
+    return found if found and found.lower() not in ("unknown", "agent", "run") else None
+
+
+# --- model calls
+
+
+def _read_llm(step: Step, facts: Facts) -> None:
+    given = [content for content in facts.content if content.direction == IN]
+    made = [content for content in facts.content if content.direction == OUT]
+    either = [content for content in facts.content if content.direction is None]
+    if step.input_messages is None:
+        step.input_messages = _joined(given, facts.events) if given else None
+    if step.output_messages is None and made:
+        step.output_messages = _joined(made, facts.events)
+    if either and (step.input_messages is None or step.output_messages is None):
+        messages = _joined(either, facts.events)
+        split = _start_of_answer(messages) if step.output_messages is None else len(messages)
+        if step.input_messages is None:
+            step.input_messages = messages[:split] or None
+        if step.output_messages is None:
+            step.output_messages = messages[split:] or None
+    if step.input_messages is None:
+        step.input_messages = _text(facts, IN)
+    if step.output_messages is None:
+        step.output_messages = _answer_after(step) or _text(facts, OUT)
+
+
+def _joined(found: list[Content], events: list[Content]) -> list[Any]:
+    """The messages of the richest of several values; those of events, which are one each, together."""
+    single = {id(event.value) for event in events}
+    apart = [message for content in found if id(content.value) in single for message in content.value]
+    whole = [content.value for content in found if id(content.value) not in single]
+    best = max(whole, key=_richness) if whole else []
+    return apart if _richness(apart) > _richness(best) else best
+
+
+def _richness(messages: Any) -> tuple[int, int]:
+    found = decode(messages, "user").messages if messages else []
+    said = sum(bool(message.content or message.tool_calls or message.tool_results) for message in found)
+    return said, sum(len(message.tool_calls) + len(message.tool_results) for message in found)
+
+
+def _start_of_answer(messages: list[Any]) -> int:
+    last = messages[-1] if messages else None
+    answered = isinstance(last, Mapping) and _role_in(last) in ("assistant", "ai", "model")
+    return len(messages) - 1 if answered else len(messages)
+
+
+def _role_in(message: Mapping[str, Any]) -> Any:
+    inner = message.get("message")
+    return message.get("role") or (inner.get("role") if isinstance(inner, Mapping) else None)
+
+
+def _answer_after(step: Step) -> Any:
+    """An answer that stands at the end of what went in: some write the whole conversation under one name."""
+    messages = step.input_messages
+    if not isinstance(messages, list) or len(messages) < 2:
+        return None
+    start = _start_of_answer(messages)
+    if start == len(messages):
+        return None
+    step.input_messages = messages[:start]
+    return messages[start:]
+
+
+def _text(facts: Facts, direction: str) -> str | None:
+    """A bare text that went in or came out."""
+    found = [content for content in facts.texts if content.direction == direction and content.value.__class__ is str]
+    return max(found, key=lambda content: _rank(content.path, _ARGUMENTS if direction == IN else _RESULTS)).value if found else None
+
+
+# --- tools, documents, runs
+
+
+def _rank(path: str, names: Iterable[str]) -> float:
+    words = words_of(path)
+    return max((1 / (1 + place) for place, name in enumerate(names) if name in words[-2:]), default=0.0) - len(words) / 1000
+
+
+def _whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Content | None:
+    found = [content for content in facts.wholes if content.direction == direction]
+    return max(found, key=lambda content: _rank(content.path, names)) if found else None
+
+
+def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
+    fields = facts.fields
+    given, made = _whole(facts, IN, _ARGUMENTS), _whole(facts, OUT, _RESULTS)
+    if step.tool_name is None:
+        step.tool_name = fields.get("tool_name") or (facts.name_left if facts.name_role == TOOL else None) or fields.get("name") or record.name or None
+    if step.tool_call_id is None:
+        step.tool_call_id = fields.get("tool_call_id")
+    if step.tool_arguments is None:
+        step.tool_arguments = given.value if given is not None else None
+    if step.tool_result is None:
+        step.tool_result = made.value if made is not None else None
+    for content in facts.events:  # some write both as messages
+        if content.direction == OUT and step.tool_result is None:
+            step.tool_result = _said(content)
+        elif content.direction == IN and step.tool_arguments is None:
+            step.tool_arguments = _said(content)
+
+
+def _said(content: Content) -> Any:
+    message = content.value[0] if content.value else None
+    return message.get("content") if isinstance(message, Mapping) else message
+
+
+def _read_retrieval(step: Step, facts: Facts) -> None:
+    if step.query is None:
+        step.query = _text(facts, IN)
+    if step.documents is None and facts.documents is not None:
+        step.documents = found_documents(facts.documents)
+
+
+def _read_run(step: Step, facts: Facts) -> None:
+    """An agent or a chain: what it was asked, and what it gave back."""
+    given = [content for content in facts.content if content.direction != OUT]
+    made = [content for content in facts.content if content.direction == OUT]
+    if step.input_messages is None and given:
+        step.input_messages = _joined(given, facts.events)
+    if step.output_messages is None and made:
+        step.output_messages = _joined(made, facts.events)
+    if step.input_value is None:
+        whole = _whole(facts, IN, _ARGUMENTS)
+        text = _text(facts, IN)
+        step.input_value = text if text is not None else whole.value if whole is not None else None
+    if step.output_value is None:
+        whole = _whole(facts, OUT, _RESULTS)
+        text = _text(facts, OUT)
+        step.output_value = text if text is not None else whole.value if whole is not None else None

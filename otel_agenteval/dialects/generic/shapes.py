@@ -1,0 +1,131 @@
+"""What a value is, by its shape: messages, documents, definitions of tools. Names around it do not matter here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..content import ROLES
+from .values import opened
+
+MODEL_ROLES = frozenset((
+    "user", "assistant", "system", "tool", "function", "developer", "model", "human", "ai", "bot", "chatbot", "tool-call", "tool-response",
+    "ipython", "tool_result",
+))  # fmt: skip
+TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot"}
+"""Roles that an application's own messages hardly ever have."""
+_CONTENT = ("content", "parts", "tool_calls", "contents", "blocks", "text", "function_call", "toolCalls", "items", "tool_call_id", "finish_reason")
+_TYPED = frozenset(("function_call", "function_call_output", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response"))
+_LANGCHAIN = frozenset(("human", "ai", "system", "tool", "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk"))
+_WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
+_ALIASES = {
+    "contents": "content", "toolCalls": "tool_calls", "toolCallId": "tool_call_id", "finishReason": "finish_reason", "toolRequests": "tool_calls",
+}  # fmt: skip
+_MAX_DEPTH = 12
+
+
+def is_message(node: Mapping[str, Any]) -> bool:
+    """Whether an object is a message to or from a model."""
+    role = node.get("role")
+    if role.__class__ is str:
+        return role.lower() in MODEL_ROLES and any(key in node for key in _CONTENT)
+    kind = node.get("type")
+    if kind.__class__ is str:
+        if kind in _TYPED:
+            return any(key in node for key in ("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content"))
+        if kind in _LANGCHAIN:
+            return "content" in node or isinstance(node.get("data"), Mapping)
+        if kind == "constructor" and "kwargs" in node and isinstance(node.get("id"), list):
+            return str(node["id"][-1:]).strip("[]'") in ROLES
+        if kind.endswith("Message") and "source" in node and "content" in node:
+            return True
+    inner = node.get("message")
+    if isinstance(inner, Mapping):
+        return is_message(inner)
+    parts = node.get("parts")
+    if isinstance(parts, list) and parts and all(isinstance(part, Mapping) for part in parts):
+        return any(key in part for part in parts for key in ("text", "functionCall", "functionResponse", "function_call", "function_response"))
+    return False
+
+
+def is_telling(node: Mapping[str, Any]) -> bool:
+    """Whether a message is of a kind that only conversations with models have."""
+    inner = node.get("message")
+    if isinstance(inner, Mapping) and "role" not in node:
+        node = inner
+    role = node.get("role")
+    return (
+        (role.__class__ is str and role.lower() in TELLING_ROLES)
+        or any(node.get(key) for key in ("tool_calls", "toolCalls", "parts"))
+        or node.get("type") in _TYPED
+        or (node.get("type") == "constructor" and "lc" in node)
+    )
+
+
+def are_messages(node: list[Any]) -> bool:
+    """Whether a list is one of messages. A few entries may be something else."""
+    found = sum(is_message(item) for item in node[:50] if isinstance(item, Mapping))
+    return found > 0 and 2 * found >= min(len(node), 50)
+
+
+_DOCUMENT_TEXT = ("content", "page_content", "text", "pageContent", "document", "chunk", "body")
+_DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similarity", "distance", "source", "title", "id_")
+
+
+def are_documents(node: list[Any]) -> bool:
+    """Whether a list is one of retrieved documents."""
+    return bool(node) and all(isinstance(item, Mapping) and _is_document(item) for item in node[:50])
+
+
+def _is_document(node: Mapping[str, Any]) -> bool:
+    if "role" in node or "tool_calls" in node:
+        return False
+    inner = node.get("document", node.get("node"))
+    if isinstance(inner, Mapping):
+        return True
+    return any(isinstance(node.get(key), str) for key in _DOCUMENT_TEXT) and any(key in node for key in _DOCUMENT_FACTS)
+
+
+def are_tools(node: list[Any]) -> bool:
+    """Whether a list holds definitions of tools."""
+    return bool(node) and all(isinstance(item, Mapping) and _is_definition(item) for item in node[:20])
+
+
+def _is_definition(node: Mapping[str, Any]) -> bool:
+    if node.get("type") == "function" and isinstance(node.get("function"), Mapping):
+        node = node["function"]
+    if "role" in node or "arguments" in node:
+        return False
+    return isinstance(node.get("name"), str) and any(
+        key in node for key in ("description", "parameters", "input_schema", "inputSchema", "parametersJsonSchema", "json_schema")
+    )
+
+
+def plain(node: Any, depth: int = 0) -> Any:
+    """A value in the spelling that :mod:`..content` reads: wrappers of one key are taken off, and names are the usual ones."""
+    if depth > _MAX_DEPTH:
+        return node
+    if node.__class__ is list:
+        return [plain(item, depth + 1) for item in node]
+    if not isinstance(node, Mapping):
+        return node
+    if len(node) == 1:
+        ((key, inner),) = node.items()
+        if key in _WRAPPERS and isinstance(inner, Mapping):
+            return plain(inner, depth + 1)
+    changed = {_alias(key, node): plain(inner, depth + 1) if isinstance(inner, (list, Mapping)) else inner for key, inner in node.items()}
+    role = changed.get("role")
+    if role.__class__ is str and role not in ROLES and role.lower() != role:
+        changed["role"] = role.lower()
+    source = changed.get("source")
+    if role is None and source.__class__ is str and str(changed.get("type", "")).endswith("Message") and "content" in changed:
+        changed["role"] = "user" if source == "user" else "assistant"
+    calls = changed.get("tool_calls")
+    if calls.__class__ is str:
+        changed["tool_calls"] = opened(calls)
+    return changed
+
+
+def _alias(key: str, node: Mapping[str, Any]) -> str:
+    alias = _ALIASES.get(key, key)
+    return alias if alias not in node else key

@@ -1,0 +1,80 @@
+"""Whether spans of unknown spelling are a model's work at all: decided for all spans of a trace together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ...spans.record import SpanRecord
+from ..step import AGENT, CHAIN, INNER, LLM, TOOL
+from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE
+
+if TYPE_CHECKING:
+    from ..reader import Understood
+
+_ENOUGH = (
+    USAGE | MODEL, USAGE | TELLING, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
+)  # fmt: skip
+"""Together, two of these are hardly ever an application's own."""
+_OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
+
+
+def settle(records: Sequence[SpanRecord]) -> None:
+    """Take back the roles of spans that, seen beside the others of their trace, are an application's own."""
+    inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
+    if not inferred:
+        return
+    known = any(record.dialects.role is not None and not record.dialects.inferred for record in records)
+    if known:
+        for record in inferred:
+            understood = record.dialects
+            if understood.facts.kind_said < 2 or (understood.role == LLM and _is_other_work(record)):
+                understood.role = None
+    elif not is_enough(inferred):
+        for record in inferred:
+            record.dialects.role = None
+        return
+    _open_loops(records, inferred)
+
+
+def is_enough(records: Iterable[SpanRecord]) -> bool:
+    """Whether what these spans hold is a model's work."""
+    evidence = 0
+    roles = set()
+    for record in records:
+        evidence |= record.dialects.facts.evidence
+        roles.add(record.dialects.role)
+    if any(evidence & wanted == wanted for wanted in _ENOUGH):
+        return bool(roles & {LLM, AGENT})
+    return evidence & KIND != 0 and (AGENT in roles or LLM in roles)
+
+
+def _is_other_work(record: SpanRecord) -> bool:
+    return any(key.startswith(_OTHER_WORK) for key in record.attributes)
+
+
+def _open_loops(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
+    """A model's span around a whole loop, with tools or several calls below it, is the loop and no call."""
+    by_id = {record.span_id: record for record in records}
+    below: dict[int, list[int]] = {}
+    for record in records:
+        role = record.dialects.role
+        if role not in (LLM, TOOL):
+            continue
+        at = by_id.get(record.parent_id)
+        seen = 0
+        while at is not None and seen < 100:
+            seen += 1
+            if at.dialects.role == LLM and at.dialects.inferred:
+                counts = below.setdefault(at.span_id, [0, 0])
+                counts[role == TOOL] += 1
+                break
+            if at.dialects.role in (TOOL, AGENT):
+                break
+            at = by_id.get(at.parent_id)
+    for span_id, (calls, tools) in below.items():
+        if calls > 1 or (calls and tools):
+            by_id[span_id].dialects.role = AGENT if tools else CHAIN
+
+
+__all__ = ["INNER", "Understood", "is_enough", "settle"]

@@ -1,0 +1,107 @@
+"""Values opened: JSON as text, JSON inside JSON, what Python's ``repr`` wrote, and attributes with dots and numbers in their names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...core import jsonio
+
+_LONGEST_REPR = 200_000
+_MAX_INDEX = 2_000
+_MAX_PATH = 16
+_ENUM = re.compile(r"<[\w.]+(?::\s*('[^'\n]*'|\"[^\"\n]*\"|-?\d+))?>")
+_CALL = re.compile(r"[A-Za-z_][\w.]*\(")
+_BRACKETS = re.compile(r"\[(\d{1,4})\]")
+
+
+def opened(value: Any) -> Any:
+    """The value of JSON text or of a ``repr``; any other value as it is."""
+    if value.__class__ is not str:
+        return value
+    head = value[:1]
+    if head in ("{", "["):
+        if value[1:2] in ("'", ")") or value[:3] in ("[{'",) or (head == "[" and _CALL.match(value, 1)):
+            found = python_value(value)
+            if found is not None:
+                return found
+        found, _ = jsonio.loads_or_text(value)
+        return found
+    if head == '"' and value[-1:] == '"' and len(value) > 1:
+        found, _ = jsonio.loads_or_text(value)
+        return opened(found) if found.__class__ is str and found[:1] in ("{", "[") else found
+    if value[-1:] == ")" and _CALL.match(value):
+        found = python_value(value)
+        return value if found is None else found
+    return value
+
+
+def python_value(text: str) -> Any:
+    """What a ``repr`` shows: literals, and objects as their keyword arguments; None where it is none, or was cut."""
+    if len(text) > _LONGEST_REPR:
+        return None
+    try:
+        tree = ast.parse(_ENUM.sub(lambda found: found[1] or "None", text), mode="eval")
+        return _value_of(tree.body, 0)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _value_of(node: ast.expr, depth: int) -> Any:
+    if depth > 40:
+        raise ValueError
+    if isinstance(node, ast.Constant):
+        return node.value if node.value.__class__ in (str, int, float, bool) or node.value is None else str(node.value)
+    if isinstance(node, ast.Dict):
+        return {
+            str(_value_of(key, depth + 1)): _value_of(inner, depth + 1)
+            for key, inner in zip(node.keys, node.values, strict=True)
+            if key is not None
+        }
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return [_value_of(item, depth + 1) for item in node.elts]
+    if isinstance(node, ast.Call):
+        if node.keywords:
+            return {word.arg: _value_of(word.value, depth + 1) for word in node.keywords if word.arg is not None}
+        return _value_of(node.args[0], depth + 1) if len(node.args) == 1 else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _value_of(node.operand, depth + 1)
+        return -inner if isinstance(inner, (int, float)) else None
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return None
+    raise ValueError
+
+
+def tree_of(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Attributes as nested objects and lists: ``a.0.b``, ``a[0].b``. Values stay closed; a value above others stands under ``""``."""
+    root: dict[str, Any] = {}
+    for key in keys:
+        path = (_BRACKETS.sub(r".\1", key) if "[" in key else key).replace(":", ".").split(".")
+        if len(path) > _MAX_PATH:
+            continue
+        at = root
+        for name in path[:-1]:
+            inner = at.get(name)
+            if inner.__class__ is not Branch:
+                inner = at[name] = Branch() if inner is None else Branch({"": inner})
+            at = inner
+        last = path[-1]
+        if at.get(last).__class__ is Branch:
+            at[last][""] = attributes[key]
+        else:
+            at[last] = attributes[key]
+    return {key: _lists(value) for key, value in root.items()}
+
+
+class Branch(dict[str, Any]):
+    """An object made of attributes' names; one that came as a value is a dict."""
+
+
+def _lists(value: Any) -> Any:
+    if value.__class__ is not Branch:
+        return value
+    if value and all(key.isdecimal() and len(key) <= 6 for key in value):
+        return [_lists(value[key]) for key in sorted(value, key=int)[:_MAX_INDEX]]
+    return Branch({key: _lists(inner) for key, inner in value.items()})
