@@ -104,7 +104,7 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."))
 
 def speak(dialects: tuple[Dialect, ...]) -> None:
     """Read with these dialects only, from now on: to measure what is read of those that nobody has named."""
-    global DIALECTS, ROLE_KEYS, GENAI, _OTHER_KEYS  # noqa: PLW0603 - what is derived from the one list
+    global DIALECTS, ROLE_KEYS, GENAI, _OTHER_KEYS
     DIALECTS = dialects
     ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in dialects))
     _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
@@ -181,7 +181,9 @@ def understood(record: SpanRecord) -> Understood:
 
 def _infer(record: SpanRecord, found: Understood) -> None:
     """A span of a scope that no dialect knows: what nobody said so far, as its shape shows it."""
-    if record.scope == SCOPE or (found.role is None and not record.logs and not record.events and keys.is_plain(record.attributes)):
+    if record.scope == SCOPE or (
+        found.role is None and not record.logs and not record.events and keys.is_plain(record.attributes)
+    ):
         return
     facts = Facts(record)
     role = reading.role_of(facts) if found.role is None else found.role

@@ -18,7 +18,9 @@ _MAX_DEPTH = 10
 _MAX_NODES = 4_000
 _MAX_TEXT = 1_000_000
 _COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "total_tokens"))
-_NAMES = frozenset(("agent", "tool_name", "name", "provider", "conversation_id", "user_id", "tool_call_id", "response_id", "finish_reason"))
+_NAMES = frozenset(
+    ("agent", "tool_name", "name", "provider", "conversation_id", "user_id", "tool_call_id", "response_id", "finish_reason")
+)
 _RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")
 _MODEL_NAME = re.compile(
     r"(?:[\w.-]+[/:])*(?:gpt|o[1345](?=-|$)|chatgpt|claude|gemini|gemma|llama|mi[sx]tral|ministral|codestral|magistral|command|qwen|deepseek|grok|phi|nova|titan|"
@@ -34,6 +36,16 @@ MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """What speaks for a model's work: a known model's name, token counts, a kind of span, messages that only models have, messages at all."""
 
 
+_FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
+_ABOUT = frozenset(("meta", "usage", "response_metadata", "usage_metadata", "metadata", "token_usage", "models_usage", "custom"))
+_REPR = re.compile(r"[A-Za-z_][\w.]*\(\w+=|<[\w.]+(?: object at |:)")
+
+
+def is_repr(value: Any) -> bool:
+    """Whether a text is what Python shows of an object: nothing that anybody said."""
+    return value.__class__ is str and _REPR.match(value) is not None
+
+
 class Content(NamedTuple):
     """A value that is content, and where it stood."""
 
@@ -45,8 +57,24 @@ class Content(NamedTuple):
 class Facts:
     """What a span holds. Fields have their surest value; content is kept in the order in which it stands."""
 
-    __slots__ = ("content", "definitions", "documents", "evidence", "events", "fields", "kind", "kind_said", "name_left", "name_role", "system", "texts",
-                 "wholes", "_nodes", "_sure")  # fmt: skip
+    __slots__ = (
+        "_nodes",
+        "_sure",
+        "content",
+        "definitions",
+        "documents",
+        "events",
+        "evidence",
+        "fields",
+        "kind",
+        "kind_said",
+        "name_left",
+        "name_role",
+        "near",
+        "system",
+        "texts",
+        "wholes",
+    )  # fmt: skip
 
     def __init__(self, record: SpanRecord) -> None:
         self.fields: dict[str, Any] = {}
@@ -65,6 +93,8 @@ class Facts:
         """The role that a kind attribute says."""
         self.kind_said = 0
         self.evidence = 0
+        self.near = False
+        """Whether the span's own attributes count tokens, and not only some object in them."""
         self._nodes = 0
         self.name_role, self.name_left = kinds.role_of_name(record.name)
         self._read(record)
@@ -88,7 +118,7 @@ class Facts:
         meaning = meaning_of(path)
         direction = meaning.direction or direction
         raw = value
-        if attribute and direction is not None and raw.__class__ is not Branch and meaning.content:
+        if attribute and direction is not None and raw.__class__ is not Branch and meaning.content and not is_repr(raw):
             self.wholes.append(Content(raw, path, direction))
         if value.__class__ is str:
             if len(value) > _MAX_TEXT:
@@ -102,7 +132,9 @@ class Facts:
         else:
             self._take_scalar(path, value, meaning, direction, depth)
 
-    def _walk_object(self, path: str, raw: Any, value: Mapping[str, Any], depth: int, meaning: Meaning, direction: str | None) -> None:
+    def _walk_object(
+        self, path: str, raw: Any, value: Mapping[str, Any], depth: int, meaning: Meaning, direction: str | None
+    ) -> None:
         if is_message(value):
             self._take_messages([value], path, direction)
             return
@@ -111,7 +143,9 @@ class Facts:
             self._walk(path if key == "" else f"{path}.{key}", inner, depth if branch else depth + 1, direction, attribute=branch)
 
     def _walk_list(self, path: str, value: list[Any], depth: int, meaning: Meaning, direction: str | None) -> None:
-        items = [opened(item) if item.__class__ is str and item[:1] in ("{", "[") else item for item in value]
+        items = [
+            opened(item) if item.__class__ is str and (item[:1] in ("{", "[") or item[-1:] == ")") else item for item in value
+        ]
         unwrapped = plain(items) if items and all(isinstance(item, Mapping) and len(item) == 1 for item in items) else items
         if are_messages(unwrapped):
             self._take_messages(unwrapped, path, direction)
@@ -136,41 +170,57 @@ class Facts:
         if any(is_telling(message) for message in messages if isinstance(message, Mapping)):
             self.evidence |= TELLING
         self.content.append(Content(plain(messages), path, direction))
-        for message in messages:
-            if isinstance(message, Mapping):
-                for key in ("finish_reason", "finishReason", "stop_reason"):
-                    if message.get(key).__class__ is str and message[key]:
-                        self._set("finish_reason", message[key], 0.5)
+        last = messages[-1]
+        if direction != IN and isinstance(last, Mapping):
+            self._read_message(last, path, 0)
+
+    def _read_message(self, message: Mapping[str, Any], path: str, depth: int) -> None:
+        """What an answer says about itself."""
+        for key, inner in message.items():
+            if key in _FINISH and inner.__class__ is str and inner:
+                self._set("finish_reason", inner, 0.5)
+            elif key in _ABOUT and isinstance(inner, Mapping):
+                self._walk(f"{path}.{key}", inner, 2, OUT)
+            elif key in ("message", "kwargs", "data") and isinstance(inner, Mapping) and depth < 3:
+                self._read_message(inner, path, depth + 1)
 
     def _take_scalar(self, path: str, value: Any, meaning: Meaning, direction: str | None, depth: int) -> None:
         if value is None or value == "":
             return
         field = meaning.field
         if field is not None:
-            self._take_field(field, value, meaning.strength - depth / 20)
+            self._take_field(field, value, meaning.strength - depth / 20, depth)
         if value.__class__ is not str:
             return
         if path.endswith("id") and _RESPONSE_ID.fullmatch(value) and direction != IN:
             self._set("response_id", value, 0.5)
         last = path.rsplit(".", 1)[-1]
         words = words_of(last)
-        if words and words[-1] in ("system", "instructions", "instruction", "preamble") and len(value) > 20 and self.system is None:
+        if (
+            words
+            and words[-1] in ("system", "instructions", "instruction", "preamble")
+            and len(value) > 20
+            and self.system is None
+        ):
             self.system = value
         elif words[-2:] in (("system", "prompt"), ("system", "message"), ("system", "instruction")):
             self.system = self.system or value
-        elif (meaning.direction is not None or depth == 0) and (meaning.text or (depth == 0 and meaning.direction is not None)):
+        elif (meaning.text or (depth == 0 and meaning.direction is not None and meaning.content)) and not is_repr(value):
             self.texts.append(Content(value, path, direction))
 
-    def _take_field(self, field: str, value: Any, strength: float) -> None:
+    def _take_field(self, field: str, value: Any, strength: float, depth: int) -> None:
         if field == "kind":
+            if depth:
+                return
             role = kinds.role_of_kind(value) if value.__class__ is str else None
             if role is not None and strength > self.kind_said:
-                self.kind, self.kind_said = role, int(math.ceil(strength))
+                self.kind, self.kind_said = role, math.ceil(strength)
                 self.evidence |= KIND if strength >= 2 else 0
         elif field in _COUNTS:
             count = _count(value)
             if count is not None:
                 self._set(field, count, strength)
+                self.near |= depth == 0
         elif field == "model":
             if value.__class__ is str and _is_model_like(value):
                 name = without_provider(value)
@@ -227,7 +277,11 @@ def _as_message(said: Mapping[str, Any], role: str) -> dict[str, Any]:
     content = opened(content) if holds_json(content) else content
     if isinstance(content, Mapping) and is_message(content):
         return {"role": role, **content}
-    return {"role": role, **{key: value for key, value in said.items() if key in ("tool_calls", "id", "name", "finish_reason", "tool_call_id")}, "content": content}
+    return {
+        "role": role,
+        **{key: value for key, value in said.items() if key in ("tool_calls", "id", "name", "finish_reason", "tool_call_id")},
+        "content": content,
+    }
 
 
 def _author(words: Iterable[str]) -> tuple[str | None, str | None]:
@@ -250,7 +304,12 @@ def _count(value: Any) -> int | None:
 
 
 def _is_model_like(value: str) -> bool:
-    return 0 < len(value) <= 200 and "\n" not in value and value.count(" ") < 3 and value.lower() not in ("unknown", "none", "default", "model")
+    return (
+        0 < len(value) <= 200
+        and "\n" not in value
+        and value.count(" ") < 3
+        and value.lower() not in ("unknown", "none", "default", "model")
+    )
 
 
 def without_provider(model: str) -> str:

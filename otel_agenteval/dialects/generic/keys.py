@@ -110,7 +110,7 @@ def _meaning(path: str) -> Meaning:
     direction = next((IN if word in IN_WORDS else OUT for word in reversed(words) if word in IN_WORDS or word in OUT_WORDS), None)
     field, strength = _field(words)
     text = own in _TEXT_IN or own in _TEXT_OUT
-    content = _PROPERTIES.isdisjoint(words_of(last_name)) and not words[-2:-1] == ("invocation",)
+    content = _PROPERTIES.isdisjoint(words_of(last_name)) and words[-2:-1] != ("invocation",)
     return Meaning(field, direction, text, content, strength)
 
 
@@ -178,7 +178,9 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("entity", "name"): ("name", 2), ("component", "name"): ("name", 1), ("node", "name"): ("name", 1), ("observation", "name"): ("name", 1),
     ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1),
 }  # fmt: skip
-_NO_MODEL = frozenset(("tool", "tools", "data", "user", "device", "host", "phone", "product", "vehicle", "car", "printer", "cost", "view", "domain"))
+_NO_MODEL = frozenset(
+    ("tool", "tools", "data", "user", "device", "host", "phone", "product", "vehicle", "car", "printer", "cost", "view", "domain")
+)
 _TOOL_LISTS = frozenset(("tools", "functions", "definitions", "available"))
 _NO_SESSION = frozenset(("mcp", "http", "transport", "jsonrpc"))
 
@@ -272,10 +274,12 @@ def holds_json(value: Any) -> bool:
 
 def useful(attributes: Mapping[str, Any]) -> Iterable[str]:
     """The names of those attributes that are worth reading."""
-    return [key for key in attributes if key not in _plain and interest_or_identity(key)]
+    return [key for key in attributes if interest_or_identity(key)]
 
 
-_IDENTITY_LASTS = frozenset(("id", "name", "kind", "type", "op", "operation", "session", "metadata", "provider", "system", "error", "reason"))
+_IDENTITY_LASTS = frozenset(
+    ("id", "name", "kind", "type", "op", "operation", "session", "metadata", "provider", "system", "error", "reason")
+)
 
 
 def interest_or_identity(key: str) -> bool:

@@ -35,7 +35,13 @@ _IN_ORDER: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("step", "turn", "cycle", "iteration")), INNER),
     (frozenset(("workflow", "chain", "graph", "pipeline", "flow", "crew", "task", "runnable", "node")), CHAIN),
 )
-_NO_KINDS = frozenset(("internal", "server", "client", "producer", "consumer", "unspecified", "default", "span", "event", "unknown"))
+_NO_KINDS = frozenset(
+    ("internal", "server", "client", "producer", "consumer", "unspecified", "default", "span", "event", "unknown")
+)
+_HELPERS = frozenset((
+    "builder", "parser", "template", "router", "splitter", "converter", "writer", "store", "joiner", "memory", "formatter", "adapter", "history",
+))  # fmt: skip
+"""What helps a model or an agent, and is named after it: ``ChatPromptBuilder``."""
 _LONGEST = 60
 
 
@@ -47,7 +53,7 @@ def role_of_kind(value: str) -> str | None:
     if not words or len(words) > 5:
         return None
     whole = "_".join(words)
-    if whole in _NO_KINDS:
+    if whole in _NO_KINDS or words[-1] in _HELPERS:
         return None
     found = _WHOLE.get(whole)
     return found if found is not None else _role_in(frozenset(words))
@@ -64,7 +70,9 @@ _SAID_FIRST = re.compile(
     r"|call[ _]llm|model)\s*(?:[:/ .\-]\s*|\(\s*['\"]?)(?P<name>[^'\")]+)",
     re.IGNORECASE,
 )
-_SAID_LAST = re.compile(r"(?P<name>.+?)[ ._:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE)
+_SAID_LAST = re.compile(
+    r"(?P<name>.+?)[ ._:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
+)
 
 
 def role_of_name(name: str) -> tuple[str | None, str | None]:

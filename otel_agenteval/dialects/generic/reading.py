@@ -5,16 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...core import jsonio
-from ...spans.record import ERROR, SpanRecord
-from ..content import Later, decode
+from ...spans.record import SpanRecord
+from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from .facts import Content, Facts, found_documents
 from .keys import IN, OUT, words_of
 
 _ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
-_RESULTS = ("result", "results", "output", "outputs", "response", "return", "returned", "observation", "answer", "content", "value")
-_FILLED = ("provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "finish_reason", "response_id", "model")
+_RESULTS = (
+    "result",
+    "results",
+    "output",
+    "outputs",
+    "response",
+    "return",
+    "returned",
+    "observation",
+    "answer",
+    "content",
+    "value",
+)
+_FILLED = (
+    "provider",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "finish_reason",
+    "response_id",
+    "model",
+)
 
 
 def role_of(facts: Facts) -> str | None:
@@ -39,6 +59,8 @@ def role_of(facts: Facts) -> str | None:
         return RETRIEVAL
     if named == AGENT and (said or usage or "agent" in fields):
         return AGENT
+    if named in (CHAIN, INNER) and said and not facts.near:
+        return named
     if (usage and (model or facts.content)) or (model and (answered or "finish_reason" in fields)):
         return LLM
     if named == LLM and (model or said):
@@ -48,6 +70,14 @@ def role_of(facts: Facts) -> str | None:
     if named in (CHAIN, INNER, RETRIEVAL) and said:
         return named
     return CHAIN if said else None
+
+
+def has_answer(facts: Facts) -> bool:
+    """Whether a span holds something that a model may have answered."""
+    for content in facts.content:
+        if content.direction != IN and content.value and _start_of_answer(content.value) < len(content.value):
+            return True
+    return any(content.direction == OUT for content in facts.texts)
 
 
 def read(record: SpanRecord, step: Step, facts: Facts) -> None:
@@ -150,7 +180,9 @@ def _answer_after(step: Step) -> Any:
 def _text(facts: Facts, direction: str) -> str | None:
     """A bare text that went in or came out."""
     found = [content for content in facts.texts if content.direction == direction and content.value.__class__ is str]
-    return max(found, key=lambda content: _rank(content.path, _ARGUMENTS if direction == IN else _RESULTS)).value if found else None
+    return (
+        max(found, key=lambda content: _rank(content.path, _ARGUMENTS if direction == IN else _RESULTS)).value if found else None
+    )
 
 
 # --- tools, documents, runs
@@ -170,7 +202,13 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     fields = facts.fields
     given, made = _whole(facts, IN, _ARGUMENTS), _whole(facts, OUT, _RESULTS)
     if step.tool_name is None:
-        step.tool_name = fields.get("tool_name") or (facts.name_left if facts.name_role == TOOL else None) or fields.get("name") or record.name or None
+        step.tool_name = (
+            fields.get("tool_name")
+            or (facts.name_left if facts.name_role == TOOL else None)
+            or fields.get("name")
+            or record.name
+            or None
+        )
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:

@@ -14,9 +14,34 @@ MODEL_ROLES = frozenset((
 ))  # fmt: skip
 TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot"}
 """Roles that an application's own messages hardly ever have."""
-_CONTENT = ("content", "parts", "tool_calls", "contents", "blocks", "text", "function_call", "toolCalls", "items", "tool_call_id", "finish_reason")
-_TYPED = frozenset(("function_call", "function_call_output", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response"))
-_LANGCHAIN = frozenset(("human", "ai", "system", "tool", "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk"))
+_CONTENT = (
+    "content",
+    "parts",
+    "tool_calls",
+    "contents",
+    "blocks",
+    "text",
+    "function_call",
+    "toolCalls",
+    "items",
+    "tool_call_id",
+    "finish_reason",
+)
+_TYPED = frozenset(
+    (
+        "function_call",
+        "function_call_output",
+        "tool_use",
+        "tool_result",
+        "tool-call",
+        "tool-result",
+        "tool_call",
+        "tool_call_response",
+    )
+)
+_LANGCHAIN = frozenset(
+    ("human", "ai", "system", "tool", "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk")
+)
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {
     "contents": "content", "toolCalls": "tool_calls", "toolCallId": "tool_call_id", "finishReason": "finish_reason", "toolRequests": "tool_calls",
@@ -32,7 +57,9 @@ def is_message(node: Mapping[str, Any]) -> bool:
     kind = node.get("type")
     if kind.__class__ is str:
         if kind in _TYPED:
-            return any(key in node for key in ("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content"))
+            return any(
+                key in node for key in ("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content")
+            )
         if kind in _LANGCHAIN:
             return "content" in node or isinstance(node.get("data"), Mapping)
         if kind == "constructor" and "kwargs" in node and isinstance(node.get("id"), list):
@@ -44,7 +71,11 @@ def is_message(node: Mapping[str, Any]) -> bool:
         return is_message(inner)
     parts = node.get("parts")
     if isinstance(parts, list) and parts and all(isinstance(part, Mapping) for part in parts):
-        return any(key in part for part in parts for key in ("text", "functionCall", "functionResponse", "function_call", "function_response"))
+        return any(
+            key in part
+            for part in parts
+            for key in ("text", "functionCall", "functionResponse", "function_call", "function_response")
+        )
     return False
 
 
@@ -113,7 +144,9 @@ def plain(node: Any, depth: int = 0) -> Any:
         ((key, inner),) = node.items()
         if key in _WRAPPERS and isinstance(inner, Mapping):
             return plain(inner, depth + 1)
-    changed = {_alias(key, node): plain(inner, depth + 1) if isinstance(inner, (list, Mapping)) else inner for key, inner in node.items()}
+    changed = {
+        _alias(key, node): plain(inner, depth + 1) if isinstance(inner, (list, Mapping)) else inner for key, inner in node.items()
+    }
     role = changed.get("role")
     if role.__class__ is str and role not in ROLES and role.lower() != role:
         changed["role"] = role.lower()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from ...spans.record import SpanRecord
+from ...spans.record import ERROR, SpanRecord
 from ..step import AGENT, CHAIN, INNER, LLM, TOOL
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE
-
-if TYPE_CHECKING:
-    from ..reader import Understood
+from .reading import has_answer
 
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
@@ -35,6 +32,9 @@ def settle(records: Sequence[SpanRecord]) -> None:
             record.dialects.role = None
         return
     _open_loops(records, inferred)
+    _drop_phantoms(inferred)
+    if not known:
+        _name_roots(records, inferred)
 
 
 def is_enough(records: Iterable[SpanRecord]) -> bool:
@@ -45,12 +45,43 @@ def is_enough(records: Iterable[SpanRecord]) -> bool:
         evidence |= record.dialects.facts.evidence
         roles.add(record.dialects.role)
     if any(evidence & wanted == wanted for wanted in _ENOUGH):
-        return bool(roles & {LLM, AGENT})
+        return bool(roles - {None})
     return evidence & KIND != 0 and (AGENT in roles or LLM in roles)
 
 
 def _is_other_work(record: SpanRecord) -> bool:
     return any(key.startswith(_OTHER_WORK) for key in record.attributes)
+
+
+def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
+    """Where calls count their tokens, a model's span without any, and without an answer, only prepares one."""
+    calls = [record for record in inferred if record.dialects.role == LLM]
+    if any("output_tokens" in record.dialects.facts.fields for record in calls):
+        for record in calls:
+            facts = record.dialects.facts
+            if not ({"output_tokens", "input_tokens"} & facts.fields.keys()) and record.status != ERROR and not has_answer(facts):
+                record.dialects.role = CHAIN
+
+
+def _name_roots(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
+    """Where no span says that it is an agent's or a model's, the topmost one that holds messages is the agent's run."""
+    if any(record.dialects.role in (LLM, AGENT) for record in inferred):
+        return
+    by_id = {record.span_id: record for record in records}
+    for record in inferred:
+        if record.dialects.role in (CHAIN, INNER) and not _holder_above(record, by_id):
+            record.dialects.role = AGENT
+
+
+def _holder_above(record: SpanRecord, by_id: dict[int, SpanRecord]) -> bool:
+    at = by_id.get(record.parent_id)
+    for _ in range(100):
+        if at is None:
+            return False
+        if at.dialects.role is not None:
+            return True
+        at = by_id.get(at.parent_id)
+    return True
 
 
 def _open_loops(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
@@ -75,6 +106,3 @@ def _open_loops(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -
     for span_id, (calls, tools) in below.items():
         if calls > 1 or (calls and tools):
             by_id[span_id].dialects.role = AGENT if tools else CHAIN
-
-
-__all__ = ["INNER", "Understood", "is_enough", "settle"]

@@ -23,7 +23,7 @@ def opened(value: Any) -> Any:
         return value
     head = value[:1]
     if head in ("{", "["):
-        if value[1:2] in ("'", ")") or value[:3] in ("[{'",) or (head == "[" and _CALL.match(value, 1)):
+        if value[1:2] in ("'", ")") or value[:3] == "[{'" or (head == "[" and _CALL.match(value, 1)):
             found = python_value(value)
             if found is not None:
                 return found
