@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from ...spans.record import SpanRecord
 from ..otel_genai import documents
 from . import kinds
-from .keys import IN, OUT, Meaning, holds_json, meaning_of, useful, words_of
+from .keys import IN, OUT, Meaning, holds_json, meaning_of, useful
 from .shapes import are_documents, are_messages, are_tools, is_message, is_telling, plain
 from .values import Branch, opened, tree_of
+from .words import words_of
 
 _MAX_DEPTH = 10
 _MAX_NODES = 4_000
@@ -98,6 +99,10 @@ class Facts:
         self._nodes = 0
         self.name_role, self.name_left = kinds.role_of_name(record.name)
         self._read(record)
+
+    def sure(self, field: str) -> float:
+        """How sure a field is; see :class:`.keys.Meaning`."""
+        return self._sure.get(field, 0.0)
 
     # --- the walk
 

@@ -6,13 +6,14 @@ name is classified once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from .kinds import role_of_kind
+from .words import words_of
+
 IN, OUT = "in", "out"
 
-_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 _MOST_NAMES = 16_384
 
 IN_WORDS = frozenset((
@@ -77,18 +78,7 @@ _PROPERTIES = frozenset((
     "reasons", "model", "status", "code", "usage", "index", "kind", "description", "definitions", "tools", "duration", "temperature", "version",
     "seed", "penalty", "stream", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
 ))  # fmt: skip
-_words: dict[str, tuple[str, ...]] = {}
 _meanings: dict[str, Meaning] = {}
-
-
-def words_of(name: str) -> tuple[str, ...]:
-    """The words of a name, in lower case."""
-    known = _words.get(name)
-    if known is None:
-        if len(_words) >= _MOST_NAMES:
-            _words.clear()
-        known = _words[name] = tuple(word.lower() for word in _WORD.findall(name[:400]))
-    return known
 
 
 def meaning_of(path: str) -> Meaning:
@@ -115,7 +105,7 @@ def _meaning(path: str) -> Meaning:
 
 
 def _field(words: tuple[str, ...]) -> tuple[str | None, int]:
-    for rule in (_tokens, _endings, _identity):
+    for rule in (_tokens, _identity, _endings):
         found = rule(words)
         if found[0] is not None:
             return found
@@ -245,7 +235,11 @@ def _hints(attributes: Mapping[str, Any]) -> bool:
             continue
         interest = interest_of(key)
         if interest == 0:
-            if len(_plain) < _MOST_NAMES:
+            meaning = meaning_of(key)
+            if meaning.field == "kind" and meaning.strength > 1:
+                if attributes[key].__class__ is str and role_of_kind(attributes[key]) is not None:
+                    return True
+            elif len(_plain) < _MOST_NAMES:
                 _plain.add(key)
         elif interest == 2 or holds_json(attributes[key]):
             return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, MEMORY, RERANK, RETRIEVAL, SETUP, TOOL
-from .keys import words_of
+from .words import words_of
 
 _WHOLE = {
     "chat_model": LLM, "chatmodel": LLM, "model_generation": LLM, "model_call": LLM, "model_request": LLM, "llm_call": LLM, "llm_request": LLM,
@@ -71,7 +71,7 @@ _SAID_FIRST = re.compile(
     re.IGNORECASE,
 )
 _SAID_LAST = re.compile(
-    r"(?P<name>.+?)[ ._:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
+    r"(?P<name>.+?)[ .:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,7 +10,9 @@ from ...spans.record import SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from .facts import Content, Facts, found_documents
-from .keys import IN, OUT, words_of
+from .keys import IN, OUT
+from .values import opened
+from .words import words_of
 
 _ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
 _RESULTS = (
@@ -43,6 +46,14 @@ def role_of(facts: Facts) -> str | None:
     usage = "input_tokens" in fields or "output_tokens" in fields
     model = "model" in fields
     said = bool(facts.content or facts.texts or facts.wholes)
+    if (
+        fields.get("tool_name")
+        and facts.kind in (CHAIN, INNER)
+        and not facts.content
+        and facts.sure("tool_name") > 2
+        and facts.wholes
+    ):
+        return TOOL
     if facts.kind is not None and (facts.kind_said > 1 or said or model or usage):
         if facts.kind == LLM and not (model or usage or said):
             return None
@@ -212,7 +223,7 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:
-        step.tool_arguments = given.value if given is not None else None
+        step.tool_arguments = _arguments(given.value) if given is not None else None
     if step.tool_result is None:
         step.tool_result = made.value if made is not None else None
     for content in facts.events:  # some write both as messages
@@ -220,6 +231,37 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
             step.tool_result = _said(content)
         elif content.direction == IN and step.tool_arguments is None:
             step.tool_arguments = _said(content)
+
+
+def _arguments(raw: Any) -> Any:
+    """What was handed to a tool, out of what its framework wrote around it."""
+    value = opened(raw)
+    for _ in range(3):
+        if not isinstance(value, Mapping):
+            break
+        key = next((key for key in _ARGUMENT_HOLDERS if key in value and (len(value) == 1 or key in _SURE_HOLDERS)), None)
+        inner = opened(value[key]) if key is not None else None
+        if not isinstance(inner, Mapping):
+            break
+        value = raw = inner
+    return raw
+
+
+_ARGUMENT_HOLDERS = (
+    "input_str",
+    "tool_kwargs",
+    "tool_input",
+    "tool_args",
+    "toolInput",
+    "arguments",
+    "args",
+    "kwargs",
+    "input",
+    "inputs",
+    "parameters",
+)
+_SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
+_METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
 
 
 def _said(content: Content) -> Any:

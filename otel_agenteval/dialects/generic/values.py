@@ -64,7 +64,9 @@ def _value_of(node: ast.expr, depth: int) -> Any:
         return [_value_of(item, depth + 1) for item in node.elts]
     if isinstance(node, ast.Call):
         if node.keywords:
-            return {word.arg: _value_of(word.value, depth + 1) for word in node.keywords if word.arg is not None}
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            said = {word.arg.lstrip("_"): _value_of(word.value, depth + 1) for word in node.keywords if word.arg is not None}
+            return _named(name, said)
         return _value_of(node.args[0], depth + 1) if len(node.args) == 1 else None
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _value_of(node.operand, depth + 1)
@@ -72,6 +74,21 @@ def _value_of(node: ast.expr, depth: int) -> Any:
     if isinstance(node, (ast.Name, ast.Attribute)):
         return None
     raise ValueError
+
+
+def _named(name: str, said: dict[str, Any]) -> dict[str, Any]:
+    """An object by the name of its class, where its members alone do not say what it is."""
+    if name in _MESSAGE_CLASSES and "type" not in said:
+        return {"type": name, **said}
+    if name == "ToolCall" and "tool_name" in said:
+        return {"tool_call": said}
+    if name == "ToolCallResult" and "origin" in said:
+        origin = said["origin"]
+        return {"tool_call_result": {**said, "origin": origin.get("tool_call", origin) if isinstance(origin, dict) else origin}}
+    return said
+
+
+_MESSAGE_CLASSES = frozenset(("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk"))
 
 
 def tree_of(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
