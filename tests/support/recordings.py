@@ -30,3 +30,10 @@ def unpack_all(archive: Path, folder: Path) -> None:
     with tarfile.open(archive) as packed:
         # newer versions of Python ask for a filter, older ones know none
         packed.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+
+
+@cache
+def files_in(archive: str) -> dict[str, str]:
+    """The text of every file in an archive of ``tests/data``, by its path inside."""
+    with tarfile.open(CORPUS.parent / archive) as packed:
+        return {member.name: packed.extractfile(member).read().decode() for member in packed.getmembers() if member.isfile()}  # type: ignore[union-attr]

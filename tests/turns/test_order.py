@@ -6,7 +6,6 @@ request, everything twice, and fifty recordings mixed into one stream.
 
 from __future__ import annotations
 
-import json
 import random
 import tarfile
 from functools import cache
@@ -14,13 +13,8 @@ from functools import cache
 import pytest
 
 from otel_agenteval import load_turns
-from otel_agenteval.config.loader import load_config
-from otel_agenteval.core.jsonio import loads
-from otel_agenteval.engine.engine import Engine
-from otel_agenteval.spans.otlp import OtlpLog, from_json
-from otel_agenteval.spans.record import SpanRecord, cut_long_values
-from tests.support.clock import FakeClock
 from tests.support.recordings import CORPUS
+from tests.support.streams import Stream, pieces
 
 
 @cache
@@ -37,18 +31,6 @@ def corpus():
 
 
 SETS = sorted({name.split("/")[0] for name in corpus()})
-
-
-def pieces(lines):
-    """Every span and every log record as a request of its own: (is_log, line)."""
-    for line in lines:
-        message = json.loads(line)
-        for outer, inner, leaf in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
-            for resource in message.get(outer, []):
-                for scope in resource.get(inner, []):
-                    for item in scope.get(leaf, []):
-                        one = {**resource, inner: [{**scope, leaf: [item]}]}
-                        yield leaf == "logRecords", item, json.dumps({outer: [one]})
 
 
 def turns_of(lines, folder):
@@ -88,44 +70,6 @@ def test_fifty_recordings_in_one_stream_are_the_union_of_their_turns(tmp_path):
 
 
 # --- the same through the engine, as spans arrive over OTLP
-
-
-class Stream:
-    """An engine without outlets that gets spans and log records after their end."""
-
-    def __init__(self):
-        self.clock = FakeClock()
-        outlets = {"span_events": "off", "log_events": False, "prometheus": None}
-        self.engine = Engine(load_config({"inline": {"metrics": ["code_refusal"]}, "outlets": outlets}), clock=self.clock)
-        self.kept = []
-        self.engine.keep_turns(self.kept)
-
-    def send(self, lines):
-        for line in lines:
-            for item in from_json(loads(line)):
-                if isinstance(item, OtlpLog):
-                    assert self.engine.assembler.add_log(item.trace_id, item.span_id, item.part)
-                elif isinstance(item, SpanRecord):
-                    size = cut_long_values(item)
-                    local_root = item.parent_id == 0 or item.remote_parent
-                    self.engine.take(self.engine.assembler.add(item.trace_id, item, size, local_root))
-
-    def finish(self):
-        """Wait as long as anything can take."""
-        for _ in range(3):
-            self.clock.advance(400)
-            self.engine.tick()
-            assert self.engine.flush(60)
-
-    def turns(self):
-        """What stands at the end: every turn in its last revision."""
-        self.finish()
-        last = {}
-        for scored in self.kept:
-            last.pop(scored.supersedes, None)
-            last[scored.turn.turn_id] = scored.turn.to_dict()
-        return last
-
 
 _DIFFERS = ("close_reason", "complete", "revision", "supersedes")
 
