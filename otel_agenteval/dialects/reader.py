@@ -156,13 +156,15 @@ def role_in(record: SpanRecord) -> str | None:
 class Understood:
     """What a span that has ended speaks, and what it is."""
 
-    __slots__ = ("dialects", "facts", "inferred", "role")
+    __slots__ = ("dialects", "facts", "inferred", "named", "role")
 
     def __init__(self, dialects: tuple[Dialect, ...], role: str | None) -> None:
         self.dialects = dialects
         self.role = role
         self.facts: Facts | None = None
         """What was found by its shape; None for a span that a named dialect knows."""
+        self.named = True
+        """Whether a named dialect knows it, and not only the convention's attributes in a scope that nobody knows."""
         self.inferred = False
         """Whether its role was found by its shape."""
 
@@ -175,6 +177,7 @@ def understood(record: SpanRecord) -> Understood:
         dialects = spoken(attributes, scope)
         found = record.dialects = Understood(dialects, _role(dialects, attributes, scope, record.name))
         if not is_genai_scope(scope) and all(dialect is otel_genai for dialect in dialects):
+            found.named = False
             _infer(record, found)
     return found
 
@@ -187,9 +190,9 @@ def _infer(record: SpanRecord, found: Understood) -> None:
         return
     facts = Facts(record)
     role = reading.role_of(facts) if found.role is None else found.role
-    if role is not None:
+    if role is not None or facts.fields:
         found.facts = facts
-        found.inferred = found.role is None
+        found.inferred = found.role is None and role is not None
         found.role = role
 
 
@@ -219,10 +222,10 @@ def read(record: SpanRecord) -> Step:
     if role is not None:
         for dialect in about.dialects:
             dialect.read(record, step)
-        if about.facts is not None:
-            reading.read(record, step, about.facts)
         if step.tool_name is None and role == TOOL:
             step.tool_name = record.name.removeprefix("execute_tool ") or None
+    if about.facts is not None:
+        reading.read(record, step, about.facts)
     if not _IDENTITIES.isdisjoint(attributes):
         if step.conversation_id is None:
             conversation = as_text(attributes.get("session.id"))

@@ -37,6 +37,7 @@ MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """What speaks for a model's work: a known model's name, token counts, a kind of span, messages that only models have, messages at all."""
 
 
+_TYPED_VALUE = frozenset(("type", "value"))
 _FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
 _ABOUT = frozenset(("meta", "usage", "response_metadata", "usage_metadata", "metadata", "token_usage", "models_usage", "custom"))
 _REPR = re.compile(r"[A-Za-z_][\w.]*\(\w+=|<[\w.]+(?: object at |:)")
@@ -123,23 +124,28 @@ class Facts:
         meaning = meaning_of(path)
         direction = meaning.direction or direction
         raw = value
-        if attribute and direction is not None and raw.__class__ is not Branch and meaning.content and not is_repr(raw):
-            self.wholes.append(Content(raw, path, direction))
         if value.__class__ is str:
             if len(value) > _MAX_TEXT:
                 return
-            if holds_json(value) or value[-1:] in ('"', ")"):
+            if holds_json(value) or value[-1:] in ('"', ")", "'", "}"):
                 value = opened(value)
+        if (
+            isinstance(value, Mapping)
+            and value.keys() == _TYPED_VALUE
+            and value["type"].__class__ is str
+            and not is_message(value)
+        ):
+            raw = value = opened(value["value"])
+        if attribute and direction is not None and raw.__class__ is not Branch and meaning.content and not is_repr(raw):
+            self.wholes.append(Content(raw, path, direction))
         if isinstance(value, Mapping):
-            self._walk_object(path, raw, value, depth, meaning, direction)
+            self._walk_object(path, value, depth, direction)
         elif isinstance(value, (list, tuple)):
             self._walk_list(path, list(value), depth, meaning, direction)
         else:
             self._take_scalar(path, value, meaning, direction, depth)
 
-    def _walk_object(
-        self, path: str, raw: Any, value: Mapping[str, Any], depth: int, meaning: Meaning, direction: str | None
-    ) -> None:
+    def _walk_object(self, path: str, value: Mapping[str, Any], depth: int, direction: str | None) -> None:
         if is_message(value):
             self._take_messages([value], path, direction)
             return

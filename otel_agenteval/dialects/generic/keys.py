@@ -117,8 +117,10 @@ def _field(words: tuple[str, ...]) -> tuple[str | None, int]:
 _TOKEN_WORDS = frozenset(("token", "tokens", "usage"))
 _NO_COUNT = frozenset((
     "max", "min", "limit", "budget", "price", "cost", "rate", "per", "audio", "image", "video", "accepted", "rejected", "prediction", "tool",
-    "details", "detail", "ratio", "remaining", "ms", "time", "tier", "text", "first", "source", "documents", "type", "modality",
+    "ratio", "remaining", "ms", "time", "tier", "text", "first", "source", "documents", "type", "modality",
 ))  # fmt: skip
+_TOKEN_DETAILS = frozenset((("tokens", "details"), ("token", "details"), ("prompt", "details"), ("completion", "details"), ("input", "details"),
+                            ("output", "details")))  # fmt: skip
 _GIVEN = frozenset(("input", "inputs", "prompt", "request"))
 _MADE = frozenset(("output", "outputs", "completion", "candidates", "response", "generated", "generation"))
 
@@ -134,7 +136,7 @@ def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
         return (None, 0) if said & {"write", "creation", "audio"} else ("cached_tokens", 2)
     if said & {"reasoning", "thoughts", "thinking"}:
         return "reasoning_tokens", 2
-    if not said.isdisjoint(_NO_COUNT):
+    if not said.isdisjoint(_NO_COUNT) or _TOKEN_DETAILS & {words[at : at + 2] for at in range(len(words) - 1)}:
         return None, 0
     sure = 3 if "aggregated" not in said else 1
     for word in reversed(words):

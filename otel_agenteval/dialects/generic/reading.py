@@ -9,7 +9,7 @@ from typing import Any
 from ...spans.record import SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
-from .facts import Content, Facts, found_documents
+from .facts import Content, Facts, found_documents, without_provider
 from .keys import IN, OUT
 from .values import opened
 from .words import words_of
@@ -99,11 +99,15 @@ def read(record: SpanRecord, step: Step, facts: Facts) -> None:
         step.conversation_id = fields.get("conversation_id")
     if step.user_id is None:
         step.user_id = fields.get("user_id")
+    if role is None:
+        return
     if step.agent is None:
         step.agent = _agent(facts, record) if role == AGENT else fields.get("agent")
     if role == TOOL:
         _read_tool(record, step, facts)
         return
+    if step.model is not None:
+        step.model = without_provider(step.model)
     for field in _FILLED:
         if getattr(step, field) is None and field in fields:
             setattr(step, field, fields[field])

@@ -10,9 +10,9 @@ from .values import opened
 
 MODEL_ROLES = frozenset((
     "user", "assistant", "system", "tool", "function", "developer", "model", "human", "ai", "bot", "chatbot", "tool-call", "tool-response",
-    "ipython", "tool_result",
+    "ipython", "tool_result", "unknown",
 ))  # fmt: skip
-TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot"}
+TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot", "unknown"}
 """Roles that an application's own messages hardly ever have."""
 _CONTENT = (
     "content",
@@ -150,6 +150,8 @@ def plain(node: Any, depth: int = 0) -> Any:
     role = changed.get("role")
     if role.__class__ is str and role not in ROLES and role.lower() != role:
         changed["role"] = role.lower()
+    if role == "unknown":
+        changed["role"] = "assistant"
     source = changed.get("source")
     if role is None and source.__class__ is str and str(changed.get("type", "")).endswith("Message") and "content" in changed:
         changed["role"] = "user" if source == "user" else "assistant"

@@ -21,20 +21,38 @@ def settle(records: Sequence[SpanRecord]) -> None:
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         return
-    known = any(record.dialects.role is not None and not record.dialects.inferred for record in records)
+    known = any(record.dialects.named and record.dialects.role is not None for record in records)
     if known:
         for record in inferred:
             understood = record.dialects
             if understood.facts.kind_said < 2 or (understood.role == LLM and _is_other_work(record)):
                 understood.role = None
-    elif not is_enough(inferred):
+    elif not any(_follows_convention(record) for record in records) and not is_enough(inferred):
         for record in inferred:
             record.dialects.role = None
         return
+    _drop_strangers(records, inferred)
     _open_loops(records, inferred)
     _drop_phantoms(inferred)
     if not known:
         _name_roots(records, inferred)
+
+
+def _follows_convention(record: SpanRecord) -> bool:
+    return record.dialects.role is not None and not record.dialects.inferred
+
+
+def _drop_strangers(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
+    """A span that only looks like a chain belongs to the agent if its scope has written more than such spans."""
+    scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _says_kind(record)}
+    for record in inferred:
+        if record.dialects.role == CHAIN and record.scope not in scopes and not _says_kind(record):
+            record.dialects.role = None
+
+
+def _says_kind(record: SpanRecord) -> bool:
+    facts = record.dialects.facts
+    return record.dialects.role is not None and (facts is None or facts.kind_said > 1)
 
 
 def is_enough(records: Iterable[SpanRecord]) -> bool:

@@ -32,10 +32,32 @@ def opened(value: Any) -> Any:
     if head == '"' and value[-1:] == '"' and len(value) > 1:
         found, _ = jsonio.loads_or_text(value)
         return opened(found) if found.__class__ is str and found[:1] in ("{", "[") else found
+    if value.startswith("content=") and (found := _shown_message(value)) is not None:
+        return found
     if value[-1:] == ")" and _CALL.match(value):
         found = python_value(value)
         return value if found is None else found
     return value
+
+
+_SHOWN = re.compile(r"content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\") (?:additional_kwargs|name|tool_call_id|id)=")
+
+
+def _shown_message(text: str) -> dict[str, Any] | None:
+    """What ``str()`` makes of LangChain's messages: ``content='…' additional_kwargs={} …``."""
+    found = _SHOWN.match(text)
+    if found is None:
+        return None
+    try:
+        content = ast.literal_eval(found[1])
+    except (ValueError, SyntaxError):
+        return None
+    call = re.search(r" tool_call_id='([^']*)'", text[found.end(1) :])
+    return (
+        {"role": "tool", "content": content, "tool_call_id": call[1]}
+        if call is not None
+        else {"role": "assistant", "content": content}
+    )
 
 
 def python_value(text: str) -> Any:
