@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 import check_turns  # noqa: E402
+from recordings import unpack_all  # noqa: E402
 
 from otel_agenteval.dialects import (  # noqa: E402
     adk,
@@ -38,8 +39,7 @@ from otel_agenteval.dialects import (  # noqa: E402
     semantic_kernel,
     smolagents,
 )
-from otel_agenteval.turns.recordings import read_items, to_stderr  # noqa: E402
-from otel_agenteval.turns.recordings import Reading  # noqa: E402
+from otel_agenteval.turns.recordings import Reading, read_items, to_stderr  # noqa: E402
 
 ADDITIONS: dict[ModuleType, tuple[ModuleType, ...]] = {
     otel_genai: (pydantic_ai, agent_framework, adk, semantic_kernel, mcp, logfire_agents),
@@ -86,10 +86,12 @@ def speakers(folder: Path) -> dict[ModuleType, set[str]]:
 
 
 def name_of(dialect: Any) -> str:
+    """A dialect's name."""
     return str(dialect.__name__).rsplit(".", 1)[-1]
 
 
 def percent(good: int, total: int) -> str:
+    """A share as the table shows it."""
     return f"{100 * good / total:6.1f} %  {good:5d}/{total:<5d}" if total else "     –          "
 
 
@@ -130,8 +132,6 @@ def main() -> int:
 
 def unpacked(stack: contextlib.ExitStack, name: str) -> Path:
     """A corpus of the tests in a folder of its name."""
-    from recordings import unpack_all  # noqa: PLC0415 - of tests/support
-
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / name
     unpack_all(ROOT / "tests" / "data" / f"{name}.tar.xz", folder)
     return folder

@@ -222,10 +222,10 @@ def read(record: SpanRecord) -> Step:
     if role is not None:
         for dialect in about.dialects:
             dialect.read(record, step)
-        if step.tool_name is None and role == TOOL:
-            step.tool_name = record.name.removeprefix("execute_tool ") or None
     if about.facts is not None:
         reading.read(record, step, about.facts)
+    if role == TOOL and step.tool_name is None:
+        step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _IDENTITIES.isdisjoint(attributes):
         if step.conversation_id is None:
             conversation = as_text(attributes.get("session.id"))
