@@ -8,7 +8,8 @@ A runner in any language plays scenarios against it (all bodies JSON, 127.0.0.1 
   ``{"turns": [{"user_input": …}], "conversation_id": … or null, "documents": […], "sub_agent": …, "stream": bool, "tools": [names]}``;
 * for each turn ``POST /control/turn {"index": 0}``, then the agent's run; ``POST /control/answer {"answer": "…"}`` or
   ``{"error": {"type": "…", "message": "…"}}``, then the exporters are flushed;
-* ``POST /control/finish {"note": …, "framework_tools": [names that are no tools of the application]}`` writes ``truth.json``.
+* ``POST /control/finish {"note": …, "framework_tools": [names that are no tools of the application], "no_agents": true where
+  nothing says that a function is an agent}`` writes ``truth.json``.
 
 A tool's body is one request, ``POST /tools/NAME`` with its arguments: 200 and ``{"result": …}``, or 500 and ``{"error_type", "message"}``,
 which the tool raises as its language does. So the ledger of tool calls is the same for every language. Models are at the usual paths
@@ -185,6 +186,8 @@ class Recording:
         for turn in self.turns:
             if said.get("framework_tools"):
                 turn["framework_terminal_tool"] = said["framework_tools"]
+            if said.get("no_agents"):
+                turn["sub_agents"] = []
         truth["scenarios"][self.scenario] = {
             "file": f"{self.scenario}.jsonl", "logs_file": logs if (self.folder / logs).exists() else None, "note": said.get("note"),
             "conversation_id": self.conversation if self.plan.get("session") and not said.get("no_session") else None,
