@@ -21,6 +21,7 @@ from . import (
     dspy,
     haystack,
     langfuse,
+    langwatch,
     llama_index,
     logfire,
     logfire_agents,
@@ -32,6 +33,7 @@ from . import (
     pydantic_ai,
     semantic_kernel,
     smolagents,
+    traceai,
     vercel,
 )
 from .generic import keys, reading, traces
@@ -61,9 +63,11 @@ DIALECTS: tuple[Dialect, ...] = (
     dspy,
     haystack,
     vercel,
+    traceai,
     openinference,
     smolagents,
     langfuse,
+    langwatch,
     mlflow,
     logfire,
     logfire_agents,
