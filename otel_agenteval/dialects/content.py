@@ -11,6 +11,7 @@ never empty.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -323,7 +324,9 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(value.get("data"), Mapping):
         return {**value["data"], "type": value.get("type")}
     if isinstance(value.get("message"), Mapping) and "role" not in value:
-        return {"finish_reason": value.get("finish_reason"), **value["message"]}
+        info = value.get("generation_info")
+        reason = value.get("finish_reason") or (info.get("finish_reason") if isinstance(info, Mapping) else None)
+        return {"finish_reason": reason, **_unwrapped(value["message"])}
     return value
 
 
@@ -585,9 +588,23 @@ def _is_text_block(item: Any) -> bool:
 _TEXT_BLOCK = frozenset(("text", "type", "annotations", "_meta", "meta", "cache_control", "citations", "thought"))
 
 
+_REPR = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?: \w+=|$)""", re.DOTALL)
+
+
+def repr_text(raw: str) -> str:
+    """The text of a LangChain message as ``str`` shows it: ``content='...' name='...' tool_call_id='...'``."""
+    found = _REPR.match(raw)
+    try:
+        return str(ast.literal_eval(found.group(1))) if found is not None else raw
+    except (ValueError, SyntaxError):
+        return raw
+
+
 def unwrap_result(raw: Any) -> Any:
     """What a tool returned, out of the message or content blocks that frameworks wrap around it."""
     value = raw
+    if isinstance(raw, str) and raw[:8] == "content=" and " tool_call_id='" in raw:
+        return repr_text(raw)
     if isinstance(raw, str) and raw[:1] == '"' == raw[-1:]:  # a text, written as JSON
         try:
             return jsonio.loads(raw)

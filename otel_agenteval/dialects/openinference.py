@@ -121,7 +121,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     if step.output_messages is None:
         step.output_messages = _later(attributes, "llm.output_messages.", _outputs)
         if step.output_messages is None:  # streamed answers are sometimes written as a whole only
-            step.output_messages = get("output.value")
+            step.output_messages = get("output.value") or None
     if step.tool_definitions is None:
         step.tool_definitions = _later(attributes, "llm.tools.", _tools)
 
@@ -179,14 +179,15 @@ def _tools(attributes: dict[str, Any]) -> list[Any]:
 
 
 def _inputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    return _messages(attributes, "llm.input_messages.")
+    return messages_of(attributes, "llm.input_messages.")
 
 
 def _outputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    return _messages(attributes, "llm.output_messages.")
+    return messages_of(attributes, "llm.output_messages.")
 
 
-def _messages(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
+def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """The messages whose flattened attributes begin with a prefix."""
     items = unflatten(attributes, prefix)
     if not isinstance(items, list):
         return []

@@ -22,6 +22,7 @@ from . import (
     genkit,
     haystack,
     langfuse,
+    langwatch,
     llama_index,
     logfire,
     logfire_agents,
@@ -33,6 +34,7 @@ from . import (
     pydantic_ai,
     semantic_kernel,
     smolagents,
+    traceai,
     vercel,
 )
 from .generic import keys, reading, traces
@@ -63,9 +65,11 @@ DIALECTS: tuple[Dialect, ...] = (
     haystack,
     genkit,
     vercel,
+    traceai,
     openinference,
     smolagents,
     langfuse,
+    langwatch,
     mlflow,
     logfire,
     logfire_agents,

@@ -123,3 +123,19 @@ def first_text(value: Any) -> str | None:
             if isinstance(item, str) and item:
                 return item
     return None
+
+
+PROVIDERS = frozenset((
+    "openai", "azure", "anthropic", "google", "gemini", "vertex_ai", "vertexai", "bedrock", "mistral", "mistralai", "cohere", "groq", "ollama",
+    "deepseek", "xai", "openrouter", "together_ai", "fireworks_ai", "litellm", "litellm_proxy", "unknown",
+))  # fmt: skip
+"""What is written before a model's name and a slash, and is no part of the name."""
+
+
+def without_provider(model: str | None) -> tuple[str | None, str | None]:
+    """The provider and the model of ``openai/gpt-4.1``; a name with another word before its slash (a hub's) is left whole."""
+    if model is not None and "/" in model:
+        provider, name = model.split("/", 1)
+        if provider in PROVIDERS and name:
+            return (None if provider == "unknown" else provider), name
+    return None, model

@@ -1,0 +1,216 @@
+"""LangWatch (Python and TypeScript SDKs): ``langwatch.input`` and ``langwatch.output`` as ``{"type": ..., "value": ...}`` in JSON text.
+
+A user's and a conversation's id stand in the JSON text ``metadata`` of a trace's first span, or in attributes of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..core.turn import Document
+from ..spans.record import SpanRecord
+from .content import Later
+from .langfuse import call_arguments
+from .step import (  # fmt: skip
+    AGENT,
+    CHAIN,
+    EMBEDDING,
+    GUARDRAIL,
+    LLM,
+    RETRIEVAL,
+    TOOL,
+    WORKFLOW,
+    Step,
+    as_float,
+    as_int,
+    as_text,
+    without_provider,
+)
+
+KINDS = {
+    "llm": LLM, "agent": AGENT, "tool": TOOL, "rag": RETRIEVAL, "workflow": WORKFLOW, "guardrail": GUARDRAIL, "evaluation": GUARDRAIL,
+    "embedding": EMBEDDING,
+}  # fmt: skip
+MARKS = frozenset((
+    "langwatch.span.type", "langwatch.input", "langwatch.output", "langwatch.metrics", "langwatch.contexts", "langwatch.rag_contexts",
+    "langwatch.thread.id",
+))  # fmt: skip
+SCOPES = re.compile(r"langwatch\b")
+
+_VALUE = re.compile(r'\{"type": ?"\w+", ?"value": ?')
+_GRAPH_INPUT = re.compile(r'\{"type": ?"json", ?"value": ?\{"messages": ?\[(?:\{"role":|\[")')
+_NODES = frozenset(("LangGraph", "model", "tools", "agent", "chatbot", "call_model", "__start__"))
+_IDS = ("thread_id", "threadId", "session_id", "sessionId", "conversation_id", "conversationId")
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that the span's type says; a chain that is given the user's messages under a name of its own is LangChain's agent."""
+    kind = attributes.get("langwatch.span.type")
+    if kind is None:
+        return None if MARKS.isdisjoint(attributes) else CHAIN
+    if kind == "chain" and name not in _NODES and not name.startswith("Runnable"):
+        given = attributes.get("langwatch.input")
+        return AGENT if given.__class__ is str and _GRAPH_INPUT.match(given) else CHAIN
+    return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    get = record.attributes.get
+    role = step.role
+    given, answered = get("langwatch.input"), get("langwatch.output")
+    if role in (LLM, EMBEDDING):
+        _read_model(record, step, given, answered)
+    elif role == TOOL:
+        if step.tool_name is None:
+            step.tool_name = as_text(get("gen_ai.tool.name")) or record.name or None
+        if step.tool_arguments is None:
+            step.tool_arguments = _plain(given)
+        if step.tool_result is None:
+            step.tool_result = _result(answered)
+    elif role == RETRIEVAL:
+        if step.query is None:
+            step.query = _query(_plain(given))
+        if step.documents is None:
+            step.documents = _documents(get("langwatch.contexts", get("langwatch.rag_contexts")))
+    else:
+        if role == AGENT and step.agent is None:
+            step.agent = as_text(get("gen_ai.agent.name")) or record.name or None
+        if step.input_value is None:
+            step.input_value = call_arguments(_plain(given))
+        if step.output_value is None:
+            step.output_value = _plain(answered)
+    if step.conversation_id is None:
+        step.conversation_id = as_text(get("langwatch.thread.id")) or as_text(get("langwatch.session.id"))
+    if step.user_id is None:
+        step.user_id = as_text(get("langwatch.user.id"))
+    metadata = get("metadata")
+    if metadata.__class__ is str and len(metadata) > 2:
+        _read_metadata(metadata, step)
+
+
+def _read_metadata(metadata: str, step: Step) -> None:
+    value, _ = jsonio.loads_or_text(metadata)
+    if isinstance(value, Mapping):
+        if step.conversation_id is None:
+            step.conversation_id = next((text for key in _IDS if (text := as_text(value.get(key)))), None)
+        if step.user_id is None:
+            step.user_id = as_text(value.get("user_id")) or as_text(value.get("userId"))
+
+
+def _read_model(record: SpanRecord, step: Step, given: Any, answered: Any) -> None:
+    get = record.attributes.get
+    if step.input_messages is None and given is not None:
+        step.input_messages = Later(_messages, given)
+    if step.output_messages is None and answered is not None:
+        step.output_messages = Later(_messages, answered)
+    if step.model is None:
+        model = as_text(get("gen_ai.response.model")) or as_text(get("gen_ai.request.model"))
+        step.provider, step.model = without_provider(model)
+    if step.tool_definitions is None:
+        parameters = get("langwatch.params")
+        step.tool_definitions = parameters if parameters.__class__ is str and '"tools":' in parameters else None
+    metrics = _object(get("langwatch.metrics"))
+    if metrics:
+        for field, keys in _COUNTS:
+            if getattr(step, field) is None:
+                setattr(step, field, next((count for key in keys if (count := as_int(metrics.get(key))) is not None), None))
+        if step.cost_usd is None:
+            step.cost_usd = as_float(metrics.get("cost"))
+    times = _object(get("langwatch.timestamps"))
+    if step.time_to_first_token_s is None and times.get("first_token_at"):
+        started, first = as_float(times.get("started_at")), as_float(times["first_token_at"])
+        if started is not None and first is not None:
+            step.time_to_first_token_s = as_float((first - started) / 1000)
+
+
+_COUNTS = (
+    ("input_tokens", ("prompt_tokens", "promptTokens")),
+    ("output_tokens", ("completion_tokens", "completionTokens")),
+    ("reasoning_tokens", ("reasoning_tokens", "reasoningTokens")),
+    ("cached_tokens", ("cache_read_input_tokens", "cacheReadInputTokens")),
+)
+
+
+def _object(raw: Any) -> Mapping[str, Any]:
+    """An object in JSON text, with or without its type."""
+    if raw.__class__ is not str:
+        return {}
+    value, _ = jsonio.loads_or_text(_inner(raw))
+    return value if isinstance(value, Mapping) else {}
+
+
+def _inner(raw: Any) -> Any:
+    """The JSON text of a typed value, without its type; any other value as it is."""
+    found = _VALUE.match(raw) if raw.__class__ is str else None
+    return raw if found is None else raw[found.end() : -1]
+
+
+def _plain(raw: Any) -> Any:
+    """A text, or the JSON text of anything else."""
+    inner = _inner(raw)
+    return jsonio.loads_or_text(inner)[0] if inner.__class__ is str and inner[:1] == '"' else inner
+
+
+def _messages(raw: Any) -> Any:
+    """The messages of a model call. LangChain's results of tools have a role that LangWatch does not know."""
+    value, _ = jsonio.loads_or_text(_inner(raw)) if raw.__class__ is str else (raw, False)
+    if raw.__class__ is str and isinstance(value, list):
+        value = [message for item in value for message in _typed(item)]
+    return value
+
+
+def _typed(item: Any) -> list[Any]:
+    if isinstance(item, list):  # the answers of a list of generations
+        return [message for inner in item for message in _typed(inner)]
+    if isinstance(item, Mapping) and item.keys() == {"type", "value"}:
+        return _typed(item["value"])
+    if isinstance(item, Mapping) and item.get("role") == "unknown":
+        return [{**item, "role": "tool"}]
+    function = item.get("function_call") if isinstance(item, Mapping) else None
+    if isinstance(function, Mapping) and "tool_calls" in function:
+        return [{**item, "tool_calls": function["tool_calls"]}]
+    return [item]
+
+
+def _result(raw: Any) -> Any:
+    """What a tool gave; LangChain's is a message."""
+    inner = _plain(raw)
+    if inner.__class__ is str and inner[:10] == '[{"role": ':
+        value, _ = jsonio.loads_or_text(inner)
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
+            return value[0].get("content")
+    return inner
+
+
+def _query(given: Any) -> Any:
+    """The only argument of a function, or the text itself."""
+    if given.__class__ is str and given[:1] == "{":
+        value, _ = jsonio.loads_or_text(given)
+        if isinstance(value, Mapping):
+            return next((text for text in value.values() if isinstance(text, str)), None)
+    return given
+
+
+def _documents(raw: Any) -> list[Document] | None:
+    value, _ = jsonio.loads_or_text(_inner(raw)) if raw.__class__ is str else (raw, False)
+    if not isinstance(value, list):
+        return None
+    found = []
+    for item in value:
+        if isinstance(item, Mapping):
+            content, identity = item.get("content"), item.get("document_id", item.get("documentId"))
+            identity = item.get("chunk_id", item.get("chunkId")) if identity is None else identity
+            found.append(
+                Document(
+                    id=str(identity) if identity is not None else None,
+                    content=jsonio.text_of(content) if content is not None else None,
+                    score=as_float(item.get("score")),
+                )
+            )
+        elif isinstance(item, str):
+            found.append(Document(content=item))
+    return found
