@@ -88,6 +88,12 @@ ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
 """A span of an application's own scope that has none of these attributes is not GenAI (one C call: ``isdisjoint``)."""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
+_EVERYBODYS = otel_genai.MARKS | {
+    "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role", "gen_ai.prompt.0.content", "gen_ai.completion.0.role",
+    "gen_ai.completion.0.content",
+}  # fmt: skip
+"""Marks that others write too: they do not tell who wrote a span."""
+_SIGNS = ROLE_KEYS - _EVERYBODYS
 _MAX_KNOWN = 4_096
 _otel_only: dict[str, bool] = {}
 _known_scopes: dict[str, bool] = {}
@@ -110,10 +116,10 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."))
 
 def speak(dialects: tuple[Dialect, ...]) -> None:
     """Read with these dialects only, from now on: to measure what is read of those that nobody has named."""
-    global DIALECTS, ROLE_KEYS, GENAI, _OTHER_KEYS
+    global DIALECTS, ROLE_KEYS, GENAI, _OTHER_KEYS, _SIGNS
     DIALECTS = dialects
     ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in dialects))
-    _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
+    _OTHER_KEYS, _SIGNS = ROLE_KEYS - otel_genai.MARKS, ROLE_KEYS - _EVERYBODYS
     GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, GENAI.log_names)
     for known in (_otel_only, _known_scopes, _spoken):
         known.clear()
@@ -182,18 +188,16 @@ def understood(record: SpanRecord) -> Understood:
         attributes, scope = record.attributes, record.scope
         dialects = spoken(attributes, scope)
         found = record.dialects = Understood(dialects, _role(dialects, attributes, scope, record.name))
-        if not is_genai_scope(scope) and all(dialect is otel_genai for dialect in dialects):
+        if not is_genai_scope(scope) and _SIGNS.isdisjoint(attributes):
             found.named = False
-            _infer(record, found)
+            if scope != SCOPE and (found.role is not None or record.logs or record.events or not keys.is_plain(attributes)):
+                infer(record)
     return found
 
 
-def _infer(record: SpanRecord, found: Understood) -> None:
-    """A span of a scope that no dialect knows: what nobody said so far, as its shape shows it."""
-    if record.scope == SCOPE or (
-        found.role is None and not record.logs and not record.events and keys.is_plain(record.attributes)
-    ):
-        return
+def infer(record: SpanRecord) -> None:
+    """What nobody said of a span of a scope that no dialect knows, as its shape shows it."""
+    found = record.dialects
     facts = Facts(record)
     role = reading.role_of(facts) if found.role is None else found.role
     if role is not None or facts.fields:
@@ -270,4 +274,4 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
 def settle(records: Sequence[SpanRecord]) -> None:
     """Understand all spans of a trace. Spans of unknown spelling are judged by what stands beside them."""
     if any([understood(record).facts is not None for record in records]):  # noqa: C419 - all of them
-        traces.settle(records)
+        traces.settle(records, infer)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ...spans.record import SpanRecord
 from ..otel_genai import documents
+from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL
 from . import kinds
 from .keys import IN, OUT, Meaning, holds_json, meaning_of, useful
 from .shapes import are_documents, are_messages, are_tools, is_message, is_telling, plain
@@ -33,6 +34,7 @@ _PROVIDERS = frozenset((
     "bedrock", "groq", "ollama", "cohere", "litellm", "deepseek", "xai", "together_ai", "fireworks_ai", "perplexity", "openrouter", "compat-oai",
     "google-genai", "openai-compatible", "aws", "models",
 ))  # fmt: skip
+_TELLING_KINDS = frozenset((LLM, RETRIEVAL, EMBEDDING))
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """What speaks for a model's work: a known model's name, token counts, a kind of span, messages that only models have, messages at all."""
 
@@ -224,9 +226,8 @@ class Facts:
             if depth:
                 return
             role = kinds.role_of_kind(value) if value.__class__ is str else None
-            if role is not None and strength > self.kind_said:
-                self.kind, self.kind_said = role, math.ceil(strength)
-                self.evidence |= KIND if strength >= 2 else 0
+            if role is not None:
+                self._take_kind(role, 2 if strength < 2 and role in _TELLING_KINDS else math.ceil(strength))
         elif field in _COUNTS:
             count = _count(value)
             if count is not None:
@@ -245,6 +246,12 @@ class Facts:
                 self._set(field, str(value), strength)
         if self.fields.get("input_tokens") is not None and self.fields.get("output_tokens") is not None:
             self.evidence |= USAGE
+
+    def _take_kind(self, role: str, said: int) -> None:
+        """A chain may be anything: what says more is taken, also where it is said less surely."""
+        if self.kind is None or (self.kind == CHAIN and role != CHAIN) or (said > self.kind_said and role != CHAIN):
+            self.kind, self.kind_said = role, said
+            self.evidence |= KIND if said >= 2 else 0
 
     def _set(self, field: str, value: Any, strength: float) -> None:
         if strength > self._sure.get(field, -9):

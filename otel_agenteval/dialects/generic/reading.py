@@ -137,9 +137,9 @@ def _read_llm(step: Step, facts: Facts) -> None:
     given = [content for content in facts.content if content.direction == IN]
     made = [content for content in facts.content if content.direction == OUT]
     either = [content for content in facts.content if content.direction is None]
-    if step.input_messages is None:
-        step.input_messages = _joined(given, facts.events) if given else None
-    if step.output_messages is None and made:
+    if (step.input_messages is None or _says_nothing(step.input_messages)) and given:
+        step.input_messages = _joined(given, facts.events)
+    if (step.output_messages is None or _says_nothing(step.output_messages)) and made:
         step.output_messages = _joined(made, facts.events)
     if either and (step.input_messages is None or step.output_messages is None):
         messages = _joined(either, facts.events)
@@ -152,6 +152,14 @@ def _read_llm(step: Step, facts: Facts) -> None:
         step.input_messages = _text(facts, IN)
     if step.output_messages is None:
         step.output_messages = _answer_after(step) or _text(facts, OUT)
+
+
+def _says_nothing(messages: Any) -> bool:
+    """Whether messages have roles and nothing else: their content stands somewhere else."""
+    return isinstance(messages, list) and all(
+        isinstance(message, Mapping) and not any(message.get(key) for key in ("content", "parts", "tool_calls", "message"))
+        for message in messages
+    )
 
 
 def _joined(found: list[Content], events: list[Content]) -> list[Any]:

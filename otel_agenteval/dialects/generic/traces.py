@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ...spans.record import ERROR, SpanRecord
 from ..step import AGENT, CHAIN, INNER, LLM, TOOL
@@ -16,11 +16,23 @@ _ENOUGH = (
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 
 
-def settle(records: Sequence[SpanRecord]) -> None:
-    """Take back the roles of spans that, seen beside the others of their trace, are an application's own."""
+def settle(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
+    """Take back the roles of spans that, seen beside the others of their trace, are an application's own.
+
+    Args:
+        records: all spans of a trace.
+        infer: reads a span by its shape that alone is not worth a look, but stands among others of its scope that are.
+    """
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         return
+    scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
+    for record in records:
+        understood = record.dialects
+        if understood.facts is None and understood.role is None and not understood.named and record.scope in scopes:
+            infer(record)
+            if understood.inferred:
+                inferred.append(record)
     known = any(record.dialects.named and record.dialects.role is not None for record in records)
     if known:
         for record in inferred:
