@@ -39,6 +39,7 @@ MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """What speaks for a model's work: a known model's name, token counts, a kind of span, messages that only models have, messages at all."""
 
 
+_FAILED = frozenset(("error", "failed", "failure", "errored", "exception"))
 _TYPED_VALUE = frozenset(("type", "value"))
 _FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
 _ABOUT = frozenset(("meta", "usage", "response_metadata", "usage_metadata", "metadata", "token_usage", "models_usage", "custom"))
@@ -239,6 +240,12 @@ class Facts:
                 known = _MODEL_NAME.fullmatch(value) is not None
                 self.evidence |= MODEL if known else 0
                 self._set("model", name, strength + known)
+        elif field in ("outcome", "failure"):
+            said = str(value).strip().lower()
+            if depth == 0 and (
+                (said in _FAILED) if field == "outcome" else said not in ("", "false", "none", "null", "0", "{}", "[]")
+            ):
+                self._set("failed", value, 1)
         elif field in _NAMES:
             if value.__class__ is str and 0 < len(value) <= 300 and "\n" not in value and value[:1] not in "{[":
                 self._set(field, value, strength)
@@ -328,6 +335,11 @@ def _is_model_like(value: str) -> bool:
         and value.count(" ") < 3
         and value.lower() not in ("unknown", "none", "default", "model")
     )
+
+
+def model_in(name: str | None) -> str | None:
+    """A model's name, where a name is one of those that are known."""
+    return without_provider(name) if name is not None and _MODEL_NAME.fullmatch(name) else None
 
 
 def without_provider(model: str) -> str:

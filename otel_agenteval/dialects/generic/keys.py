@@ -117,7 +117,7 @@ def _field(words: tuple[str, ...]) -> tuple[str | None, int]:
 _TOKEN_WORDS = frozenset(("token", "tokens", "usage"))
 _NO_COUNT = frozenset((
     "max", "min", "limit", "budget", "price", "cost", "rate", "per", "audio", "image", "video", "accepted", "rejected", "prediction", "tool",
-    "ratio", "remaining", "ms", "time", "tier", "text", "first", "source", "documents", "type", "modality",
+    "characters", "chars", "images", "videos", "files", "words", "bytes", "ratio", "remaining", "ms", "time", "tier", "text", "first", "source", "documents", "type", "modality",
 ))  # fmt: skip
 _TOKEN_DETAILS = frozenset((("tokens", "details"), ("token", "details"), ("prompt", "details"), ("completion", "details"), ("input", "details"),
                             ("output", "details")))  # fmt: skip
@@ -166,6 +166,8 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("tool", "description"): ("tool_description", 1),
     ("conversation", "id"): ("conversation_id", 4), ("session", "id"): ("conversation_id", 3), ("thread", "id"): ("conversation_id", 2),
     ("session",): ("conversation_id", 1), ("chat", "id"): ("conversation_id", 1), ("conversation",): ("conversation_id", 1),
+    ("state",): ("outcome", 1), ("status",): ("outcome", 1), ("span", "status"): ("outcome", 1), ("error",): ("failure", 1),
+    ("error", "message"): ("failure", 1), ("is", "error"): ("failure", 1),
     ("user", "id"): ("user_id", 2), ("enduser", "id"): ("user_id", 1),
     ("entity", "name"): ("name", 2), ("component", "name"): ("name", 1), ("node", "name"): ("name", 1), ("observation", "name"): ("name", 1),
     ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1),
@@ -273,12 +275,13 @@ def useful(attributes: Mapping[str, Any]) -> Iterable[str]:
     return [key for key in attributes if interest_or_identity(key)]
 
 
-_IDENTITY_LASTS = frozenset(
-    ("id", "name", "kind", "type", "op", "operation", "session", "metadata", "provider", "system", "error", "reason")
-)
-
-
 def interest_or_identity(key: str) -> bool:
     """Whether a name is worth reading once a span is known to be of interest."""
-    words = words_of(key)
-    return bool(words) and (interest_of(key) > 0 or (words[-1] in _IDENTITY_LASTS and not key.startswith(_PLAIN_PREFIXES)))
+    if interest_of(key) > 0:
+        return True
+    if key.startswith(_PLAIN_PREFIXES) or not words_of(key):
+        return False
+    return meaning_of(key).field is not None or words_of(key)[-1] in _HOLDERS_OF_IDS
+
+
+_HOLDERS_OF_IDS = frozenset(("metadata", "attributes", "tags", "properties", "context", "error"))

@@ -9,7 +9,7 @@ from typing import Any
 from ...spans.record import SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
-from .facts import Content, Facts, found_documents, without_provider
+from .facts import Content, Facts, found_documents, model_in, without_provider
 from .keys import IN, OUT
 from .values import opened
 from .words import words_of
@@ -101,6 +101,8 @@ def read(record: SpanRecord, step: Step, facts: Facts) -> None:
         step.user_id = fields.get("user_id")
     if role is None:
         return
+    if "failed" in fields:
+        step.tool_failed = True
     if step.agent is None:
         step.agent = _agent(facts, record) if role == AGENT else fields.get("agent")
     if role == TOOL:
@@ -111,6 +113,8 @@ def read(record: SpanRecord, step: Step, facts: Facts) -> None:
     for field in _FILLED:
         if getattr(step, field) is None and field in fields:
             setattr(step, field, fields[field])
+    if role == LLM and step.model is None:
+        step.model = model_in(fields.get("name")) or model_in(facts.name_left) or model_in(record.name)
     if role == RETRIEVAL:
         _read_retrieval(step, facts)
     elif role == LLM:
