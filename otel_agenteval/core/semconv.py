@@ -78,6 +78,8 @@ MEASURE_SEVERITY = "agenteval.measure.severity"
 RESULTS = "agenteval.results"
 DROPPED = "agenteval.dropped"
 TURNS = "agenteval.turns"
+TURNS_READ = "agenteval.turns.read"
+UNREAD_TRACES = "agenteval.unread_traces"
 TURN_DURATION = "agenteval.turn.duration"
 TURN_COST = "agenteval.turn.cost.usd"
 TURN_TOKENS = "agenteval.turn.tokens"
@@ -183,6 +185,14 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "What came of each metric on each turn."),
     Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Results of the outcome dropped, by what was in the way."),
     Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Turns that were closed."),
+    Instrument(
+        TURNS_READ, "counter", "{turn}", ("scope", "reading"),
+        "Turns by the instrumentation scope that wrote them, and by whether its dialect is known (exact) or they were read by their shape (inferred).",
+        about_us=True,
+    ),
+    Instrument(
+        UNREAD_TRACES, "counter", "{trace}", ("scope",), "Traces that hold what looks like a model's work, and gave no turn.", about_us=True,
+    ),
     Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Time from the start to the end of a turn's root.", _AGENT_SECONDS),
     Instrument(TURN_COST, "counter", "{USD}", _OF_A_TURN, "Cost of the turns' model calls in US dollars."),
     Instrument(

@@ -23,6 +23,8 @@ CloseReason = Literal[
     "root_ended", "delay", "idle", "max_duration", "span_limit", "byte_limit", "evicted", "shutdown", "exit", "recorded_file"
 ]
 
+Reading = Literal["exact", "inferred"]
+
 
 @dataclass(slots=True)
 class ErrorInfo:
@@ -172,7 +174,7 @@ class SpanInfo:
 
 _DEFAULTS: dict[str, Callable[[], Any]] = {
     "turn_id": str, "tenant": lambda: None, "trace_id": lambda: None, "conversation_id": lambda: None, "user_id": lambda: None,
-    "service": lambda: None, "agent": lambda: None, "framework": lambda: None, "start": lambda: None,
+    "service": lambda: None, "agent": lambda: None, "framework": lambda: None, "reading": lambda: None, "start": lambda: None,
     "duration_s": lambda: None, "close_reason": lambda: None, "complete": lambda: True, "truncated": bool,
     "revision": lambda: 1, "supersedes": lambda: None, "error": lambda: None, "input": lambda: None,
     "output": lambda: None, "system": lambda: None, "messages": list, "reasoning": lambda: None,
@@ -222,6 +224,8 @@ class Turn:
     """Name of the agent that answered for the turn."""
     framework: str | None
     """Which instrumentation wrote the spans."""
+    reading: Reading | None
+    """``exact``: dialects that know the spans read them. ``inferred``: something in it was read by its shape."""
     start: datetime.datetime | None
     """UTC."""
     duration_s: float | None
@@ -564,7 +568,7 @@ def _TOOL_CALL(value: Any, path: str) -> ToolCall:  # noqa: N802 - reads like th
 
 
 _READERS: dict[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(("turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework"), _text),
+    **dict.fromkeys(("turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "reading"), _text),
     **dict.fromkeys(("close_reason", "input", "output", "system", "reasoning", "stop_kind", "supersedes"), _text),
     "start": _moment, "duration_s": _number, "complete": _flag, "truncated": _flag, "revision": _count, "error": _error,
     "messages": _list_of(_message), "tool_calls": _list_of(_tool_call), "tool_definitions": _list_of(_object),

@@ -110,7 +110,7 @@ def is_genai_scope(scope: str) -> bool:
     return known
 
 
-GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."))
+GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"role"', b'\\"role\\"', b"\x0a\x04role"))
 """For :mod:`~otel_agenteval.spans.split`: what is worth reading in a request."""
 
 
@@ -120,7 +120,7 @@ def speak(dialects: tuple[Dialect, ...]) -> None:
     DIALECTS = dialects
     ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in dialects))
     _OTHER_KEYS, _SIGNS = ROLE_KEYS - otel_genai.MARKS, ROLE_KEYS - _EVERYBODYS
-    GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, GENAI.log_names)
+    GENAI = GENAI._replace(keys=ROLE_KEYS)
     for known in (_otel_only, _known_scopes, _spoken):
         known.clear()
 
@@ -233,7 +233,7 @@ def read(record: SpanRecord) -> Step:
         for dialect in about.dialects:
             dialect.read(record, step)
     if about.facts is not None:
-        reading.read(record, step, about.facts)
+        step.inferred = reading.read(record, step, about.facts) or about.inferred
     if role == TOOL and step.tool_name is None:
         step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _IDENTITIES.isdisjoint(attributes):
@@ -269,6 +269,9 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
     if kind == "GeneratorExit":  # the consumer of a stream stopped reading; nothing failed
         return None
     return ErrorInfo(kind or "error", message)
+
+
+unread_scope = traces.unread_scope
 
 
 def settle(records: Sequence[SpanRecord]) -> None:

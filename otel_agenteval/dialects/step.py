@@ -78,6 +78,9 @@ class Step:
     documents: list[Document] | None = None
     workflow: str | None = None
 
+    inferred: bool = False
+    """Whether something of it was read by its shape, for no dialect knows its spelling."""
+
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
         self.error: ErrorInfo | None = None

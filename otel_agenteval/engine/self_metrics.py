@@ -25,6 +25,12 @@ def watch_engine(engine: Engine) -> None:
     watch(semconv.SPANS_RECEIVED, lambda: [({}, assembler.received)])
     watch(semconv.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in dropped(engine).items()])
     watch(semconv.FAULTS, lambda: [({"where": where}, n) for where, n in engine.failures.copy().items()])
+    readings = engine.pipeline.composer.readings
+    watch(
+        semconv.TURNS_READ,
+        lambda: [({"scope": scope, "reading": how}, n) for (scope, how), n in readings.turns.copy().items()],
+    )
+    watch(semconv.UNREAD_TRACES, lambda: [({"scope": scope}, n) for scope, n in readings.unread.copy().items()])
     watch(semconv.LATE_SPANS, lambda: [({}, assembler.late_spans)])
     watch(semconv.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
     watch(semconv.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])

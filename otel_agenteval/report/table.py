@@ -126,6 +126,7 @@ def _facts_of(turn: Turn) -> Iterator[str]:
         f"closed: {turn.close_reason or 'unknown'}"
         + ("" if turn.complete else ", incomplete")
         + (", truncated" if turn.truncated else "")
+        + (", read by its shape" if turn.reading == "inferred" else "")
     )
 
 

@@ -49,9 +49,14 @@ def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, 
     wanted = [
         (log, _LOG_SIZE + len(str(log.part.body)))
         for log in logs
-        if log.part.name.startswith(vocabulary.log_names) or vocabulary.is_scope(log.scope)
+        if log.part.name.startswith(vocabulary.log_names) or vocabulary.is_scope(log.scope) or _may_hold_messages(log, vocabulary)
     ]
     return wanted, len(items) - len(logs)
+
+
+def _may_hold_messages(log: OtlpLog, vocabulary: Vocabulary) -> bool:
+    said = f"{log.part.body} {log.part.attributes}".replace("'", '"').encode(errors="replace")
+    return any(text in said for text in vocabulary.log_texts)
 
 
 def _items(body: bytes, signal: Signal) -> list[SpanRecord | OtlpLog | NotASpan]:

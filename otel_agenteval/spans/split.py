@@ -377,7 +377,11 @@ def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog,
                 head = _parsed(_parse_log_head, raw, "logs.v1.LogRecord")
                 if len(head.trace_id) != 16 or len(head.span_id) != 8:
                     continue
-                if not genai and not _event_name(head).startswith(vocabulary.log_names):
+                if (
+                    not genai
+                    and not any(text in raw for text in vocabulary.log_texts)
+                    and not _event_name(head).startswith(vocabulary.log_names)
+                ):
                     continue
                 try:
                     found.append((_log_from_proto(_parsed(LogRecord.FromString, raw, "logs.v1.LogRecord")), len(raw) + OVERHEAD))

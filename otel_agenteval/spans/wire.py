@@ -23,6 +23,8 @@ class Vocabulary(NamedTuple):
     """Whether an instrumentation scope writes GenAI spans."""
     log_names: tuple[str, ...]
     """Beginnings of the names of log records that say something about a GenAI span, whatever scope they are of."""
+    log_texts: tuple[bytes, ...]
+    """What log records hold, as bytes, that may be messages of an unknown spelling."""
 
 
 class Origin(NamedTuple):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.tenancy import number_in
 from ..core.turn import CloseReason
+from ..dialects.generic.keys import PLAIN_KEYS, is_plain
 from ..dialects.reader import ROLE_KEYS
 from ..dialects.step import AGENT, LLM, RETRIEVAL, ROOT_ROLES, TOOL, WORKFLOW
 from ..spans.record import LogPart
@@ -194,7 +195,7 @@ class Assembler:
                         owner.open -= 1
                         members.append(span)
                         return ()
-                elif len(members) < PLAIN_KEPT and ROLE_KEYS.isdisjoint(attributes):
+                elif len(members) < PLAIN_KEPT and ROLE_KEYS.isdisjoint(attributes) and PLAIN_KEYS.issuperset(attributes):
                     owner.open -= 1
                     members.append(span)
                     return ()
@@ -286,7 +287,7 @@ class Assembler:
             if not own:
                 self._note_late(trace_id)
                 self._keep_late(trace_id, span, size_of(attributes))
-        elif owner.genai or not ROLE_KEYS.isdisjoint(attributes):
+        elif owner.genai or not (ROLE_KEYS.isdisjoint(attributes) and is_plain(attributes)):
             owner.genai = True
             size = 512
             for value in attributes.values():

@@ -14,11 +14,12 @@ from typing import Any, cast
 
 from ..core.semconv import SCOPE
 from ..core.tenancy import trace_id_of
-from ..dialects.reader import role_in
+from ..dialects.reader import role_in, unread_scope
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of
 from ..spans.wire import LazyAttributes, WireSpan
+from .readings import Readings
 from .revisions import Earlier, Revisions, stands_alone
 from .roots import Group, split
 from .state import Closed, Portion
@@ -63,6 +64,7 @@ class Composer:
 
     def __init__(self, patience: float, now: Callable[[], float] = time.monotonic) -> None:
         self.spans = SpanAccount()
+        self.readings = Readings()
         self.tenant_labels: Mapping[str, Mapping[str, str]] = {}
         """What scores carry beside their tenant, by its name."""
         self._now = now
@@ -95,6 +97,7 @@ class Composer:
             groups[0].root.references = closed.references
         self._account(groups, records, portion, "not_in_a_turn")
         if not groups and records:
+            self.readings.note_unread(unread_scope(records))
             self._revisions.keep_unmatched(closed.trace_id, records, closed.size)
         above = _so_far(closed.above) if closed.above is not None and groups else None
         found = []
@@ -174,6 +177,8 @@ class Composer:
         """The turn of a group with its root, without scores yet."""
         earlier = self._revisions.before(group)
         turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
+        if earlier.revision == 0:
+            self.readings.note(turn.reading, reader_of(group).inferred_scope() or group.root.scope)
         record = group.root
         context = record.context
         root = Root(
@@ -227,6 +232,7 @@ class Composer:
         self._stitcher.forget()
         self._revisions.forget()
         self.spans.reset()
+        self.readings.reset()
 
 
 def count_group(group: Group, outcome: str) -> None:

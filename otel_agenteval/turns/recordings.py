@@ -14,9 +14,11 @@ from ..core import jsonio
 from ..core.errors import AgentEvalError, NotASpan
 from ..core.extras import require
 from ..core.turn import Turn
+from ..dialects.reader import unread_scope
 from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
-from .roots import split
+from .readings import warn_unread
+from .roots import Group, split
 from .stitching import reader_of, stitch
 
 Report = Callable[[str], None]
@@ -77,7 +79,15 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
     for key, found in parts.items():
         if key in by_span:
             join_logs(by_span[key], found)
-    groups = [group for records in traces.values() for group in split(records)]
+    groups: list[Group] = []
+    warned: set[str] = set()
+    for records in traces.values():
+        split_off = split(records)
+        groups += split_off
+        scope = None if split_off else unread_scope(records)
+        if scope is not None and scope not in warned:
+            warned.add(scope)
+            warn_unread(scope)
     groups.sort(key=lambda group: group.root.start_ns)
     for group in stitch(groups):
         yield reader_of(group).turn("recorded_file", group.all_seen)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ...spans.record import SpanRecord
+from ..content import decode
 from ..otel_genai import documents
 from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL
 from . import kinds
@@ -75,7 +76,7 @@ class Facts:
         "kind_said",
         "name_left",
         "name_role",
-        "near",
+        "near", "talks",
         "system",
         "texts",
         "wholes",
@@ -98,6 +99,8 @@ class Facts:
         """The role that a kind attribute says."""
         self.kind_said = 0
         self.evidence = 0
+        self.talks = False
+        """Whether there are messages of a user and of a model among those that only models have."""
         self.near = False
         """Whether the span's own attributes count tokens, and not only some object in them."""
         self._nodes = 0
@@ -184,6 +187,7 @@ class Facts:
         if any(is_telling(message) for message in messages if isinstance(message, Mapping)):
             self.evidence |= TELLING
         self.content.append(Content(plain(messages), path, direction))
+            self.talks |= {"user", "assistant"} <= {message.role for message in decode(messages, "user").messages}
         last = messages[-1]
         if direction != IN and isinstance(last, Mapping):
             self._read_message(last, path, 0)

@@ -224,18 +224,18 @@ def _identity(words: tuple[str, ...]) -> tuple[str | None, int]:
 
 # --- which spans are worth a look
 
-_plain: set[str] = set()
-"""Names of attributes that say nothing about a model, as far as spans have shown them."""
+PLAIN_KEYS: set[str] = set()
+"""Names of attributes that say nothing about a model, as far as spans have shown them. It only grows, up to a bound."""
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
     """Whether nothing in a span of an unknown scope hints at a model, an agent or a tool. Most spans are told by one set operation."""
-    return _plain.issuperset(attributes) or not _hints(attributes)
+    return PLAIN_KEYS.issuperset(attributes) or not _hints(attributes)
 
 
 def _hints(attributes: Mapping[str, Any]) -> bool:
     for key in attributes:
-        if key in _plain or key.__class__ is not str:
+        if key in PLAIN_KEYS or key.__class__ is not str:
             continue
         interest = interest_of(key)
         if interest == 0:
@@ -243,8 +243,8 @@ def _hints(attributes: Mapping[str, Any]) -> bool:
             if meaning.field == "kind" and meaning.strength > 1:
                 if attributes[key].__class__ is str and role_of_kind(attributes[key]) is not None:
                     return True
-            elif len(_plain) < _MOST_NAMES:
-                _plain.add(key)
+            elif len(PLAIN_KEYS) < _MOST_NAMES:
+                PLAIN_KEYS.add(key)
         elif interest == 2 or holds_json(attributes[key]):
             return True
     return False

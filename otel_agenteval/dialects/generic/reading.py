@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from ...spans.record import SpanRecord
@@ -91,8 +92,19 @@ def has_answer(facts: Facts) -> bool:
     return any(content.direction == OUT for content in facts.texts)
 
 
-def read(record: SpanRecord, step: Step, facts: Facts) -> None:
-    """Fill the fields that no dialect has filled."""
+_CONTENT = attrgetter(
+    "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
+)
+
+
+def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
+    """Fill the fields that no dialect has filled. Returns whether content was among them."""
+    before = _CONTENT(step)
+    _fill(record, step, facts)
+    return any(one is not other for one, other in zip(before, _CONTENT(step), strict=True))
+
+
+def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
     fields = facts.fields
     role = step.role
     if step.conversation_id is None:

@@ -79,6 +79,15 @@ def is_enough(records: Iterable[SpanRecord]) -> bool:
     return evidence & KIND != 0 and (AGENT in roles or LLM in roles)
 
 
+def unread_scope(records: Iterable[SpanRecord]) -> str | None:
+    """The scope of a span that holds what looks like a model's work, in a trace that gave no turn; None where none does."""
+    for record in records:
+        facts = record.dialects.facts if record.dialects is not None else None
+        if facts is not None and (facts.talks or any(facts.evidence & wanted == wanted for wanted in _ENOUGH)):
+            return record.scope
+    return None
+
+
 def _is_other_work(record: SpanRecord) -> bool:
     return any(key.startswith(_OTHER_WORK) for key in record.attributes)
 

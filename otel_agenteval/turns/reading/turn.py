@@ -60,6 +60,7 @@ class TurnReader(MessageReader):
             "conversation_id": self.conversation_id(),
             "service": well_formed(service) if isinstance(service, str) else None,
             "agent": root.agent or self._main_agent(),
+            "reading": "exact" if self.inferred_scope() is None else "inferred",
             "duration_s": record.duration_s if self.until_ns is None else (self.until_ns - record.start_ns) / 1e9,
             "close_reason": close_reason,
             "complete": complete,
@@ -88,6 +89,10 @@ class TurnReader(MessageReader):
             whole._decoded.update(reader._decoded)
         whole.until_ns = until_ns
         return whole
+
+    def inferred_scope(self) -> str | None:
+        """The instrumentation scope of the first span that was read by its shape; None where dialects know all spans."""
+        return next((step.record.scope for step in self.steps if step.inferred), None)
 
     def _main_agent(self) -> str | None:
         return next((step.agent for role in (AGENT, INNER) for step in self.of_role.get(role, ()) if step.agent), None)
