@@ -17,12 +17,14 @@ from typing import Any, TypeVar
 
 from ..core import jsonio
 from ..core.turn import Message, ToolRequest, ToolResponse
+from . import spoken
 
 ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool",
     "AIMessageChunk": "assistant", "HumanMessage": "user", "AIMessage": "assistant", "SystemMessage": "system",
     "ToolMessage": "tool", "HumanMessageChunk": "user", "ToolMessageChunk": "tool", "chat": "user", "Human": "user",
-    "tool-call": "assistant", "tool-response": "tool",
+    "tool-call": "assistant", "tool-response": "tool", "MessageRole.SYSTEM": "system", "MessageRole.USER": "user",
+    "MessageRole.ASSISTANT": "assistant", "MessageRole.TOOL_CALL": "assistant", "MessageRole.TOOL_RESPONSE": "tool",
 }  # fmt: skip
 
 REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED", "<fully masked due to failed mask function>",
@@ -269,6 +271,11 @@ def _is_part(value: Mapping[str, Any]) -> bool:
     return kind in _TEXT_TYPES or kind in _REASONING_TYPES or kind in _MEDIA or kind in _PART_READERS
 
 
+def _is_block(value: Mapping[str, Any]) -> bool:
+    """A part that was written as text: what a tool returned can look like one, but has more than a part has."""
+    return _is_part(value) and (_kind(value) is not None or "text" not in value or _TEXT_BLOCK.issuperset(value))
+
+
 def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
     texts: list[str] = []
     parts = value.get("parts")
@@ -300,9 +307,14 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
                 ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
             ]
     if texts:
-        message.content = "\n".join(texts) if len(texts) > 1 else texts[0]
-        if message.role == "user" and message.content.startswith(_FRAMEWORK_WORDS):
-            message.role = "system"
+        content = message.content = "\n".join(texts) if len(texts) > 1 else texts[0]
+        if message.role == "user":
+            if content.startswith(_FRAMEWORK_WORDS):
+                message.role = "system"
+            else:
+                message = spoken.read_user(message, out.messages)
+        elif message.role == "assistant" and "Calling tools:" in content:
+            spoken.read_assistant(message)
     name = value.get("name")
     if name and name.__class__ is str:
         message.name = name
@@ -339,7 +351,7 @@ def _read_parts(parts: Any, message: Message, texts: list[str], out: Decoded, de
             return
         if parts[:2] == "[{":  # blocks that were serialised once more
             value, cut = jsonio.loads_or_text(parts)
-            if isinstance(value, list) and value and all(isinstance(item, Mapping) and _is_part(item) for item in value):
+            if isinstance(value, list) and value and all(isinstance(item, Mapping) and _is_block(item) for item in value):
                 out.truncated |= cut
                 _read_parts(value, message, texts, out, depth + 1)
                 return

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core import jsonio
 from ..spans.record import SpanRecord
+from .content import Later
 from .step import AGENT, CHAIN, INNER, LLM, WORKFLOW, Step, as_int, as_text
 
 MARKS = frozenset(("crewai.crew.tasks", "crewai.task.description", "crewai.agent.role"))
@@ -29,6 +30,8 @@ _QUESTIONS = (
 """A crew's inputs have names of the developer's choice: these hold what its user said, in this order."""
 _FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 _FILLED = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
+_TALK = ", messages=["
+_BRACKETS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[\]]""", re.DOTALL)
 _CALLS = re.compile(
     r"""ToolCall\(function=Function\(arguments=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"), name='([^']*)'\), id='([^']*)'""", re.DOTALL
 )
@@ -56,12 +59,19 @@ def read(record: SpanRecord, step: Step) -> None:
     elif role in (CHAIN, WORKFLOW):
         tasks = get("crew_tasks") or get("crewai.crew.tasks")
         if tasks is not None and step.input_messages is None:
-            step.input_messages = _asked(tasks, get("crew_inputs") or get("input.value"), get("crewai.crew.tasks_output"))
+            ran = get("crewai.crew.tasks_output")
+            finished = "crew_tasks" in record.attributes or "crewai.crew.result" in record.attributes
+            step.input_messages = _asked(tasks, get("crew_inputs") or get("input.value"), ran, finished)
+            if ran.__class__ is str and "messages=[" in ran:
+                step.output_messages = Later(_talk, ran)
             step.workflow = as_text(get("crewai.crew.name"))
             _read_usage(get("crewai.crew.token_usage"), step)
         if step.final_result is None:
             step.final_result = get("crewai.crew.result")
         _read_output(get("output.value"), step)
+    elif role == INNER:
+        if step.input_messages is None:  # the task with its inputs, also of a run that failed
+            step.input_messages = get("crewai.task.description")
     elif role == LLM:
         model = as_text(get("gen_ai.request.model"))
         provider = get("gen_ai.provider.name")
@@ -121,11 +131,15 @@ def _loaded(raw: Any) -> Any:
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] in ("{", "[") else None
 
 
-def _asked(tasks: Any, inputs: Any, outputs: Any) -> str | None:
+def _asked(tasks: Any, inputs: Any, outputs: Any, finished: bool) -> str | None:
     """The user's words: the input that holds them, the only input, else the first task with its inputs filled in."""
     index, template = _task_of(tasks)
     given = _loaded(inputs)
     if not isinstance(given, Mapping):
+        if (
+            inputs is None and template is not None and not _FIELD.search(template)
+        ):  # a crew that ran before holds its last inputs
+            return _ran(outputs, index) or (template if finished else None)
         given = _inputs_between(template, outputs, index)
     for name in _QUESTIONS:
         text = as_text(given.get(name))
@@ -154,10 +168,49 @@ def _inputs_between(template: str | None, outputs: Any, index: int) -> Mapping[s
     names = _FIELD.findall(template) if template is not None and len(template) <= _LONGEST_TEMPLATE else []
     if template is None or not names or len(set(names)) < len(names) or outputs.__class__ is not str:
         return {}
-    ran = _FILLED.findall(outputs)
-    text = _literal(ran[index]) if index < len(ran) else None
+    text = _ran(outputs, index)
     found = _between(_FIELD.split(template)[::2], text) if text is not None else None
     return dict(zip(names, found, strict=True)) if found is not None else {}
+
+
+def _ran(outputs: Any, index: int) -> str | None:
+    """The description with which a task ran."""
+    ran = _FILLED.findall(outputs) if outputs.__class__ is str else []
+    return as_text(_literal(ran[index])) if index < len(ran) else None
+
+
+def _talk(outputs: str) -> list[Any]:
+    """What was said in a crew's tasks, from the text of their objects; delegated work is the other agent's run, no tool."""
+    found: list[Any] = []
+    at = outputs.find(_TALK)
+    while at >= 0:
+        start = at + len(_TALK) - 1
+        end = _end_of_list(outputs, start)
+        messages = _literal(outputs[start:end])
+        found += messages if isinstance(messages, list) else []
+        at = outputs.find(_TALK, max(end, start + 1))
+    return [_without_delegation(message) for message in found if isinstance(message, dict)]
+
+
+def _end_of_list(text: str, start: int) -> int:
+    """Where a list that begins at ``start`` ends, brackets in texts left aside."""
+    depth = 0
+    for token in _BRACKETS.finditer(text, start):
+        if token[0] == "[":
+            depth += 1
+        elif token[0] == "]":
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return len(text)
+
+
+def _without_delegation(message: dict[str, Any]) -> dict[str, Any]:
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return message
+    kept = [call for call in calls if not isinstance(call, dict) or (call.get("function") or {}).get("name") not in _DELEGATING]
+    return {**message, "tool_calls": kept}
 
 
 def _between(fixed: list[str], text: str) -> list[str] | None:

@@ -1,7 +1,8 @@
-"""DSPy, as OpenInference writes it: what a module was given and gave back are the fields of its signature."""
+"""DSPy, as OpenInference and the GenAI instrumentation write it: what a module was given and gave back are its signature's fields."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 from ..core import jsonio
 from ..spans.record import SpanRecord
 from .content import Later
-from .step import AGENT, INNER, TOOL, Step
+from .step import AGENT, INNER, TOOL, Step, as_text
 
 MARKS: frozenset[str] = frozenset()
-SCOPES = re.compile(r"openinference\.instrumentation\.dspy")
+SCOPES = re.compile(r"openinference\.instrumentation\.dspy|opentelemetry\.instrumentation\.genai\.dspy")
 _MODULE = (".forward", ".aforward")
 _TOOL = (".__call__", ".acall")
+_CLASSES = frozenset(("ReAct", "ReActV2", "CodeAct", "RLM", "ProgramOfThought", "Avatar"))
+"""DSPy's own: they name no agent of anybody's."""
 _AGENT = re.compile(r"(ReAct\w*|CodeAct|RLM|\w*Agent)\.a?forward$")
 ASKED = (
     "question", "query", "user_message", "user_input", "user_query", "user_request", "message", "request", "input", "prompt", "task",
@@ -39,9 +42,18 @@ def read(record: SpanRecord, step: Step) -> None:
     """Fill the fields that this dialect has and no dialect before it had."""
     get = record.attributes.get
     name = record.name
+    if record.scope.startswith("opentelemetry."):
+        if step.role == AGENT:
+            step.agent = as_text(get("gen_ai.agent.name"))
+            step.agent_is_class = step.agent is not None and step.agent.removeprefix("dspy.") in _CLASSES
+            given = get("gen_ai.input.messages")
+            if given.__class__ is str and "\"{'" in given:
+                step.input_messages = Later(_given, given)
+        return
     if name.endswith(_MODULE):
         if step.role == AGENT:
             step.agent = name.rpartition(".")[0] or None
+            step.agent_is_class = step.agent in _CLASSES
         given, gave = get("input.value"), get("output.value")
         if given.__class__ is str and given[:1] == "{":
             step.input_messages = Later(user_words, given)
@@ -66,11 +78,30 @@ def user_words(raw: Any) -> Any:
     return {"role": "user", "content": said} if said is not None else fields.get("messages")
 
 
+def _given(raw: Any) -> Any:
+    """A message whose text is the ``repr`` of the inputs, some of which only Python can write."""
+    messages, _ = jsonio.loads_or_text(raw)
+    try:
+        text = messages[-1]["parts"][0]["content"]
+        tree = ast.parse(text, mode="eval").body
+        pairs = zip(tree.keys, tree.values, strict=True) if isinstance(tree, ast.Dict) else ()
+        fields = {
+            key.value: value.value for key, value in pairs if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
+        }
+    except (LookupError, TypeError, ValueError, SyntaxError, MemoryError, RecursionError):
+        return messages
+    return user_words(fields) or messages
+
+
 def _answer(raw: Any) -> Any:
-    """The answer among the output fields: the one that is left without the reasoning, else all of them as an object."""
     value, _ = jsonio.loads_or_text(raw)
-    if isinstance(value, dict):
+    return {"role": "assistant", "content": [{"type": "text", "text": answer_of(value)}]}
+
+
+def answer_of(value: Any) -> str:
+    """The answer among the output fields: the one that is left without the reasoning, else all of them as an object."""
+    if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)
         value = named if named is not None else next(iter(left.values())) if len(left) == 1 else left
-    return {"role": "assistant", "content": [{"type": "text", "text": jsonio.text_of(value)}]}
+    return jsonio.text_of(value)

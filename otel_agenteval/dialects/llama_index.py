@@ -137,6 +137,8 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_events(record, step)
     if role == INNER:
         step.agent = _agent_of(record, get)
+        if record.scope.startswith("opentelemetry."):
+            _read_event(get("traceloop.entity.output"), step)
     elif role == LLM:
         step.deferred = "stream" in record.name
     elif role in (TOOL, HANDOFF):
@@ -162,6 +164,16 @@ def _agent_of(record: SpanRecord, get: Any) -> str | None:
         if name is not None:
             return name
     return next((name for event in record.events if (name := _name_in(event.attributes.get("output"))) is not None), None)
+
+
+def _read_event(raw: Any, step: Step) -> None:
+    """The event that a step of a workflow gave back: what an agent was asked, or with what it ended."""
+    if raw.__class__ is not str:
+        return
+    if raw.startswith('{"input": [') and '"current_agent_name"' in raw:
+        step.input_messages = raw
+    elif raw.startswith('{"result": {"response": '):
+        step.output_messages = raw
 
 
 def _name_in(text: Any) -> str | None:

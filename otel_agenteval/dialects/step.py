@@ -24,6 +24,8 @@ class Step:
 
     role: str | None = None
     agent: str | None = None
+    agent_is_class: bool = False
+    """Whether the agent's name is only that of a framework's class: where a tool runs it, the tool's name says more."""
     agent_id: str | None = None
     framework: str | None = None
     model: str | None = None

@@ -18,7 +18,7 @@ from typing import Any
 from ..core.turn import CloseReason
 from ..dialects.content import decode
 from ..dialects.reader import read, role_in, settle
-from ..dialects.step import AGENT, CHAIN, LLM, WORKFLOW
+from ..dialects.step import AGENT, CHAIN, INNER, LLM, WORKFLOW
 from ..spans.record import SpanRecord
 from .state import Portion
 
@@ -106,7 +106,7 @@ def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset
     groups = [group for top in (*tops, *served) for group in _groups_under(top)]
     groups += _place_orphans(orphans, groups, alone)
     groups = _join_rootless(groups)
-    groups.sort(key=lambda group: group.root.start_ns)
+    groups.sort(key=lambda group: (group.root.start_ns, group.root.end_ns, group.root.span_id))
     return groups
 
 
@@ -297,11 +297,18 @@ def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> li
             home.complete = False
         else:
             more = _groups_under(orphan, root_seen=orphan.role in (AGENT, WORKFLOW))
+            if not more and _says_what_was_asked(orphan):
+                more = [Group(orphan.record, _records_below(orphan), root_seen=False)]
             for group in more:
                 group.complete = False
             found += more
             homes.add(more)
     return found
+
+
+def _says_what_was_asked(orphan: _Node) -> bool:
+    """Whether the first step of an agent's loop is all that is left of a run: some frameworks never send the span of one that failed."""
+    return orphan.role == INNER and read(orphan.record).input_messages is not None
 
 
 class _Homes:

@@ -341,19 +341,36 @@ def _seen_once(groups: list[Group]) -> list[Group]:
     """Rule *same response*: a call that two instrumentations wrote down in a trace each is one part."""
     found: list[Group] = []
     known: dict[str, int] = {}
-    for group in groups:
-        response = reader_of(group).llm[0].response_id if may_go_on(group) else None
-        if response is None or response not in known:
-            if response is not None:
-                known[response] = len(found)
+    failed: dict[str | None, list[int]] = {}
+    """By the model that was asked: calls without a response, whose times say which of them are one."""
+    for group in sorted(groups, key=lambda group: (group.root.start_ns, group.root.end_ns, group.root.span_id)):
+        place = None
+        if may_go_on(group):
+            call = reader_of(group).llm[0]
+            if call.response_id is not None:
+                place = known.setdefault(call.response_id, len(found))
+            elif call.error is not None:
+                beside = failed.setdefault(call.model, [])
+                place = next((at for at in reversed(beside) if _is_within(group, found[at])), None)
+                beside += [len(found)] if place is None else []
+        if place is None or place == len(found):
             found.append(group)
-            continue
-        first = found[known[response]]
-        both = Group(first.root, [*first.members, *group.members], first.root_seen and group.root_seen)
-        both.complete = first.complete and group.complete
-        both.reader = reader_of(first).extended([reader_of(group)], max(first.root.end_ns, group.root.end_ns))
-        found[known[response]] = both
+        else:
+            found[place] = _both(found[place], group)
     return found
+
+
+def _is_within(inner: Group, outer: Group) -> bool:
+    """Whether a failed call was seen by another instrumentation while it ran: both say that it failed."""
+    first, second = outer.root, inner.root
+    return first.scope != second.scope and len(outer.members) == 1 and second.end_ns <= first.end_ns
+
+
+def _both(first: Group, second: Group) -> Group:
+    both = Group(first.root, [*first.members, *second.members], first.root_seen and second.root_seen)
+    both.complete = first.complete and second.complete
+    both.reader = reader_of(first).extended([reader_of(second)], max(first.root.end_ns, second.root.end_ns))
+    return both
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:

@@ -241,3 +241,37 @@ def test_product_telemetry_makes_no_turn():
 )
 def test_a_crew_s_prompt_holds_the_question(prompt):
     assert turn_of(chat(1, user=prompt, says="Because.")).input == "Why?"
+
+
+def ran(*tasks_run: str) -> str:
+    return "[" + ", ".join(tasks_run) + "]"
+
+
+def task_output(description: str, messages: str) -> str:
+    return f"TaskOutput(description={description!r}, raw='x', output_format=<OutputFormat.RAW: 'raw'>, messages={messages}, tool_failures=[])"
+
+
+def test_a_crew_that_ran_before_was_asked_what_it_ran_with():
+    """Its tasks still hold what was filled in for the run before."""
+    outputs = ran(task_output("What now?", "[]"))
+    assert turn_of(workflow(tasks=tasks("What before?"), result="x", tasks_output=outputs), chat(2, 1)).input == "What now?"
+
+
+def test_a_crew_that_failed_was_asked_what_its_task_says():
+    root = span(1, 0, "crewai.workflow", {"crewai.crew.tasks": tasks("What before?")}, scope=TRACELOOP, ms=100, error="down")
+    task = span(2, 1, "x.task", {"traceloop.span.kind": "task", "crewai.task.description": "What now?"}, scope=TRACELOOP, ms=90)
+    assert turn_of(root, task).input == "What now?"
+
+
+def test_tools_of_a_crew_without_their_spans():
+    talk = [
+        {"role": "user", "content": "It's [5]"},
+        {"role": "assistant", "content": "", "tool_calls": [
+            {"id": "a", "function": {"name": "look", "arguments": '{"at": "]"}'}},
+            {"id": "d", "function": {"name": "delegate_work_to_coworker", "arguments": "{}"}}]},
+        {"role": "tool", "content": 'he said "[no"', "tool_call_id": "a"},
+    ]  # fmt: skip
+    outputs = ran(task_output("Why?", repr(talk)), task_output("More?", "[cut"))
+    turn = turn_of(workflow(tasks=tasks("Why?"), result="x", tasks_output=outputs))
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("look", {"at": "]"}, 'he said "[no"')]
+    assert turn.output == "x"

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 CORPUS = Path(__file__).parent.parent / "data" / "corpus.tar.xz"
+CORPUS_B = CORPUS.with_name("corpus_b.tar.xz")
 
 
 @cache

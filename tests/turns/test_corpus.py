@@ -25,6 +25,12 @@ INCOMPLETE = {
     "pydantic_ai-logfire": 99.5,  # an answer was scrubbed
 }
 """Sets in which something is not in the recording at all; the facts of all others are right to the last."""
+INCOMPLETE_B = {
+    "crewai-traceloop": 94.0,  # tools of a run that failed, and of an agent to which work was delegated, are written nowhere
+    "llama-index-otel-genai-agentonly": 90.0,  # a retrieval alone is no turn: its model call has no span
+    "smolagents-otel-genai-agentonly": 74.3,  # without a model's spans nothing shows a tool's call
+}
+"""The same of the second set."""
 
 
 def check(folder: Path) -> dict:
@@ -90,17 +96,18 @@ def alone(unpacked, tmp_path_factory):
     sets = tmp_path_factory.mktemp("rules")
     for _, recording in rules():
         name, file = recording.split("/")
-        source = next(
-            folder / name
-            for archive, folder in unpacked.items()
-            if archive != "corpus_b.tar.xz" and (folder / name / file).exists()  # it has sets of the same names
-        )
+        found = (unpacked[archive] / name for archive in ("corpus.tar.xz", "frameworks.tar.xz", "corpus_b.tar.xz"))
+        source = next(folder for folder in found if (folder / file).exists())  # sets of the second one have names of others
         target = sets / recording.replace("/", " ")
         target.mkdir(exist_ok=True)
         for part in source.glob(f"{Path(file).stem}.*"):
             shutil.copy(part, target)
         content = json.loads((source / "truth.json").read_text())
-        (target / "truth.json").write_text(json.dumps({**content, "files": {file: content["files"][file]}}))
+        if "files" in content:
+            one = {**content, "files": {file: content["files"][file]}}
+        else:
+            one = {"scenarios": {key: entry for key, entry in content["scenarios"].items() if entry["file"] == file}}
+        (target / "truth.json").write_text(json.dumps(one))
     return check(sets)
 
 
@@ -120,6 +127,11 @@ def test_turns_of_a_framework_come_out_right(corpus, name):
     assert share(corpus, name) >= INCOMPLETE.get(name, 100.0)
 
 
+@pytest.mark.parametrize("name", names_in("corpus_b.tar.xz"))
+def test_turns_of_a_framework_of_the_second_set_come_out_right(corpus_b, name):
+    assert share(corpus_b, name) >= INCOMPLETE_B.get(name, 100.0)
+
+
 @pytest.mark.parametrize("name", names_in("frameworks.tar.xz"))
 def test_turns_of_a_further_framework_come_out_right(frameworks, name):
     assert share(frameworks, name) == 100.0
@@ -130,7 +142,7 @@ def test_turns_of_all_frameworks_come_out_right_on_the_whole(corpus):
 
 
 def test_turns_of_the_second_set_come_out_right_on_the_whole(corpus_b):
-    assert corpus_b["share"] >= 96.3
+    assert corpus_b["share"] >= 99.4
 
 
 def rules() -> list[tuple[str, str]]:

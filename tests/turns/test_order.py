@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 from otel_agenteval import load_turns
-from tests.support.recordings import CORPUS
+from tests.support.recordings import CORPUS, CORPUS_B
 from tests.support.streams import Stream, pieces
 
 
@@ -21,12 +21,13 @@ from tests.support.streams import Stream, pieces
 def corpus():
     """Recording → its lines, log lines after span lines."""
     found = {}
-    with tarfile.open(CORPUS) as archive:
-        for member in sorted(archive.getmembers(), key=lambda item: item.name):
-            if member.name.endswith(".jsonl"):
-                name = member.name.replace(".logs.jsonl", ".jsonl")
-                lines = archive.extractfile(member).read().decode().splitlines()
-                found.setdefault(name, []).extend(line for line in lines if line.strip())
+    for packed in (CORPUS, CORPUS_B):
+        with tarfile.open(packed) as archive:
+            for member in sorted(archive.getmembers(), key=lambda item: item.name):
+                if member.name.endswith(".jsonl"):
+                    name = member.name.removeprefix("./").replace(".logs.jsonl", ".jsonl")
+                    lines = archive.extractfile(member).read().decode().splitlines()
+                    found.setdefault(name, []).extend(line for line in lines if line.strip())
     return found
 
 
@@ -78,7 +79,11 @@ def without(turn, *more):
     return {key: value for key, value in turn.items() if key not in (*_DIFFERS, *more)}
 
 
-@pytest.mark.parametrize("recordings", SETS)
+SEEN_TWICE = {"anthropic-sdk-traceloop-and-native"}
+"""Bare calls that two instrumentations write into a trace each: as they arrive, each trace is a turn; in a file they are joined."""
+
+
+@pytest.mark.parametrize("recordings", [name for name in SETS if name not in SEEN_TWICE])
 def test_spans_that_arrive_in_any_order_make_the_turns_of_the_file(recordings, tmp_path):
     stream = Stream()
     expected = {}

@@ -11,8 +11,8 @@ from typing import Any
 from ...core import jsonio
 from ...core.turn import Message, ToolRequest
 from ...dialects.content import REDACTED
-from ...dialects.step import LLM, TOOL, Step
-from .rag_prompt import question_in
+from ...dialects.step import INNER, LLM, TOOL, Step
+from .rag_prompt import answer_in, question_in
 from .tool_calls import OUTPUT_TOOLS, ToolReader
 
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
@@ -30,11 +30,17 @@ class MessageReader(ToolReader):
                     found = self._decode(root, field, "user")
                     text = _last_user_text(found.messages)
                     if text is not None:
-                        return self._among(found.messages) or text if field == "input_value" and len(found.messages) > 1 else text
+                        among = field == "input_value" and len(found.messages) > 1
+                        return question_in((self._among(found.messages) if among else None) or text)
         for step in self.llm:
             text = _last_user_text(self.inputs(step))
             if text is not None:
                 return question_in(text)
+        for step in self.of_role.get(INNER, ()):  # a loop whose run and model calls say nothing, or were never sent
+            if step.input_messages is not None:
+                text = _last_user_text(self.inputs(step))
+                if text is not None:
+                    return question_in(text)
         return None
 
     def _among(self, values: list[Message]) -> str | None:
@@ -50,9 +56,17 @@ class MessageReader(ToolReader):
             if text is not None:
                 return text
         last = self._answering_call()
-        if last is None:
+        if last is not None:
+            return self._answer_text(last)
+        return next(
+            (text for step in reversed(self.of_role.get(INNER, ())) if (text := self._last_words(step)) is not None), None
+        )
+
+    def _last_words(self, step: Step) -> str | None:
+        """What a step of an agent's loop gave back as the end of the run."""
+        if step.output_messages is None or self.root.error is not None:
             return None
-        return self._answer_text(last)
+        return _last_assistant_text(self._decode(step, "output_messages", "assistant").messages)
 
     def _root_output(self) -> str | None:
         root = self.root
@@ -95,7 +109,7 @@ class MessageReader(ToolReader):
         found = self._decode(step, "output_messages", "assistant")
         text = next((message.content for message in found.messages if message.content is not None), None)
         if text is not None:
-            return text
+            return answer_in(text)
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
         asked = [call for message in found.messages for call in message.tool_calls]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from ...dialects.dspy import answer_of, user_words
+
 _LONGEST = 200_000
 _QUESTION = re.compile(
     r"^[ \t]*(?:\*\*|#+ *)?(?:user'?s? ?)?(?:question|query|request|input|message|user)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
@@ -31,10 +33,19 @@ _AFTER_TASK = re.compile(
 )
 
 
+_SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*\n?", re.MULTILINE)
+"""How DSPy's adapters part the fields of a prompt or an answer."""
+_AFTER_FIELDS = re.compile(r"\n\s*Respond with (?:the corresponding output fields|a JSON object)\b")
+
+
 def question_in(prompt: str) -> str:
     """The question in a prompt, or the prompt itself when it is nothing else."""
     if "\n" not in prompt or len(prompt) > _LONGEST:
         return prompt
+    if prompt.startswith("[[ ## "):
+        asked = user_words(_fields(_AFTER_FIELDS.split(prompt, maxsplit=1)[0]))
+        said = asked.get("content") if isinstance(asked, dict) else None
+        return said if isinstance(said, str) else prompt
     if prompt.startswith(_TASK):
         return _AFTER_TASK.split(prompt[len(_TASK) :], maxsplit=1)[0].strip() or prompt
     tagged = _TAGGED.findall(prompt)
@@ -51,3 +62,18 @@ def question_in(prompt: str) -> str:
     question = (remainder[: end.start()] if end is not None else remainder).strip()
     around = prompt[: label.start()] + (remainder[end.start() :] if end is not None else "")
     return question if question and _MATERIAL.search(around) else prompt
+
+
+def answer_in(text: str) -> str:
+    """The answer among the output fields of DSPy's adapters, or the text itself when it is nothing else."""
+    if not text.startswith("[[ ## ") or len(text) > _LONGEST:
+        return text
+    fields = _fields(text)
+    fields.pop("completed", None)
+    return answer_of(fields) if fields else text
+
+
+def _fields(text: str) -> dict[str, str]:
+    """``[[ ## name ## ]]`` and what follows it, by name."""
+    parts = _SECTION.split(text)
+    return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}

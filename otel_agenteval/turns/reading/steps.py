@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -20,6 +21,8 @@ _AGENTS = (AGENT,)
 _TOOLS = (TOOL,)
 _SHORT = 8
 """Spans that are climbed one by one; beyond that the tree is used."""
+_DEEPEST_TIE = 32
+"""Spans above one that began with it."""
 LONGEST_CONSTANT = 32_768
 """Texts that every turn repeats (instructions, tool definitions) are read once, up to this length."""
 
@@ -32,6 +35,8 @@ class StepReader:
 
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         steps.sort(key=START)
+        if any(one.record.start_ns == next_one.record.start_ns for one, next_one in pairwise(steps)):
+            _order_ties(steps)
         self.steps = steps
         self.by_id: dict[int, Step] = {}
         self._cut = False
@@ -133,6 +138,19 @@ class StepReader:
     def outputs(self, step: Step) -> list[Message]:
         """What a model call answered, one message per choice."""
         return self._decode(step, "output_messages", "assistant").messages
+
+
+def _order_ties(steps: list[Step]) -> None:
+    """Spans that began at the same time (JavaScript's begin at whole milliseconds): the upper first, else the one that ended first."""
+    by_id = {step.record.span_id: step for step in steps}
+
+    def place(step: Step) -> tuple[int, int, int, int]:
+        start, depth, at = step.record.start_ns, 0, by_id.get(step.record.parent_id)
+        while at is not None and at.record.start_ns == start and depth < _DEEPEST_TIE:
+            depth, at = depth + 1, by_id.get(at.record.parent_id)
+        return start, depth, step.record.end_ns, step.record.span_id
+
+    steps.sort(key=place)
 
 
 def _is_named_agent(step: Step) -> bool:

@@ -6,30 +6,39 @@ executed is no call. Neither are hand-offs (``transfer_to_x``) and a framework's
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from ...core import jsonio
-from ...core.turn import ErrorInfo, Handoff, ToolCall, ToolRequest
+from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest
 from ...dialects.content import REDACTED, Later, arguments_of, unwrap_result
+from ...dialects.spoken import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_text
 from . import app_events
 from .llm_calls import CallReader, fill
+from .results import OrderedResults
 from .steps import LONGEST_CONSTANT
 
 _TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
 TOOL_OR_CALLER = (TOOL, AGENT, LLM)
+_AGENTS = (AGENT,)
 _HANDOFF_PREFIXES = ("transfer_to_", "handoff_to_", "transfer_back_to_")
 _PLUGIN = "Handoff-"
 """What may stand before them."""
 OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
+_RAISED = re.compile(r"(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Timeout)): ?")
+"""How a raised exception begins when it is written as a text."""
 _FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)", "exception:", "tool error:")
 
 
 class ToolReader(CallReader):
     """What the tools did, and which agent left the turn to which."""
+
+    _by_order: dict[int, OrderedResults] | None = None
+    """What is left to be found by order, by the agent's run. Each result is taken once."""
 
     def tool_definitions(self) -> list[dict[str, Any]]:
         """The tools that models were given."""
@@ -52,7 +61,13 @@ class ToolReader(CallReader):
         return list(found.values())
 
     def _requests(self) -> list[tuple[ToolRequest, Step]]:
-        return [(call, step) for step in self.llm for message in self.outputs(step) for call in message.tool_calls]
+        """What models asked tools for; where no model call was written, what runs say of them."""
+        runs = (
+            ()
+            if self.llm
+            else [step for role in ROOT_ROLES for step in self.of_role.get(role, ()) if step.output_messages is not None]
+        )
+        return [(call, step) for step in (*self.llm, *runs) for message in self.outputs(step) for call in message.tool_calls]
 
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
         """Requests that only a later prompt shows: some instrumentations lose them when the answer is streamed."""
@@ -69,6 +84,7 @@ class ToolReader(CallReader):
 
     def tool_calls(self) -> list[ToolCall]:
         """One entry per execution, by start time."""
+        self._by_order = None
         steps = self._tool_steps()
         calls = []
         requests: _Requests | None = None
@@ -94,6 +110,11 @@ class ToolReader(CallReader):
             if result is None and error is None and call_id is not None:  # some write it for the model only
                 results = self._results_in_messages() if results is None else results
                 result = results.get(call_id, results.get(asked_as or ""))
+            if result is None:
+                answer = self._result_by_order(
+                    step, step.tool_name, arguments
+                )  # a failed call has one too, which no other may get
+                result = answer if error is None else None
             error = error or _error_in(result)
             calls.append(ToolCall(
                 step.tool_name or "", arguments, result, error, step.record.duration_s,
@@ -159,6 +180,23 @@ class ToolReader(CallReader):
                             results.setdefault(response.call_id, response.result)
         return results
 
+    def _result_by_order(self, step: Step, name: str | None, arguments: dict[str, Any] | None) -> Any:
+        """What a tool returned, where nothing but the order of calls and answers says whose answer it is."""
+        if self._by_order is None:
+            known = {call.call_id for call, _ in self._requests()} | {tool.tool_call_id for tool in self.of_role.get(TOOL, ())}
+            prompts: dict[int, list[list[Message]]] = {}
+            for asked in self.llm:
+                prompts.setdefault(self._loop_of(asked), []).append(self.inputs(asked))
+            ids = {call_id for call_id in known if call_id}
+            self._by_order = {loop: OrderedResults(of_loop, ids) for loop, of_loop in prompts.items()}
+        found = self._by_order.get(self._loop_of(step))
+        return found.take(name, arguments) if found is not None else None
+
+    def _loop_of(self, step: Step) -> int:
+        """The agent's run that a span is part of; 0 is the whole turn."""
+        agent = self._nearest(step, _AGENTS)
+        return agent.record.span_id if agent is not None else 0
+
     def _calls_in_messages(self) -> list[ToolCall]:
         """Calls of a hand-written loop: requested in one answer, answered in a later prompt."""
         results = self._results_in_messages()
@@ -168,8 +206,13 @@ class ToolReader(CallReader):
             if not request.name or _is_handoff(request.name) or request.name in OUTPUT_TOOLS:
                 continue
             result = results.get(request.call_id or "")
+            if result is None:
+                result = self._result_by_order(step, request.name, arguments_of(request.arguments))
+            if request.name == INTERPRETER:
+                calls += self._calls_in_code(request, printed(result), step)
+                continue
             error = _error_in(result)
-            if request.call_id not in results and step is last:
+            if result is None and request.call_id not in results and step is last:
                 if self.root.role == LLM:
                     continue  # a model call alone: the request is executed outside of this turn
                 error = self.root.error  # the loop went on to the tool, and what ended it there ended the turn
@@ -177,6 +220,14 @@ class ToolReader(CallReader):
                 ToolCall(request.name, arguments_of(request.arguments), result, error, call_id=request.call_id, agent=step.agent)
             )
         return calls
+
+    def _calls_in_code(self, request: ToolRequest, result: Any, step: Step) -> list[ToolCall]:
+        """Tools that a code agent's code called. What it wrote out is one tool's result only where it called no other."""
+        parameters = {tool["name"]: _parameters_of(tool) for tool in self.tool_definitions() if tool["name"] not in OUTPUT_TOOLS}
+        found = calls_in_code(request.arguments, parameters)
+        if len(found) != 1:
+            result = None
+        return [ToolCall(call.name or "", call.arguments, result, _error_in(result), agent=step.agent) for call in found]
 
     def handoffs(self) -> list[Handoff]:
         """Where one agent left the turn to another."""
@@ -232,6 +283,12 @@ def _definitions(raw: Any) -> list[tuple[str, dict[str, Any]]]:
             if isinstance(name, str):
                 found.append((name, {key: value for key, value in flat.items() if key != "function"}))
     return found
+
+
+def _parameters_of(tool: Mapping[str, Any]) -> list[str]:
+    schema = tool.get("parameters")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return list(properties) if isinstance(properties, dict) else []
 
 
 def _same_tool(outer: Step, inner: Step) -> bool:
@@ -342,6 +399,9 @@ def _error_in(result: Any) -> ErrorInfo | None:
     if isinstance(result, str):
         if result[:40].lower().startswith(_FAILED_TEXT):
             return ErrorInfo("tool_error", result[:200])
+        raised = _RAISED.match(result)
+        if raised is not None:
+            return ErrorInfo(raised[1], result[raised.end() :][:200])
         if result[:1] != "{":
             return None
         try:

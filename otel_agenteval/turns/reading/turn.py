@@ -164,12 +164,11 @@ class TurnReader(MessageReader):
                     continue
                 at_work[step.record.parent_id] = step.agent
             parent = self._nearest(step, _AGENT_ONLY)
-            if parent is not None and (parent.agent == step.agent if step.agent else self._parent(step) is parent):
-                continue  # the same run, seen by two layers
-            caller = None if step.agent else self._nearest(step, TOOL_OR_CALLER)
+            if parent is not None and self._is_same_run(parent, step):
+                continue
             runs.append(
                 AgentRun(
-                    step.agent or (caller.tool_name if caller is not None and caller.role == TOOL else None),
+                    self._name_of_run(step),
                     f"{step.record.span_id:016x}",
                     self._agent_of(step) if parent else None,
                     step.record.duration_s,
@@ -177,6 +176,42 @@ class TurnReader(MessageReader):
                 )
             )
         return runs
+
+    def _is_same_run(self, parent: Step, step: Step) -> bool:
+        """Whether two layers saw one run."""
+        if step.agent_is_class:
+            return self._parent(step) is parent and parent.agent == step.agent
+        if step.agent:
+            return parent.agent == step.agent
+        return self._parent(step) is parent and self._asked_as(step, parent) is None
+
+    def _name_of_run(self, step: Step) -> str | None:
+        """An agent's own name, else that of the tool which it is to its caller."""
+        if step.agent and not step.agent_is_class:
+            return step.agent
+        caller = self._nearest(step, TOOL_OR_CALLER)
+        if caller is None:
+            return step.agent
+        if caller.role == TOOL:
+            return caller.tool_name or step.agent
+        return step.agent or self._asked_as(step, caller)
+
+    def _asked_as(self, step: Step, caller: Step) -> str | None:
+        """The tool that an agent without a tool's span was run for: what its caller's last model call before it asked for."""
+        if caller.role != AGENT:
+            return None
+        earlier = [
+            call for call in self.llm if call.record.end_ns <= step.record.start_ns and self._nearest(call, _AGENT_ONLY) is caller
+        ]
+        if not earlier:
+            return None
+        asked = max(earlier, key=END)
+        names = [call.name for message in self.outputs(asked) for call in message.tool_calls if call.name]
+        beside = [
+            one for one in self.of_role[AGENT]
+            if one.record.parent_id == step.record.parent_id and asked.record.end_ns <= one.record.start_ns <= step.record.start_ns
+        ]  # fmt: skip
+        return names[len(beside) - 1] if len(beside) <= len(names) else None
 
     def interactions(self) -> list[dict[str, Any]]:
         """Messages between agents, where the application reports them."""

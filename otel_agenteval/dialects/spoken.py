@@ -1,0 +1,134 @@
+"""Tool calls and results that a framework writes into the texts of messages, as its models read them.
+
+smolagents puts ``Calling tools:`` and the calls behind what a model said, and answers with ``Observation:``, as do agents of the
+ReAct kind; it adds what failed to the message before it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.turn import Message, ToolRequest, ToolResponse
+
+_CALLS = "Calling tools:\n["
+_OBSERVED = "Observation:"
+_TASK = "New task:\n"
+_RETRY = "If you have retried several times, try a completely different approach."
+_FAILED = "\nError:\n"
+_ADVICE = "\nNow let's retry: take care not to repeat previous errors!"
+_TOOL = re.compile(r"Error executing tool '([^']+)'")
+_LONGEST = 100_000
+
+
+def read_assistant(message: Message) -> None:
+    """Move the calls at the end of a model's text to where calls belong."""
+    text, marker, calls = (message.content or "").rpartition(_CALLS)
+    if not marker or message.tool_calls or len(calls) > _LONGEST:
+        return
+    try:
+        found = ast.literal_eval(f"[{calls}")
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return
+    requests = [_request(call) for call in found if isinstance(call, Mapping)]
+    if requests and all(request.name for request in requests):
+        message.tool_calls = requests
+        message.content = text.rstrip("\n") or None
+
+
+def _request(call: Mapping[str, Any]) -> ToolRequest:
+    function = call.get("function")
+    said = function if isinstance(function, Mapping) else call
+    name, call_id = said.get("name"), call.get("id")
+    return ToolRequest(
+        call_id if isinstance(call_id, str) else None, name if isinstance(name, str) else None, said.get("arguments")
+    )
+
+
+def read_user(message: Message, before: list[Message]) -> Message:
+    """A message of role ``user``: what tools returned, what failed, or what the user really said.
+
+    Where one message is both, the user's part goes to ``before``, and the message of the tool is returned.
+    """
+    text = message.content or ""
+    if text.endswith((_RETRY, f"{_RETRY}\n")) and _ADVICE in text:
+        text, failure = _without_failure(text)
+        if failure is not None:
+            asked = Message(message.role, text, name=message.name)
+            if text:
+                before.append(read_user(asked, before))
+            named = _TOOL.match(failure)
+            if named is None:  # the framework could not read what the model said
+                return Message("system", failure)
+            return Message("tool", failure, tool_results=[ToolResponse(None, named[1], failure)])
+    if text.startswith(_OBSERVED) and before and before[-1].role == "assistant":
+        return Message("tool", text, tool_results=_observations(text[len(_OBSERVED) :].strip(), before[-1]))
+    if text.startswith(_TASK):
+        message.content = text[len(_TASK) :]
+    return message
+
+
+def _without_failure(text: str) -> tuple[str, str | None]:
+    """What stands before the last failure in a text, and the failure."""
+    before, marker, failure = text.rpartition(_FAILED)
+    if not marker:
+        if not text.startswith(_FAILED[1:]):
+            return text, None
+        before, failure = "", text[len(_FAILED) - 1 :]
+    return before, failure.partition(_ADVICE)[0]
+
+
+def _observations(text: str, asked: Message) -> list[ToolResponse]:
+    """A result for each call, one a line; where lines and calls do not agree, nobody can say where one ends."""
+    calls = asked.tool_calls
+    lines = text.split("\n")
+    if len(calls) < 2:
+        return [ToolResponse(calls[0].call_id if calls else None, None, text)]
+    parts = lines if len(lines) == len(calls) else [text] * len(calls)
+    return [ToolResponse(call.call_id, call.name, part) for call, part in zip(calls, parts, strict=True)]
+
+
+INTERPRETER = "python_interpreter"
+"""How a code agent runs what its model wrote: no tool, but it calls some."""
+_LOGGED = "Execution logs:\n"
+_LAST = "\nLast output from code snippet:\n"
+
+
+def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[ToolRequest]:
+    """The tools that a code agent's code calls, in the order of the text. ``parameters`` are the names of theirs, by tool."""
+    if not isinstance(code, str) or len(code) > _LONGEST:
+        return []
+    try:
+        tree = ast.parse(code)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in parameters
+    ]
+    calls.sort(key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0))
+    return [ToolRequest(None, call.func.id, _given(call, parameters)) for call in calls if isinstance(call.func, ast.Name)]
+
+
+def _given(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> dict[str, Any] | None:
+    """What a call hands to a tool, where it is written as it is: what is computed is not known."""
+    names = parameters[call.func.id] if isinstance(call.func, ast.Name) else ()
+    given = {
+        **dict(zip(names, call.args, strict=False)),
+        **{word.arg: word.value for word in call.keywords if word.arg is not None},
+    }
+    try:
+        return {name: ast.literal_eval(value) for name, value in given.items()}
+    except ValueError:
+        return None
+
+
+def printed(observation: Any) -> Any:
+    """What code wrote out, else its last value."""
+    if not isinstance(observation, str) or not observation.startswith(_LOGGED):
+        return observation
+    logs, _, last = observation[len(_LOGGED) :].partition(_LAST)
+    return logs.strip() or last.strip()
