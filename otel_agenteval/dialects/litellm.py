@@ -18,9 +18,7 @@ from .content import Later
 from .openinference import unflatten
 from .step import EMBEDDING, LLM, RERANK, WORKFLOW, Step, as_int, as_text
 
-MARKS = frozenset((
-    "litellm.call_id", "hidden_params", "litellm.provider.model", "gen_ai.completion.0.function_call.name",
-))  # fmt: skip
+MARKS = frozenset(("litellm.call_id", "hidden_params", "litellm.provider.model"))
 SCOPES = re.compile(r"litellm$")
 _FOREIGN = re.compile(
     r"gcp\.vertex|pydantic|logfire|agent_framework|semantic_kernel|strands|crewai|openinference|opentelemetry\."
@@ -95,7 +93,7 @@ def _read_parent(record: SpanRecord, step: Step) -> None:
 
 
 def _session(raw: Any) -> str | None:
-    """What the application handed over with its request, in a dictionary's text."""
+    """What the application sent with its request, in a dictionary's text."""
     if raw.__class__ is not str or "session_id" not in raw:
         return None
     value = _literal(raw)

@@ -127,9 +127,8 @@ async def prepare(plan):
 
     async def run(text):
         if plan["stream"]:
-            async for event in runner.run_stream(task=text):
-                if isinstance(event, TaskResult):
-                    return answer_of(event)
+            events = [event async for event in runner.run_stream(task=text)]
+            return answer_of(events[-1])
         return answer_of(await asyncio.wait_for(runner.run(task=text), 15))
 
     async def ask(text):
