@@ -283,6 +283,10 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         own = value["role"]
         message = Message(ROLES.get(own, own) if own.__class__ is str else role)
         _read_parts(parts, message, texts, out, 0)
+        if "tool_calls" in value:  # LiteLLM puts them beside the parts
+            _read_tool_calls(value, message)
+        if "tool_call_id" in value and not message.tool_results:
+            message.tool_results = [_answer_to_call(value, texts)]
     else:
         value = _unwrapped(value)
         kind = _kind(value)
@@ -297,15 +301,7 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         _read_parts(parts, message, texts, out, 0)
         _read_tool_calls(value, message)
         if message.role == "tool" and not message.tool_results:
-            extra = value.get("additional_kwargs")
-            call_id = (
-                value.get("tool_call_id")
-                or value.get("id")
-                or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
-            )
-            message.tool_results = [
-                ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
-            ]
+            message.tool_results = [_answer_to_call(value, texts)]
     if texts:
         content = message.content = "\n".join(texts) if len(texts) > 1 else texts[0]
         if message.role == "user":
@@ -322,6 +318,13 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
     if reason and reason.__class__ is str:
         message.finish_reason = reason
     return message
+
+
+def _answer_to_call(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:
+    """What a message of role ``tool`` says, and which call it answers."""
+    extra = value.get("additional_kwargs")
+    call_id = value.get("tool_call_id") or value.get("id") or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
+    return ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
 
 
 _ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}

@@ -144,6 +144,8 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     if step.tool_arguments is None:
         arguments = get("input.value")
         step.tool_arguments = get("tool_call.function.arguments") if arguments is None else arguments
+        if step.tool_arguments in REDACTED and record.scope.endswith(".agno"):  # it writes them as the tool's parameters too
+            step.tool_arguments = get("tool.parameters")
     if step.tool_result is None:
         step.tool_result = get("output.value")
 

@@ -30,3 +30,6 @@ def read(record: SpanRecord, step: Step) -> None:
         reason = step.finish_reason or as_text(record.attributes.get("gen_ai.response.finish_reason"))
         if reason is not None and reason.startswith("FinishReason."):  # an enumeration's member, by its name
             step.finish_reason = reason.partition(",")[0].removeprefix("FinishReason.").lower()
+    elif step.role == TOOL and step.tool_call_id is not None and step.tool_arguments is not None:
+        # The kernel's own arguments (a prompt's variables) stand among those that the model gave.
+        step.tool_inputs, step.tool_arguments = {step.tool_call_id: step.tool_arguments}, None

@@ -48,6 +48,8 @@ class Step:
     """How long the work took, where the span itself lasts shorter."""
     apart: bool = False
     """A model's answer, written apart from the span that sent the request and ended before it."""
+    verbatim: bool = False
+    """A model call as it went over the wire: its messages are whole where those of a span around it may not be."""
     overwritten: bool = False
     """One span for all model calls of an agent's run, each written over the one before: only the last can be read."""
     recovered: bool = False

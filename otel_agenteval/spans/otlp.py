@@ -110,9 +110,14 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
     )
 
 
+def _event_name(attributes: Mapping[str, Any]) -> Any:
+    """Where logs without names of their own say it; LiteLLM says it with an underscore."""
+    return attributes.get("event.name") or attributes.get("event_name") or ""
+
+
 def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
     attributes = _attributes(item.get("attributes"))
-    name = item.get("eventName", item.get("event_name")) or attributes.get("event.name") or ""
+    name = item.get("eventName", item.get("event_name")) or _event_name(attributes)
     part = LogPart(str(name), attributes, _value(item.get("body"), 0), _integer(item.get("timeUnixNano")))
     # A record that was written outside of any span is as good as any other: it belongs to no turn.
     trace_id = _id(item.get("traceId", item.get("trace_id")), 16, None)
@@ -253,7 +258,7 @@ def _span_from_proto(item: Any, scope: str, resource: dict[str, Any]) -> SpanRec
 
 def _log_from_proto(item: Any) -> OtlpLog:
     attributes = _proto_attributes(item.attributes)
-    name = getattr(item, "event_name", "") or attributes.get("event.name") or ""
+    name = getattr(item, "event_name", "") or _event_name(attributes)
     part = LogPart(str(name), attributes, _proto_value(item.body, 0), item.time_unix_nano)
     return OtlpLog(int.from_bytes(item.trace_id, "big"), int.from_bytes(item.span_id, "big"), part)
 

@@ -22,6 +22,8 @@ from .roots import Group
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MAX_PAUSE_NS = 600 * 10**9
 """Calls that are further apart are not joined by anything weaker than an id."""
+_LATE_END_NS = 10**9
+"""Some end the span of a streamed answer in a callback, which may run when the next call has begun."""
 
 
 def reader_of(group: Group) -> TurnReader:
@@ -154,10 +156,12 @@ class _Piece:
         self._ends_with(reader, last)
 
     def _ends_with(self, reader: TurnReader, last: Step) -> None:
-        calls = [call for message in reader.outputs(last) for call in message.tool_calls]
+        answers = reader.outputs(last)
+        calls = [call for message in answers for call in message.tool_calls]
         self.asks = {call.call_id for call in calls if call.call_id}
         """Ids of the tool calls that its last answer asked for."""
-        self.waits = last.error is None and (bool(calls) or (last.finish_reason or "").lower() in _ASKS_FOR_TOOLS)
+        reason = last.finish_reason or next((message.finish_reason for message in answers if message.finish_reason), "")
+        self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
         """Whether it cannot be the end of a turn."""
         if last.response_id:
             self.response_ids.add(last.response_id)
@@ -375,17 +379,22 @@ def _both(first: Group, second: Group) -> Group:
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
     """Rules *repeated messages* and *same conversation*: no ids, but the prompt goes on where the held part stopped."""
-    if not held.waits or not piece.continues or not _soon_after(held, piece):
+    if not held.waits or not piece.continues or not _soon_after(held, piece, _LATE_END_NS):
         return False
     reader, earlier = reader_of(piece.groups[0]), reader_of(held.groups[-1])
     asked = _last(earlier.outputs(earlier.llm[-1]))
     messages = reader.inputs(piece.first)
-    repeated = _last(messages[: len(messages) - len(_tail(messages))])
-    if asked is not None and repeated is not None and asked.tool_calls:
+    before = messages[: len(messages) - len(_tail(messages))]
+    repeated = _last(before)
+    if asked is not None and repeated is not None and repeated.tool_calls:
         if held.asks & {call.call_id for call in repeated.tool_calls if call.call_id}:
             return True
-        if not held.asks and _names(asked) == _names(repeated) and _user_messages(earlier) == _user_messages(reader):
+        # An answer that only says that it asks for tools is known by its place.
+        alike = _names(asked) == _names(repeated) if asked.tool_calls else len(before) == len(earlier.inputs(earlier.llm[-1])) + 1
+        if not held.asks and alike and _user_messages(earlier) == _user_messages(reader):
             return True
+    if not _soon_after(held, piece):
+        return False
     conversation = reader.conversation_id()
     return conversation is not None and conversation == earlier.conversation_id()
 
@@ -409,8 +418,10 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
     )
 
 
-def _soon_after(held: _Piece, piece: _Piece) -> bool:
-    return held.tenant == piece.tenant and held.end_ns <= piece.start_ns <= held.end_ns + _MAX_PAUSE_NS
+def _soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool:
+    if held.tenant != piece.tenant or piece.start_ns < held.start_ns:
+        return False
+    return held.end_ns - overlap_ns <= piece.start_ns <= held.end_ns + _MAX_PAUSE_NS
 
 
 def _tail(messages: list[Message]) -> list[Message]:

@@ -5,11 +5,12 @@
 A runner in any language plays scenarios against it (all bodies JSON, 127.0.0.1 only):
 
 * ``POST /control/start {"set": "mastra-native", "scenario": "s2"}`` answers
-  ``{"turns": [{"user_input": …}], "conversation_id": … or null, "documents": […], "sub_agent": …, "stream": bool, "tools": [names]}``;
+  ``{"turns": [{"user_input": …}], "conversation_id": … or null, "documents": […], "sub_agent": …, "stream": bool, "tools": [names],
+  "steps": […], "all_steps": [[…]]}`` (what the model says, call by call, in the first turn and in each);
 * for each turn ``POST /control/turn {"index": 0}``, then the agent's run; ``POST /control/answer {"answer": "…"}`` or
   ``{"error": {"type": "…", "message": "…"}}``, then the exporters are flushed;
 * ``POST /control/finish {"note": …, "framework_tools": [names that are no tools of the application], "no_agents": true where
-  nothing says that a function is an agent}`` writes ``truth.json``.
+  nothing says that a function is an agent, "tool_prefix": "what the framework puts before a tool's name"}`` writes ``truth.json``.
 
 A tool's body is one request, ``POST /tools/NAME`` with its arguments: 200 and ``{"result": …}``, or 500 and ``{"error_type", "message"}``,
 which the tool raises as its language does. So the ledger of tool calls is the same for every language. Models are at the usual paths
@@ -148,6 +149,7 @@ class Recording:
             "turns": [{"user_input": turn["user_input"]} for turn in plan["turns"]], "stream": plan.get("stream", False),
             "conversation_id": self.conversation if plan.get("session") else None, "sub_agent": plan.get("sub_agent"),
             "documents": self.theme.documents if plan.get("documents") else [], "tools": sorted(names - {plan.get("sub_agent")}),
+            "steps": plan["turns"][0]["steps"], "all_steps": [turn["steps"] for turn in plan["turns"]],
         }  # fmt: skip
 
     def begin(self, index: int) -> None:
@@ -188,6 +190,8 @@ class Recording:
                 turn["framework_terminal_tool"] = said["framework_tools"]
             if said.get("no_agents"):
                 turn["sub_agents"] = []
+            for entry in turn["tool_calls"]:
+                entry["name"] = said.get("tool_prefix", "") + entry["name"]
         truth["scenarios"][self.scenario] = {
             "file": f"{self.scenario}.jsonl", "logs_file": logs if (self.folder / logs).exists() else None, "note": said.get("note"),
             "conversation_id": self.conversation if self.plan.get("session") and not said.get("no_session") else None,

@@ -173,6 +173,10 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 def _fill_call(target: Step, source: Step) -> None:
     """The same model call seen twice: what the first does not say, and the provider's own count where its SDK wrote one."""
+    if source.verbatim:
+        for name in ("input_messages", "output_messages"):
+            if getattr(source, name) is not None:
+                setattr(target, name, getattr(source, name))
     fill(target, source, _MERGED)
     if target.record.name == "call_llm" and target.duration_s is None:  # ADK's, which goes on while the tools run
         target.duration_s = source.record.duration_s

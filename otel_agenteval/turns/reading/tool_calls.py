@@ -74,11 +74,18 @@ class ToolReader(CallReader):
         known = {call.call_id for call, _ in self._requests()}
         found = []
         for step in self.llm:
-            for message in self.inputs(step):
+            messages = self.inputs(step)
+            # What the first prompt holds was asked for in earlier turns, unless its span is the last call's of many.
+            old = len(messages) if step is self.llm[0] else 0
+            if old and step.overwritten:
+                old = max(
+                    (i for i, message in enumerate(messages) if message.role == "user" and not message.tool_results), default=0
+                )
+            for place, message in enumerate(messages):
                 for call in message.tool_calls:
                     if call.call_id and call.call_id not in known:
                         known.add(call.call_id)
-                        if step is not self.llm[0]:  # what the first prompt holds was asked for in earlier turns
+                        if place >= old:
                             found.append((call, step))
         return found
 
@@ -172,12 +179,13 @@ class ToolReader(CallReader):
                         del asked[response.call_id]
                     elif asked:  # two ids for one call (an item's and the call's): answers come in the order of the requests
                         results.setdefault(asked.popitem(last=False)[0], response.result)
-        for step in self.steps:  # a run that stopped at its limit sent the last results to no model
-            if step.output_messages is not None and step.role in ROOT_ROLES:
-                for message in self._decode(step, "output_messages", "assistant").messages:
-                    for response in message.tool_results:
-                        if response.call_id:
-                            results.setdefault(response.call_id, response.result)
+        for step in self.steps:
+            if step.role not in ROOT_ROLES:
+                continue
+            if step.output_messages is not None:  # a run that stopped at its limit sent the last results to no model
+                _add_results(self._decode(step, "output_messages", "assistant").messages, results)
+            if step is self.root and step.input_messages is not None:  # a call that failed left its prompt to the run around it
+                _add_results(self._decode(step, "input_messages", "user").messages, results)
         return results
 
     def _result_by_order(self, step: Step, name: str | None, arguments: dict[str, Any] | None) -> Any:
@@ -202,7 +210,11 @@ class ToolReader(CallReader):
         results = self._results_in_messages()
         calls = []
         last = self.llm[-1] if self.llm else None
-        for request, step in self._requests() + self._requests_read_back():
+        asked = self._requests()
+        read_back = self._requests_read_back()
+        if read_back:
+            asked = _without_copies(asked, [request for request, _ in read_back])
+        for request, step in asked + read_back:
             if not request.name or _is_handoff(request.name) or request.name in OUTPUT_TOOLS:
                 continue
             result = results.get(request.call_id or "")
@@ -251,6 +263,13 @@ class ToolReader(CallReader):
         if not arrow:
             source, target = "", _target_in(step.tool_arguments) or source.removeprefix("handoff to ")
         return Handoff(source.strip() or self._agent_of(step), target.strip() or None, step.error is None, step.record.duration_s)
+
+
+def _add_results(messages: Iterable[Message], results: dict[str, Any]) -> None:
+    for message in messages:
+        for response in message.tool_results:
+            if response.call_id:
+                results.setdefault(response.call_id, response.result)
 
 
 def _read_definitions(raw: str) -> tuple[list[tuple[str, dict[str, Any]]], bool]:
@@ -316,6 +335,19 @@ def _target_in(arguments: Any) -> str | None:
     """The agent that a hand-off's arguments name."""
     given = (arguments_of(arguments) or {}) if arguments is not None else {}
     return as_text(given.get("to_agent")) or as_text(given.get("agent_name"))
+
+
+def _without_copies(asked: list[tuple[ToolRequest, Step]], read_back: list[ToolRequest]) -> list[tuple[ToolRequest, Step]]:
+    """Requests without those that were written without their id, and that a later prompt repeats with it."""
+    copies = [(request.name, arguments_of(request.arguments)) for request in read_back]
+    kept = []
+    for request, step in asked:
+        what = (request.name, arguments_of(request.arguments))
+        if request.call_id is None and what in copies:
+            copies.remove(what)
+        else:
+            kept.append((request, step))
+    return kept
 
 
 class _Requests:

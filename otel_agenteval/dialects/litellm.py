@@ -1,0 +1,170 @@
+"""LiteLLM's own callback: the convention's attributes on ``litellm_request``, and the request as it went over the wire below it.
+
+``raw_gen_ai_request`` holds the provider's parameters and its answer as Python literals (``llm.openai.messages``,
+``llm.openai.choices``). Where an application's span was running, LiteLLM opens no span of its own: each call writes its attributes
+on that span, over those of the call before, and only the raw requests below it are one for each call.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..spans.record import SpanRecord
+from .content import Later
+from .openinference import unflatten
+from .step import EMBEDDING, LLM, RERANK, WORKFLOW, Step, as_int, as_text
+
+MARKS = frozenset(("litellm.call_id", "hidden_params", "litellm.provider.model"))
+SCOPES = re.compile(r"litellm$")
+_FOREIGN = re.compile(
+    r"gcp\.vertex|pydantic|logfire|agent_framework|semantic_kernel|strands|crewai|openinference|opentelemetry\."
+)
+"""Spans of frameworks that run on LiteLLM: they keep the role that the framework gave them."""
+_CALL_TYPES = {
+    **dict.fromkeys(("completion", "text_completion", "responses", "anthropic_messages", "generate_content", "generate_content_stream"), LLM),
+    "embedding": EMBEDDING, "rerank": RERANK,
+}  # fmt: skip
+_RAW = re.compile(r"llm\.[^.]+\.([a-zA-Z_]+)$")
+_RAW_NAME = "raw_gen_ai_request"
+_LONGEST_LITERAL = 1_000_000
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """A call by its type; a span of somebody else's that calls were written on is the request around them."""
+    if SCOPES.match(scope) is None:
+        return _role_of_parent(attributes) if "hidden_params" in attributes and not _FOREIGN.match(scope) else None
+    if "gen_ai.request.model" in attributes:
+        kind = attributes.get("llm.request.type")
+        return _CALL_TYPES.get(kind.removeprefix("a"), LLM) if kind.__class__ is str and not kind.startswith("anth") else LLM
+    return LLM if _is_raw(attributes, name) else None
+
+
+def _role_of_parent(attributes: Mapping[str, Any]) -> str | None:
+    if "gen_ai.request.model" not in attributes:
+        return None
+    # Only the newest convention comes without raw requests: then the span is the last of its calls, and remembers the others.
+    return LLM if "gen_ai.provider.name" in attributes else WORKFLOW
+
+
+def _is_raw(attributes: Mapping[str, Any], name: str) -> bool:
+    return name == _RAW_NAME or any(_RAW.match(key) for key in attributes)
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    attributes = record.attributes
+    get = attributes.get
+    if step.framework is None:
+        step.framework = "litellm"
+    if SCOPES.match(record.scope) is None:
+        _read_parent(record, step)
+    elif "gen_ai.request.model" not in attributes:
+        if step.role == LLM:
+            _read_raw(record, step)
+        return
+    if step.conversation_id is None:
+        step.conversation_id = as_text(get("metadata.session_id")) or _session(get("metadata.requester_metadata"))
+    if step.user_id is None:
+        step.user_id = as_text(get("metadata.user_api_key_end_user_id")) or as_text(get("llm.user"))
+    if step.cost_usd is None and isinstance(cost := get("gen_ai.cost.total_cost"), (int, float)):
+        step.cost_usd = float(cost)
+    if step.output_messages is None and "gen_ai.completion.0.function_call.name" in attributes:
+        step.output_messages = Later(_answer, attributes)
+
+
+def _read_parent(record: SpanRecord, step: Step) -> None:
+    get = record.attributes.get
+    if step.role == LLM:
+        step.overwritten = True
+    elif step.role == WORKFLOW:
+        prompt = get("gen_ai.input.messages")
+        step.calls_model = prompt is None
+        if prompt is None or (prompt.__class__ is str and '"tool_calls"' not in prompt):  # else it is only the last call's count
+            step.input_tokens = as_int(get("gen_ai.usage.input_tokens"))
+            step.output_tokens = as_int(get("gen_ai.usage.output_tokens"))
+        if prompt is None:
+            step.model = as_text(get("gen_ai.response.model")) or as_text(get("gen_ai.request.model"))
+            step.provider = as_text(get("gen_ai.system"))
+            step.response_id = as_text(get("gen_ai.response.id"))
+
+
+def _session(raw: Any) -> str | None:
+    """What the application sent with its request, in a dictionary's text."""
+    if raw.__class__ is not str or "session_id" not in raw:
+        return None
+    value = _literal(raw)
+    return as_text(value.get("session_id")) if isinstance(value, Mapping) else None
+
+
+def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The answer's messages, and the calls that it asks for, which stand apart from them and without their ids."""
+    raw = attributes.get("gen_ai.output.messages")
+    said = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
+    flat = unflatten(attributes, "gen_ai.completion.")
+    flat = [item for item in flat if isinstance(item, dict)] if isinstance(flat, list) else []
+    messages = [item for item in said if isinstance(item, dict)] if isinstance(said, list) else []
+    if not messages:
+        messages = [{"role": "assistant", **{k: v for k, v in item.items() if k != "function_call"}} for item in flat[:1]]
+    first = messages[0]
+    if not first.get("tool_calls"):
+        first["tool_calls"] = [item["function_call"] for item in flat if isinstance(item.get("function_call"), dict)]
+    return messages
+
+
+# --- the request as it went over the wire
+
+
+def _read_raw(record: SpanRecord, step: Step) -> None:
+    raw = {found[1]: value for key, value in record.attributes.items() if (found := _RAW.match(key))}
+    step.verbatim = True
+    step.model = as_text(raw.get("model"))
+    step.response_id = as_text(raw.get("id"))
+    usage = _literal(raw.get("usage") or raw.get("usageMetadata"))
+    if isinstance(usage, Mapping):
+        step.input_tokens = _first_count(usage, "prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens")
+        step.output_tokens = _first_count(usage, "completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens")
+    if step.input_messages is None and not raw.keys().isdisjoint(_PROMPTS):
+        step.input_messages = Later(_raw_prompt, raw)
+    if step.output_messages is None and not raw.keys().isdisjoint(_ANSWERS):
+        step.output_messages = Later(_raw_answer, raw)
+    if step.system is None:
+        step.system = _literal(raw.get("system") or raw.get("instructions"))
+    if step.tool_definitions is None and raw.get("tools"):
+        step.tool_definitions = Later(_literal, raw["tools"])
+
+
+def _first_count(usage: Mapping[str, Any], *names: str) -> int | None:
+    return next((count for name in names if (count := as_int(usage.get(name))) is not None), None)
+
+
+_PROMPTS = ("messages", "input", "contents", "prompt")
+_ANSWERS = ("choices", "content", "output", "candidates")
+
+
+def _raw_prompt(raw: Mapping[str, Any]) -> Any:
+    """Chat completions' and Anthropic's messages, the Responses API's items, Google's contents."""
+    return next((_literal(raw[key]) for key in _PROMPTS if key in raw), None)
+
+
+def _raw_answer(raw: Mapping[str, Any]) -> Any:
+    if "candidates" in raw:
+        found = _literal(raw["candidates"])
+        return [item.get("content") for item in found if isinstance(item, Mapping)] if isinstance(found, list) else None
+    if "content" in raw and "choices" not in raw:  # Anthropic's message lies open
+        return [{"role": "assistant", "content": _literal(raw["content"]), "finish_reason": raw.get("stop_reason")}]
+    value = _literal(raw["choices"] if "choices" in raw else raw["output"])
+    return [value["message"]] if isinstance(value, Mapping) and "message" in value else value
+
+
+def _literal(value: Any) -> Any:
+    """Text that Python's ``str`` made of a structure, or JSON; other text stays as it is."""
+    if value.__class__ is not str or value[:1] not in ("{", "[") or len(value) > _LONGEST_LITERAL:
+        return value
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return jsonio.loads_or_text(value)[0]
