@@ -6,16 +6,17 @@ executed is no call. Neither are hand-offs (``transfer_to_x``) and a framework's
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterable, Mapping
+from collections import Counter, OrderedDict, deque
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from ...core import jsonio
-from ...core.turn import ErrorInfo, Handoff, ToolCall, ToolRequest
+from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest
 from ...dialects.content import REDACTED, Later, arguments_of, unwrap_result
 from ...dialects.step import AGENT, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_text
 from . import app_events
+from .answers import Answers, key_of, since_the_user
 from .llm_calls import CallReader, fill
 from .steps import LONGEST_CONSTANT
 
@@ -56,14 +57,27 @@ class ToolReader(CallReader):
 
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
         """Requests that only a later prompt shows: some instrumentations lose them when the answer is streamed."""
-        known = {call.call_id for call, _ in self._requests()}
+        known: set[str | None] = set()
+        nameless: Counter[Any] = Counter()
+        for call, _ in self._requests():
+            known.add(call.call_id)
+            if call.call_id is None:
+                nameless[key_of(call)] += 1
         found = []
         for step in self.llm:
-            for message in self.inputs(step):
+            messages: Sequence[Message] = self.inputs(step)
+            first = step is self.llm[0]
+            if first and step.overwritten:  # what it asked for before its last answer
+                messages, first = since_the_user(messages), False
+            for message in messages:
                 for call in message.tool_calls:
                     if call.call_id and call.call_id not in known:
                         known.add(call.call_id)
-                        if step is not self.llm[0]:  # what the first prompt holds was asked for in earlier turns
+                        if first:  # what the first prompt holds was asked for in earlier turns
+                            continue
+                        if nameless and nameless[key_of(call)] > 0:  # its answer was written without ids
+                            nameless[key_of(call)] -= 1
+                        else:
                             found.append((call, step))
         return found
 
@@ -74,6 +88,7 @@ class ToolReader(CallReader):
         requests: _Requests | None = None
         inputs: dict[str, Any] | None = None
         results: dict[str, Any] | None = None
+        answers: Answers | None = None
         for step in steps:
             arguments = arguments_of(step.tool_arguments)
             call_id = asked_as = step.tool_call_id
@@ -94,6 +109,9 @@ class ToolReader(CallReader):
             if result is None and error is None and call_id is not None:  # some write it for the model only
                 results = self._results_in_messages() if results is None else results
                 result = results.get(call_id, results.get(asked_as or ""))
+            elif result is None and error is None:
+                answers = Answers(map(self.inputs, self.llm)) if answers is None else answers
+                result = answers.take(step.tool_name, arguments)[1]
             error = error or _error_in(result)
             calls.append(ToolCall(
                 step.tool_name or "", arguments, result, error, step.record.duration_s,
@@ -134,9 +152,12 @@ class ToolReader(CallReader):
     def _results_in_messages(self) -> dict[str, Any]:
         """What tools returned, by call id, as later prompts hold it."""
         results: dict[str, Any] = {}
+        before: Step | None = None
         for step in self.llm:
             asked: OrderedDict[str, None] = OrderedDict()
-            answered = False
+            if before is not None:  # where the server keeps the history, a prompt brings results without their requests
+                asked.update((call.call_id, None) for said in self.outputs(before) for call in said.tool_calls if call.call_id)
+            before, answered = step, True
             for message in self.inputs(step):
                 if message.tool_calls:
                     if answered:
@@ -163,13 +184,17 @@ class ToolReader(CallReader):
         """Calls of a hand-written loop: requested in one answer, answered in a later prompt."""
         results = self._results_in_messages()
         calls = []
+        answers: Answers | None = None
         last = self.llm[-1] if self.llm else None
         for request, step in self._requests() + self._requests_read_back():
             if not request.name or _is_handoff(request.name) or request.name in OUTPUT_TOOLS:
                 continue
-            result = results.get(request.call_id or "")
+            result, answered = results.get(request.call_id or ""), request.call_id in results
+            if request.call_id is None:
+                answers = Answers(map(self.inputs, self.llm)) if answers is None else answers
+                answered, result = answers.take(request.name, request.arguments)
             error = _error_in(result)
-            if request.call_id not in results and step is last:
+            if not answered and step is last:
                 if self.root.role == LLM:
                     continue  # a model call alone: the request is executed outside of this turn
                 error = self.root.error  # the loop went on to the tool, and what ended it there ended the turn
