@@ -104,6 +104,8 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         _add_object(raw, role, out, depth)
     elif isinstance(raw, (list, tuple)):
         _add_list(raw, role, out, depth)
+    elif raw.__class__ is Later:
+        _add(raw.reader(raw.raw), role, out, depth + 1)
     elif raw is not None:
         out.messages.append(Message(role, jsonio.text_of(raw)))
 

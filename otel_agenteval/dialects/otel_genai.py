@@ -13,6 +13,7 @@ from typing import Any
 from ..core import jsonio
 from ..core.turn import Document
 from ..spans.record import SpanRecord
+from .content import Later
 from .step import (  # fmt: skip
     AGENT,
     CHAIN,
@@ -199,8 +200,13 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
         role = _MESSAGE_EVENTS.get(part.name)
         if role is not None:
             body = getattr(part, "body", None)
+            whole = part.attributes.get("gen_ai.event.content")
             if body.__class__ is str and body[:1] == "{" and '"role"' in body and step.role != TOOL:
                 message: Any = body  # the whole message as JSON text, as a logging handler wrote it
+            elif whole.__class__ is str and whole[:1] == "{" and step.role != TOOL:
+                message = Later(_whole_event, (whole, role))
+                if part.name == "gen_ai.choice" and step.finish_reason is None:
+                    step.finish_reason = as_text(_object_in(whole).get("finish_reason"))
             else:
                 fields = body if isinstance(body, Mapping) else {"content": body, **part.attributes}
                 message = _event_message(fields, role)
@@ -221,6 +227,21 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
         step.output_messages = outputs
         if step.finish_reason is None and isinstance(outputs[-1], Mapping):
             step.finish_reason = as_text(outputs[-1].get("finish_reason"))
+    elif inputs and step.output_messages is None and "error.type" in step.record.attributes:
+        step.output_messages = []  # a failed call answered nothing: the assistant's messages are those before it
+
+
+def _whole_event(event: tuple[str, str]) -> dict[str, Any]:
+    """Azure's: the event as JSON text in one of its attributes. Without content, a message has its role or its calls' ids only."""
+    fields = _object_in(event[0])
+    if not fields.keys() & {"content", "tool_calls", "message"}:
+        return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}
+    return fields if "role" in fields else _event_message(fields, event[1])
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    value, _ = jsonio.loads_or_text(text)
+    return value if isinstance(value, dict) else {}
 
 
 def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class AgentEvalLogProcessor(LogRecordProcessor):
             name = record.event_name or attributes.get("event.name") or ""
             if not name.startswith(_PREFIX) or name == semconv.EVENT or not record.span_id or not record.trace_id:
                 return
-            part = LogPart(name, dict(attributes), record.body, record.timestamp or 0)
+            part = LogPart(name, dict(attributes), record.body, record.timestamp or record.observed_timestamp or 0)
             engine.receive_log(record.trace_id, record.span_id, part)
         except Exception as error:
             engine.failed("on_emit", error)

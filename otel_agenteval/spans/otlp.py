@@ -118,7 +118,8 @@ def _event_name(attributes: Mapping[str, Any]) -> Any:
 def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
     attributes = _attributes(item.get("attributes"))
     name = item.get("eventName", item.get("event_name")) or _event_name(attributes)
-    part = LogPart(str(name), attributes, _value(item.get("body"), 0), _integer(item.get("timeUnixNano")))
+    written_ns = _integer(item.get("timeUnixNano")) or _integer(item.get("observedTimeUnixNano"))  # many SDKs set the second only
+    part = LogPart(str(name), attributes, _value(item.get("body"), 0), written_ns)
     # A record that was written outside of any span is as good as any other: it belongs to no turn.
     trace_id = _id(item.get("traceId", item.get("trace_id")), 16, None)
     return OtlpLog(trace_id, _id(item.get("spanId", item.get("span_id")), 8, None), part, scope)
@@ -259,7 +260,7 @@ def _span_from_proto(item: Any, scope: str, resource: dict[str, Any]) -> SpanRec
 def _log_from_proto(item: Any) -> OtlpLog:
     attributes = _proto_attributes(item.attributes)
     name = getattr(item, "event_name", "") or _event_name(attributes)
-    part = LogPart(str(name), attributes, _proto_value(item.body, 0), item.time_unix_nano)
+    part = LogPart(str(name), attributes, _proto_value(item.body, 0), item.time_unix_nano or item.observed_time_unix_nano)
     return OtlpLog(int.from_bytes(item.trace_id, "big"), int.from_bytes(item.span_id, "big"), part)
 
 

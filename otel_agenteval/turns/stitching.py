@@ -298,9 +298,7 @@ class Stitcher:
         return next((held for held in reversed(self._held.values()) if _follows(held, piece)), None) or self._only_waiting(piece)
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Rule *next call*: without content only sizes and times can decide, and only if exactly one part fits."""
-        if reader_of(piece.groups[0]).inputs(piece.first):
-            return None
+        """Rule *next call*: where the prompt shows nothing else, sizes and times decide, and only if exactly one part fits."""
         fitting = [held for held in self._held.values() if _may_be_next(held, piece)]
         return fitting[0] if len(fitting) == 1 else None
 
@@ -400,22 +398,42 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Whether a call without content can be the one that a held part, also without content, waits for."""
+    """Whether a call can be the one that a held part waits for: it was sent more than all before it, and by the same program."""
     group = held.groups[-1]
     earlier = reader_of(group)
     last = earlier.llm[-1]
-    spent = (last.input_tokens or 0) + (last.output_tokens or 0)
+    spent = last.input_tokens or 0
+    if not held.asks:  # nothing else can be compared
+        spent += last.output_tokens or 0
     return (
         held.waits
-        and not earlier.inputs(last)
         and _soon_after(held, piece)
         and spent > 0
-        and (piece.first.input_tokens or 0) >= spent
+        and ((piece.first.input_tokens or 0) >= spent + bool(held.asks) or (piece.first.error is not None and bool(held.asks)))
         and last.request_model == piece.first.request_model
-        and last.model == piece.first.model
+        and (last.model == piece.first.model or piece.first.error is not None)
         and group.root.scope == piece.groups[0].root.scope
+        and _shows_less(held, piece)
         and dict(group.root.resource_attributes) == dict(piece.groups[0].root.resource_attributes)
     )
+
+
+def _shows_less(held: _Piece, piece: _Piece) -> bool:
+    """Whether a prompt leaves out what the model asked tools for: all content, what the server keeps, or nothing but that."""
+    reader = reader_of(held.groups[-1])
+    before, messages = reader.inputs(reader.llm[-1]), reader_of(piece.groups[0]).inputs(piece.first)
+    if not messages:
+        return not before
+    if not held.asks:
+        return False
+    if any(message.role in ("user", "assistant") for message in messages):
+        return _said(before) == _said(messages)
+    kinds = {call_id.partition("_")[0] for call_id in held.asks}  # a call has two ids where one of them is an item's
+    return kinds.isdisjoint(call_id.partition("_")[0] for call_id in piece.answers)
+
+
+def _said(messages: list[Message]) -> list[tuple[str, str | None]]:
+    return [(message.role, message.content) for message in messages]
 
 
 def _soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool:

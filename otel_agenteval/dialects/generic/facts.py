@@ -76,8 +76,9 @@ class Facts:
         "kind_said",
         "name_left",
         "name_role",
-        "near", "talks",
+        "near",
         "system",
+        "talks",
         "texts",
         "wholes",
     )  # fmt: skip
@@ -186,8 +187,8 @@ class Facts:
         self.evidence |= MESSAGES
         if any(is_telling(message) for message in messages if isinstance(message, Mapping)):
             self.evidence |= TELLING
-        self.content.append(Content(plain(messages), path, direction))
             self.talks |= {"user", "assistant"} <= {message.role for message in decode(messages, "user").messages}
+        self.content.append(Content(plain(messages), path, direction))
         last = messages[-1]
         if direction != IN and isinstance(last, Mapping):
             self._read_message(last, path, 0)

@@ -172,9 +172,13 @@ def _read_llm(step: Step, facts: Facts) -> None:
 
 def _says_nothing(messages: Any) -> bool:
     """Whether messages have roles and nothing else: their content stands somewhere else."""
-    return isinstance(messages, list) and all(
-        isinstance(message, Mapping) and not any(message.get(key) for key in ("content", "parts", "tool_calls", "message"))
-        for message in messages
+    return (
+        isinstance(messages, list)
+        and bool(messages)
+        and all(
+            isinstance(message, Mapping) and not any(message.get(key) for key in ("content", "parts", "tool_calls", "message"))
+            for message in messages
+        )
     )
 
 

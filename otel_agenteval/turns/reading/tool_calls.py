@@ -7,7 +7,7 @@ executed is no call. Neither are hand-offs (``transfer_to_x``) and a framework's
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ from ...dialects.spoken import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_text
 from . import app_events
 from .llm_calls import CallReader, fill
-from .results import OrderedResults
+from .results import OrderedResults, key_of
 from .steps import LONGEST_CONSTANT
 
 _TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
@@ -71,7 +71,12 @@ class ToolReader(CallReader):
 
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
         """Requests that only a later prompt shows: some instrumentations lose them when the answer is streamed."""
-        known = {call.call_id for call, _ in self._requests()}
+        known: set[str | None] = set()
+        nameless: Counter[Any] = Counter()
+        for call, _ in self._requests():
+            known.add(call.call_id)
+            if call.call_id is None:
+                nameless[key_of(call)] += 1
         found = []
         for step in self.llm:
             messages = self.inputs(step)
@@ -85,7 +90,11 @@ class ToolReader(CallReader):
                 for call in message.tool_calls:
                     if call.call_id and call.call_id not in known:
                         known.add(call.call_id)
-                        if place >= old:
+                        if place < old:
+                            continue
+                        if nameless and nameless[key_of(call)] > 0:  # its answer was written without ids
+                            nameless[key_of(call)] -= 1
+                        else:
                             found.append((call, step))
         return found
 
@@ -162,9 +171,12 @@ class ToolReader(CallReader):
     def _results_in_messages(self) -> dict[str, Any]:
         """What tools returned, by call id, as later prompts hold it."""
         results: dict[str, Any] = {}
+        before: Step | None = None
         for step in self.llm:
             asked: OrderedDict[str, None] = OrderedDict()
-            answered = False
+            if before is not None:  # where the server keeps the history, a prompt brings results without their requests
+                asked.update((call.call_id, None) for said in self.outputs(before) for call in said.tool_calls if call.call_id)
+            before, answered = step, True
             for message in self.inputs(step):
                 if message.tool_calls:
                     if answered:

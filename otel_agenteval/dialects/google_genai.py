@@ -1,0 +1,118 @@
+"""Google's Gen AI SDK, beside what OpenInference and OpenTelemetry's instrumentations write for all.
+
+The SDK may run the tools itself: then one span stands for all requests of a turn. The answer in ``output.value`` brings what went before
+(``automatic_function_calling_history``), and ``message.tool_calls.*`` the calls alone. Older versions write what tools gave as the user's text.
+OpenTelemetry's instrumentation writes a tool's arguments and its result as those of a function.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..spans.record import SpanRecord
+from .content import Later
+from .openinference import messages_of, unflatten
+from .step import LLM, TOOL, Step
+
+MARKS = frozenset(("message.tool_calls.0.tool_call.function.name",))
+SCOPES = re.compile(r"(openinference|opentelemetry)\.instrumentation\.google_genai\b")
+_HISTORY = "automatic_function_calling_history"
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """OpenInference's own attribute says it."""
+    return None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    attributes = record.attributes
+    if step.role == TOOL and record.scope.startswith("opentelemetry"):
+        _read_function(attributes, step)
+    if step.role != LLM:
+        return
+    said = attributes.get("output.value")
+    step.overwritten = not MARKS.isdisjoint(attributes) or (
+        said.__class__ is str and f'"{_HISTORY}"' in said and bool(_history(said))
+    )
+    if any(key.startswith("llm.input_messages.") for key in attributes):
+        step.input_messages = Later(_given, attributes)
+    if any(key.startswith("llm.output_messages.") for key in attributes):
+        step.output_messages = Later(_answered, attributes)
+
+
+def _read_function(attributes: dict[str, Any], step: Step) -> None:
+    values = unflatten(attributes, "code.function.parameters.")
+    if isinstance(values, dict):
+        step.tool_arguments = {
+            name: found["value"] for name, found in values.items() if isinstance(found, dict) and "value" in found
+        } or None
+    step.tool_result = attributes.get("code.function.return.value")
+
+
+def _given(attributes: dict[str, Any]) -> list[Any]:
+    messages = messages_of(attributes, "llm.input_messages.")
+    history = _history(attributes.get("output.value"))
+    if history:
+        return [*(message for message in messages if message.get("role") == "system"), *history]
+    calls = unflatten(attributes, "message.tool_calls.")
+    if isinstance(calls, list):
+        messages.append({"role": "assistant", "tool_calls": [call["tool_call"] for call in calls if "tool_call" in call]})
+    return _with_results(messages)
+
+
+def _answered(attributes: dict[str, Any]) -> list[Any]:
+    messages = messages_of(attributes, "llm.output_messages.")
+    if any(message.get("content") or message.get("tool_calls") for message in messages):
+        return messages
+    candidates = _object(attributes.get("output.value")).get("candidates")
+    found = [candidate.get("content") for candidate in candidates or () if isinstance(candidate, Mapping)]
+    return [content for content in found if isinstance(content, Mapping)] or messages
+
+
+def _history(raw: Any) -> list[Any] | None:
+    found = _object(raw).get(_HISTORY) if raw.__class__ is str and _HISTORY in raw else None
+    return found if isinstance(found, list) else None
+
+
+def _object(raw: Any) -> dict[str, Any]:
+    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "{" else None
+    return value if isinstance(value, dict) else {}
+
+
+def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What follows a request for tools in the user's place, one object for each of them, is what they returned."""
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        calls = found[-1].get("tool_calls") if found else None
+        values = _objects_in(message.get("content")) if calls and message.get("role") == "user" else None
+        if calls and values and len(values) == len(calls):
+            found += [
+                {"role": "tool", "name": call.get("function", {}).get("name"), "content": json.dumps(value, ensure_ascii=False)}
+                for call, value in zip(calls, values, strict=True)
+            ]
+        else:
+            found.append(message)
+    return found
+
+
+def _objects_in(text: Any) -> list[Any] | None:
+    """Objects one after the other."""
+    if text.__class__ is not str or text[:1] != "{":
+        return None
+    found, at = [], 0
+    try:
+        while at < len(text):
+            value, at = _DECODER.raw_decode(text, at)
+            found.append(value)
+            at += len(text[at:]) - len(text[at:].lstrip())
+    except ValueError:
+        return None
+    return found
+
+
+_DECODER = json.JSONDecoder()
