@@ -27,10 +27,15 @@ SCOPES = re.compile(r"langfuse\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the observation's type says; without one, a model makes it a generation, content alone a chain."""
+    """The role that the observation's type says; without one, a model makes it a generation, content alone a chain.
+
+    A chain that bears the name of LangChain's agent is the agent's run.
+    """
     kind = attributes.get("langfuse.observation.type")
     if kind is not None:
-        return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
+        role = KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
+        agent = attributes.get("langfuse.observation.metadata.lc_agent_name") if role == CHAIN else None
+        return AGENT if name and agent in (name, f'"{name}"') else role
     if "langfuse.observation.model.name" in attributes or "langfuse.observation.usage_details" in attributes:
         return LLM
     return None if MARKS.isdisjoint(attributes) else CHAIN

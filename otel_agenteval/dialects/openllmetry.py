@@ -18,6 +18,8 @@ REQUEST_TYPES = {"chat": LLM, "completion": LLM, "rerank": RERANK, "embedding": 
 MARKS = frozenset((
     "traceloop.span.kind", "traceloop.entity.name", "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role",
     "gen_ai.prompt.0.content", "gen_ai.completion.0.role", "gen_ai.completion.0.content", "traceloop.workflow.name",
+    "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
+    "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 ))  # fmt: skip
 
 

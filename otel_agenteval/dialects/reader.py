@@ -16,6 +16,7 @@ from ..spans.wire import Vocabulary
 from . import (
     adk,
     agent_framework,
+    braintrust,
     claude_code,
     crewai,
     dspy,
@@ -75,6 +76,7 @@ DIALECTS: tuple[Dialect, ...] = (
     smolagents,
     langfuse,
     langwatch,
+    braintrust,
     mlflow,
     logfire,
     logfire_agents,

@@ -1,20 +1,28 @@
-"""Record Langfuse's Python SDK: @observe on a loop with its OpenAI drop-in, and its LangChain callback. Its exporter is pointed at the stage.
+"""Record Langfuse's Python SDK: @observe on a loop with its OpenAI drop-in, and its LangChain callback.
 
-    uv pip install langfuse==5.0.4 openai langchain langchain-openai langgraph
+    uv pip install langfuse==5.0.4 (or 3.15.0) openai langchain langchain-openai langgraph
 """
 
 import contextlib
 import os
+from importlib.metadata import version
 
-from agents import STAGE, LangChainAgent, OpenAIAgent, exporter, play
-from langfuse import Langfuse, observe, propagate_attributes
-from langfuse.langchain import CallbackHandler
+from agents import STAGE, LangChainAgent, OpenAIAgent, play
+from langfuse import Langfuse, observe
+
+try:
+    from langfuse import propagate_attributes
+except ImportError:  # before 3.9
+    propagate_attributes = None
 
 os.environ["OTEL_RESOURCE_ATTRIBUTES"] = "service.name=shop"
-langfuse = Langfuse(public_key="pk-lf-1", secret_key="sk-lf-1", base_url=STAGE, span_exporter=exporter())
+os.environ["LANGFUSE_HOST"] = os.environ["LANGFUSE_BASE_URL"] = STAGE
+langfuse = Langfuse(public_key="pk-lf-1", secret_key="sk-lf-1")
 
 
 def session(told):
+    if propagate_attributes is None:
+        return contextlib.nullcontext(langfuse.update_current_trace(session_id=told["conversation_id"]))
     given = {"session_id": told["conversation_id"], "user_id": "u-7"} if told["conversation_id"] else {}
     return propagate_attributes(**given) if given else contextlib.nullcontext()
 
@@ -36,11 +44,14 @@ def by_decorators(told):
     return handle_message
 
 
-def by_callback(told):
+def by_callback(told):  # in a process of its own (--sets), as the drop-in patches the client that LangChain uses
+    from langfuse.langchain import CallbackHandler
+
     metadata = {"langfuse_session_id": told["conversation_id"], "langfuse_user_id": "u-7"} if told["conversation_id"] else {}
     return LangChainAgent(told, lambda told: {"callbacks": [CallbackHandler()], "metadata": metadata}).answer
 
 
 PACKAGES = ("langfuse", "openai")
-play("langfuse-v5-openai", by_decorators, langfuse.flush, PACKAGES)
-play("langfuse-v5-langchain", by_callback, langfuse.flush, (*PACKAGES, "langchain", "langgraph"))
+MAJOR = version("langfuse").split(".")[0]
+play(f"langfuse-v{MAJOR}-openai", by_decorators, langfuse.flush, PACKAGES)
+play(f"langfuse-v{MAJOR}-langchain", by_callback, langfuse.flush, (*PACKAGES, "langchain", "langgraph"))

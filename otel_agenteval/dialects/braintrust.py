@@ -1,0 +1,111 @@
+"""Braintrust (its Go and Java SDKs, and spans that an application marks for it): ``braintrust.input_json``, ``braintrust.output_json``.
+
+The role stands in ``braintrust.span_attributes``; the wrapped clients' spans may have none, and are known by the model in their metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..spans.record import ERROR, SpanRecord
+from .langfuse import call_arguments
+from .step import CHAIN, GUARDRAIL, INNER, LLM, TOOL, Step, as_float, as_int, as_text
+
+KINDS = {
+    "llm": LLM, "tool": TOOL, "score": GUARDRAIL, "classifier": GUARDRAIL, "review": GUARDRAIL, "facet": INNER, "preprocessor": INNER,
+}  # fmt: skip
+MARKS = frozenset((
+    "braintrust.input_json", "braintrust.input", "braintrust.output_json", "braintrust.output", "braintrust.metrics",
+    "braintrust.span_attributes", "braintrust.metrics.prompt_tokens",
+))  # fmt: skip
+SCOPES = re.compile(r"braintrust\b")
+
+_TYPE = re.compile(r'"type": ?"(\w+)"')
+_IDS = ("session_id", "thread_id", "conversation_id", "sessionId", "threadId", "conversationId")
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that the span's type says; without one, a model's name or a prompt's tokens make it a call of the model."""
+    said = attributes.get("braintrust.span_attributes")
+    kind = _TYPE.search(said) if said.__class__ is str else None
+    if kind is not None:
+        return KINDS.get(kind.group(1), CHAIN)
+    if MARKS.isdisjoint(attributes):
+        return None
+    metadata, metrics = str(attributes.get("braintrust.metadata")), str(attributes.get("braintrust.metrics"))
+    is_call = '"prompt_tokens"' in metrics or "braintrust.metrics.prompt_tokens" in attributes
+    return LLM if is_call or (SCOPES.match(scope) and '"model"' in metadata) else CHAIN
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    get = record.attributes.get
+    role = step.role
+    given = get("braintrust.input_json", get("braintrust.input"))
+    answered = get("braintrust.output_json", get("braintrust.output"))
+    metadata = _object(get("braintrust.metadata"))
+    if role == LLM:
+        _read_model(record, step, given, answered, metadata)
+    elif role == TOOL:
+        if step.tool_name is None:
+            step.tool_name = record.name or None
+        if step.tool_arguments is None:
+            step.tool_arguments = given
+        if step.tool_result is None:
+            step.tool_result = _plain(answered)
+    else:
+        if step.input_value is None:
+            step.input_value = call_arguments(_plain(given))
+        if step.output_value is None:
+            step.output_value = _plain(answered)
+    if step.conversation_id is None:
+        step.conversation_id = next((text for key in _IDS if (text := _told(get, metadata, key))), None)
+    if step.user_id is None:
+        step.user_id = _told(get, metadata, "user_id")
+
+
+def _told(get: Any, metadata: Mapping[str, Any], key: str) -> str | None:
+    return as_text(metadata.get(key)) or as_text(get(f"braintrust.metadata.{key}"))
+
+
+def _read_model(record: SpanRecord, step: Step, given: Any, answered: Any, metadata: Mapping[str, Any]) -> None:
+    get = record.attributes.get
+    if step.input_messages is None:
+        step.input_messages = given
+    if step.output_messages is None:
+        step.output_messages = answered
+    if step.model is None:
+        step.model = _told(get, metadata, "model")
+    if step.provider is None:
+        step.provider = _told(get, metadata, "provider")
+    if step.tool_definitions is None:
+        step.tool_definitions = metadata.get("tools")
+    metrics = _object(get("braintrust.metrics"))
+    for field, key in _COUNTS:
+        if getattr(step, field) is None:
+            setattr(step, field, as_int(metrics.get(key, get(f"braintrust.metrics.{key}"))))
+    if step.time_to_first_token_s is None and metrics.get("prompt_tokens") is not None:
+        step.time_to_first_token_s = as_float(metrics.get("time_to_first_token"))
+    if record.status != ERROR and answered is None and metrics and "prompt_tokens" not in metrics:
+        step.tool_failed = True  # the wrapped HTTP client is content with any response; this one held no answer
+
+
+_COUNTS = (
+    ("input_tokens", "prompt_tokens"),
+    ("output_tokens", "completion_tokens"),
+    ("cached_tokens", "prompt_cached_tokens"),
+    ("reasoning_tokens", "completion_reasoning_tokens"),
+)
+
+
+def _object(raw: Any) -> Mapping[str, Any]:
+    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+    return value if isinstance(value, Mapping) else {}
+
+
+def _plain(raw: Any) -> Any:
+    """A text, or the JSON text of anything else."""
+    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw
