@@ -13,7 +13,7 @@ from ..otel_genai import documents
 from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL
 from . import kinds
 from .keys import IN, OUT, Meaning, holds_json, meaning_of, useful
-from .shapes import are_documents, are_messages, are_tools, is_message, is_telling, plain
+from .shapes import are_documents, are_messages, are_requests, are_tools, is_message, is_telling, plain
 from .values import Branch, opened, tree_of
 from .words import words_of
 
@@ -40,6 +40,9 @@ MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """What speaks for a model's work: a known model's name, token counts, a kind of span, messages that only models have, messages at all."""
 
 
+_CALLS = frozenset(("calls", "tools", "call", "requests"))
+_NO_TEXT = frozenset(("None", "null", "undefined", "()", "{}", "[]"))
+"""What programs write where there is nothing."""
 _FAILED = frozenset(("error", "failed", "failure", "errored", "exception"))
 _TYPED_VALUE = frozenset(("type", "value"))
 _FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
@@ -143,7 +146,14 @@ class Facts:
             and not is_message(value)
         ):
             raw = value = opened(value["value"])
-        if attribute and direction is not None and raw.__class__ is not Branch and meaning.content and not is_repr(raw):
+        if (
+            attribute
+            and direction is not None
+            and raw.__class__ is not Branch
+            and meaning.content
+            and not is_repr(raw)
+            and not (raw.__class__ is str and raw in _NO_TEXT)
+        ):
             self.wholes.append(Content(raw, path, direction))
         if isinstance(value, Mapping):
             self._walk_object(path, value, depth, direction)
@@ -167,6 +177,8 @@ class Facts:
         unwrapped = plain(items) if items and all(isinstance(item, Mapping) and len(item) == 1 for item in items) else items
         if are_messages(unwrapped):
             self._take_messages(unwrapped, path, direction)
+        elif direction != IN and are_requests(unwrapped) and _CALLS & set(words_of(path)):
+            self._take_messages([{"role": "assistant", "tool_calls": plain(unwrapped)}], path, OUT)
         elif are_tools(unwrapped):
             self.definitions = self.definitions or plain(unwrapped)
         elif are_documents(unwrapped) and direction != IN:
@@ -204,7 +216,7 @@ class Facts:
                 self._read_message(inner, path, depth + 1)
 
     def _take_scalar(self, path: str, value: Any, meaning: Meaning, direction: str | None, depth: int) -> None:
-        if value is None or value == "":
+        if value is None or value == "" or (value.__class__ is str and value in _NO_TEXT):
             return
         field = meaning.field
         if field is not None:

@@ -12,7 +12,8 @@ from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from .facts import Content, Facts, found_documents, model_in, without_provider
 from .keys import IN, OUT
-from .values import opened
+from .shapes import are_messages, plain
+from .values import opened, transcript
 from .words import words_of
 
 _ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
@@ -150,6 +151,7 @@ def _agent(facts: Facts, record: SpanRecord) -> str | None:
 
 
 def _read_llm(step: Step, facts: Facts) -> None:
+    step.input_messages, step.output_messages = _messages_in(step.input_messages), _messages_in(step.output_messages)
     given = [content for content in facts.content if content.direction == IN]
     made = [content for content in facts.content if content.direction == OUT]
     either = [content for content in facts.content if content.direction is None]
@@ -165,9 +167,21 @@ def _read_llm(step: Step, facts: Facts) -> None:
         if step.output_messages is None:
             step.output_messages = messages[split:] or None
     if step.input_messages is None:
-        step.input_messages = _text(facts, IN)
+        step.input_messages = _messages_in(_text(facts, IN))
     if step.output_messages is None:
-        step.output_messages = _answer_after(step) or _text(facts, OUT)
+        step.output_messages = _answer_after(step) or _messages_in(_text(facts, OUT))
+
+
+def _messages_in(raw: Any) -> Any:
+    """A text as the messages that it shows: a transcript, or what Python shows of message objects."""
+    if raw.__class__ is not str:
+        return raw
+    if raw in ("", "None", "null"):
+        return None
+    value = opened(raw) if raw[:1] == "[" or raw.endswith(")") else raw
+    if isinstance(value, list) and are_messages(value):
+        return plain(value)
+    return transcript(raw) or raw
 
 
 def _says_nothing(messages: Any) -> bool:
@@ -223,9 +237,11 @@ def _answer_after(step: Step) -> Any:
 def _text(facts: Facts, direction: str) -> str | None:
     """A bare text that went in or came out."""
     found = [content for content in facts.texts if content.direction == direction and content.value.__class__ is str]
-    return (
-        max(found, key=lambda content: _rank(content.path, _ARGUMENTS if direction == IN else _RESULTS)).value if found else None
-    )
+    if not found:
+        return None
+    names = _ARGUMENTS if direction == IN else _RESULTS
+    text: str = max(found, key=lambda content: _rank(content.path, names)).value
+    return text
 
 
 # --- tools, documents, runs

@@ -118,6 +118,19 @@ def _is_document(node: Mapping[str, Any]) -> bool:
     return any(isinstance(node.get(key), str) for key in _DOCUMENT_TEXT) and any(key in node for key in _DOCUMENT_FACTS)
 
 
+def are_requests(node: list[Any]) -> bool:
+    """Whether a list holds a model's requests for tools."""
+    return bool(node) and all(isinstance(item, Mapping) and _is_request(item) for item in node[:50])
+
+
+def _is_request(node: Mapping[str, Any]) -> bool:
+    inner = node.get("function", node)
+    if not isinstance(inner, Mapping) or "role" in node or "description" in inner or "parameters" in inner:
+        return False
+    name = inner.get("name") or inner.get("toolName") or inner.get("tool_name")
+    return isinstance(name, str) and any(key in inner for key in ("arguments", "args", "input"))
+
+
 def are_tools(node: list[Any]) -> bool:
     """Whether a list holds definitions of tools."""
     return bool(node) and all(isinstance(item, Mapping) and _is_definition(item) for item in node[:20])

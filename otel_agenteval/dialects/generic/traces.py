@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ...spans.record import ERROR, SpanRecord
+from ..content import decode
 from ..step import AGENT, CHAIN, INNER, LLM, TOOL
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE
 from .reading import has_answer
@@ -44,6 +45,7 @@ def settle(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -
             record.dialects.role = None
         return
     _drop_strangers(records, inferred)
+    _name_tools(inferred, records)
     _open_loops(records, inferred)
     _drop_phantoms(inferred)
     if not known:
@@ -90,6 +92,26 @@ def unread_scope(records: Iterable[SpanRecord]) -> str | None:
 
 def _is_other_work(record: SpanRecord) -> bool:
     return any(key.startswith(_OTHER_WORK) for key in record.attributes)
+
+
+def _name_tools(inferred: Sequence[SpanRecord], records: Iterable[SpanRecord]) -> None:
+    """A span that is called what a model asked for is that tool."""
+    chains = [record for record in inferred if record.dialects.role == CHAIN and record.dialects.facts.kind_said < 2]
+    if not chains:
+        return
+    names: set[str] = set()
+    for record in records:
+        facts = record.dialects.facts
+        if facts is not None and record.dialects.role == LLM:
+            names |= {
+                call.name or ""
+                for content in facts.content
+                for message in decode(content.value, "assistant").messages
+                for call in message.tool_calls
+            }
+    for record in chains:
+        if record.name in names or record.dialects.facts.fields.get("name") in names:
+            record.dialects.role = TOOL
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:

@@ -60,6 +60,18 @@ def _shown_message(text: str) -> dict[str, Any] | None:
     )
 
 
+_SPEAKER = re.compile(r"^(system|user|human|assistant|ai|tool|developer|model): ?", re.IGNORECASE | re.MULTILINE)
+
+
+def transcript(text: str) -> list[dict[str, Any]] | None:
+    """Messages that were written one after the other with their authors before them (``user: …``); None where a text is none."""
+    if _SPEAKER.match(text) is None:
+        return None
+    found = list(_SPEAKER.finditer(text))
+    ends = [other.start() for other in found[1:]] + [len(text)]
+    return [{"role": one[1].lower(), "content": text[one.end() : end].strip()} for one, end in zip(found, ends, strict=True)]
+
+
 def python_value(text: str) -> Any:
     """What a ``repr`` shows: literals, and objects as their keyword arguments; None where it is none, or was cut."""
     if len(text) > _LONGEST_REPR:
