@@ -176,6 +176,7 @@ _NO_MODEL = frozenset(
     ("tool", "tools", "data", "user", "device", "host", "phone", "product", "vehicle", "car", "printer", "cost", "view", "domain")
 )
 _TOOL_LISTS = frozenset(("tools", "functions", "definitions", "available"))
+_OTHER_CALLS = frozenset(("previous", "request", "parent", "last"))
 _NO_SESSION = frozenset(("mcp", "http", "transport", "jsonrpc"))
 
 
@@ -191,6 +192,8 @@ def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
         if field == "model":
             return (None, 0) if before & _NO_MODEL else (field, strength + (2 if "response" in before and length < 3 else 0))
         if field in ("tool_name", "tool_call_id", "agent", "name") and before & _TOOL_LISTS:
+            return None, 0
+        if field == "response_id" and before & _OTHER_CALLS:
             return None, 0
         if field == "conversation_id" and before & _NO_SESSION:
             return None, 0

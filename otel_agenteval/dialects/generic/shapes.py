@@ -54,7 +54,7 @@ def is_message(node: Mapping[str, Any]) -> bool:
     """Whether an object is a message to or from a model."""
     role = node.get("role")
     if role.__class__ is str:
-        return role.lower() in MODEL_ROLES and any(key in node for key in _CONTENT)
+        return role.lower() in MODEL_ROLES and any(key in node for key in _CONTENT) and not _is_list_of_words(node.get("content"))
     kind = node.get("type")
     if kind.__class__ is str:
         if kind in _TYPED:
@@ -78,6 +78,11 @@ def is_message(node: Mapping[str, Any]) -> bool:
             for key in ("text", "functionCall", "functionResponse", "function_call", "function_response")
         )
     return False
+
+
+def _is_list_of_words(content: Any) -> bool:
+    """Permissions of a role, not what anybody said."""
+    return isinstance(content, (list, tuple)) and bool(content) and all(part.__class__ is str and " " not in part for part in content)
 
 
 def is_telling(node: Mapping[str, Any]) -> bool:
