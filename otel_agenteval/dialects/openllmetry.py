@@ -20,6 +20,7 @@ MARKS = frozenset((
     "gen_ai.prompt.0.content", "gen_ai.completion.0.role", "gen_ai.completion.0.content", "traceloop.workflow.name",
     "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
+    "respan.threads.thread_identifier", "respan.sessions.session_identifier",
 ))  # fmt: skip
 
 
@@ -45,15 +46,17 @@ def read(record: SpanRecord, step: Step) -> None:
     attributes = record.attributes
     get = attributes.get
     if step.conversation_id is None:
-        for key in ("session_id", "thread_id", "conversation_id"):
-            step.conversation_id = as_text(get(f"traceloop.association.properties.{key}"))
+        for key in _CONVERSATIONS:
+            step.conversation_id = as_text(get(key))
             if step.conversation_id:
                 break
         else:
             if step.role in (WORKFLOW, AGENT):
                 step.conversation_id = _conversation(get("traceloop.entity.input"))
     if step.user_id is None:
-        step.user_id = as_text(get("traceloop.association.properties.user_id"))
+        step.user_id = as_text(get("traceloop.association.properties.user_id")) or as_text(
+            get("respan.customer_params.customer_identifier")
+        )
     if step.agent is None and step.role == AGENT:
         step.agent = as_text(get("traceloop.entity.name"))
     if step.input_value is None:
@@ -66,6 +69,13 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_tool(record, step)
     elif step.role == RETRIEVAL and step.query is None:
         step.query = step.input_value
+
+
+_CONVERSATIONS = (
+    *(f"traceloop.association.properties.{key}" for key in ("session_id", "thread_id", "conversation_id")),
+    "respan.threads.thread_identifier", "respan.sessions.session_identifier",
+)  # fmt: skip
+"""Respan writes OpenLLMetry's attributes, and has its own for identities."""
 
 
 def _conversation(raw: Any) -> str | None:

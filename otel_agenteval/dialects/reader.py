@@ -20,6 +20,7 @@ from . import (
     claude_code,
     crewai,
     dspy,
+    galileo,
     genkit,
     google_genai,
     haystack,
@@ -74,6 +75,7 @@ DIALECTS: tuple[Dialect, ...] = (
     promptflow,
     openinference,
     smolagents,
+    galileo,
     langfuse,
     langwatch,
     braintrust,
@@ -98,7 +100,7 @@ ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _EVERYBODYS = otel_genai.MARKS | {
     "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role", "gen_ai.prompt.0.content", "gen_ai.completion.0.role",
-    "gen_ai.completion.0.content",
+    "gen_ai.completion.0.content", "gen_ai.span.kind", "galileo.session.id", "langwatch.thread.id",
 }  # fmt: skip
 """Marks that others write too: they do not tell who wrote a span."""
 _SIGNS = ROLE_KEYS - _EVERYBODYS
