@@ -161,11 +161,29 @@ def _messages_in(raw: Any) -> list[Any]:
     if not isinstance(value, Mapping):
         return [{"role": "user", "content": value}]
     messages = value.get("messages")
-    found = [_message(item) for item in messages if isinstance(item, Mapping)] if isinstance(messages, list) else []
+    found: list[Any] = []
+    for item in messages if isinstance(messages, list) else ():
+        if isinstance(item, Mapping):
+            found += _with_context(item)
     prompt = value.get("prompt")
     if prompt:
         found.append(_message({"role": "user", "content": prompt if isinstance(prompt, list) else [{"text": prompt}]}))
     return found
+
+
+def _with_context(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A message, and before it the documents that the framework has written into it."""
+    content = value.get("content")
+    if isinstance(content, list) and any(map(_is_context, content)):
+        added = [part for part in content if _is_context(part)]
+        own = [part for part in content if not _is_context(part)]
+        return [_message({"role": "system", "content": added}), _message({**value, "content": own})]
+    return [_message(value)]
+
+
+def _is_context(part: Any) -> bool:
+    about = part.get("metadata") if isinstance(part, Mapping) else None
+    return isinstance(about, Mapping) and about.get("purpose") == "context"
 
 
 def _message(value: Mapping[str, Any]) -> dict[str, Any]:

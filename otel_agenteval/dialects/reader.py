@@ -39,6 +39,7 @@ from . import (
     pydantic_ai,
     semantic_kernel,
     smolagents,
+    spring_ai,
     traceai,
     vercel,
 )
@@ -69,6 +70,7 @@ DIALECTS: tuple[Dialect, ...] = (
     dspy,
     haystack,
     genkit,
+    spring_ai,
     vercel,
     traceai,
     google_genai,
@@ -145,7 +147,10 @@ def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
         found = _spoken[key] = tuple(
             dialect
             for dialect in DIALECTS  # the convention's attributes turn up beside everybody else's
-            if dialect is otel_genai or not dialect.MARKS.isdisjoint(key[1]) or dialect.SCOPES.match(scope)
+            if dialect is otel_genai
+            or not dialect.MARKS.isdisjoint(key[1])
+            or dialect.SCOPES.match(scope)
+            or (dialect is spring_ai and spring_ai.HOSTS.match(scope) and not otel_genai.MARKS.isdisjoint(key[1]))
         )
     return found
 

@@ -54,6 +54,8 @@ class Step:
     """One span for all model calls of an agent's run, each written over the one before: only the last can be read."""
     recovered: bool = False
     """An agent's run that reports its own regular end: what failed on the way was overcome."""
+    totals: tuple[int, int] | None = None
+    """A model call's tokens, where they may include those of the calls before it in the same loop."""
     calls_model: bool = False
     """An agent's run that called a model and was cancelled before any span of the request was written."""
 

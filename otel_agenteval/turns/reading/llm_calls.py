@@ -38,6 +38,8 @@ class CallReader(StepReader):
         by_response: dict[str, Step] = {}
         steps = self.of_role[LLM]
         outermost: dict[int, Step | None] = {}
+        if any(step.totals is not None for step in steps):
+            self._share_totals(steps)
         senders: dict[tuple[str, int], Step] | None = {} if any(step.apart for step in steps) else None
         twins = _twins(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
         for step in steps:
@@ -64,6 +66,26 @@ class CallReader(StepReader):
                 step.error = reader.error if reader is not None and reader.role == INNER else None
         return leaves
 
+    def _share_totals(self, steps: list[Step]) -> None:
+        """Give each call of a loop its own tokens, where a model's spans count on from call to call.
+
+        A streamed call that asked for tools holds the calls that followed, and repeats the last one's facts.
+        """
+        latest: dict[int, Step] = {}
+        for step in steps:
+            if step.totals is None:
+                continue
+            above = self._nearest(step, _LLM_OR_LOOP)
+            if above is not None and above.totals is not None:
+                above.input_tokens = above.output_tokens = above.response_id = above.output_messages = None
+                above.finish_reason = "tool_calls"
+            before = latest.get(step.record.parent_id)
+            latest[step.record.parent_id] = step
+            if before is not None and before.totals is not None and before.finish_reason == "tool_calls":
+                given, gave = step.totals[0] - before.totals[0], step.totals[1] - before.totals[1]
+                if given >= 0 and gave >= 0:
+                    step.input_tokens, step.output_tokens = given, gave
+
     def _outer_llm(self, step: Step, outermost: dict[int, Step | None]) -> Step | None:
         """The topmost of the model spans that stand one inside the other around a span. ``outermost`` holds what was found before."""
         path: list[Step] = []
@@ -72,7 +94,7 @@ class CallReader(StepReader):
             outermost[id(at)] = None
             path.append(at)
             above = self._nearest(at, _LLM_OR_LOOP)
-            if above is None or above.role != LLM:
+            if above is None or above.role != LLM or (above.totals is not None and at.totals is not None):
                 break
             at = above
         top = outermost[id(at)] or at

@@ -1,0 +1,138 @@
+"""Spring AI: Micrometer's observations (``spring.ai.*`` and the convention's attributes), in the scope of Spring Boot.
+
+Content stands in log records of Spring AI's own (``log-prompt``, ``log-completion``), or in ``gen_ai.prompt`` and
+``gen_ai.completion`` of milestones and of the filter that vendors' guides show. All write texts in quotes with nothing escaped,
+and without roles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.turn import Document
+from ..spans.record import SpanRecord
+from .content import Later
+from .step import AGENT, INNER, LLM, RETRIEVAL, TOOL, Step, as_int, as_text, first_text
+
+MARKS = frozenset((
+    "spring.ai.kind", "spring.ai.chat.client.stream", "spring.ai.chat.client.conversation.id", "spring.ai.advisor.name",
+    "spring.ai.tool.definition.name", "spring.ai.model.request.tool.names",
+))  # fmt: skip
+SCOPES = re.compile(r"org\.springframework\.ai\b")
+"""Of its log records; spans are of Spring Boot's scope, whatever they are about."""
+HOSTS = re.compile(r"org\.springframework\.boot\b")
+"""Scopes in which GenAI attributes are Spring AI's."""
+
+_KINDS = {"chat_client": AGENT, "advisor": INNER, "tool_call": TOOL}
+_NONE = "none"
+"""Micrometer's word for a value that is not there."""
+_JSON = re.compile(r"""\s*(?:["{\[\d-]|true\b|false\b|null\b)""")
+_ENTRY = re.compile(r'(?:^\[|", )"(system|user|assistant|tool)":"')
+_RAG = re.compile(r"\n+Context information is below, surrounded by -{3,}")
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """By the kind; a vector store is asked, or only filled."""
+    kind = attributes.get("spring.ai.kind")
+    if kind.__class__ is not str:
+        return None
+    if kind == "vector_store":
+        return RETRIEVAL if attributes.get("db.operation.name") == "query" or name.endswith(" query") else INNER
+    return _KINDS.get(kind)
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    get = record.attributes.get
+    step.framework = "spring_ai"
+    if step.role == LLM:
+        _read_call(get, step)
+    elif step.role == TOOL:
+        step.tool_name = as_text(get("spring.ai.tool.definition.name"))
+        step.tool_call_id = as_text(get("spring.ai.tool.call.id"))
+        step.tool_arguments, step.tool_result = get("spring.ai.tool.call.arguments"), get("spring.ai.tool.call.result")
+        # What a tool returns is written as JSON; an exception's message stands there as it is.
+        result = step.tool_result
+        step.tool_failed = result.__class__ is str and result != "" and _JSON.match(result) is None
+    elif step.role == AGENT:
+        step.conversation_id = as_text(get("spring.ai.chat.client.conversation.id"))
+        asked = get("spring.ai.chat.client.user.text")
+        if asked is not None:
+            step.input_messages, step.system = {"role": "user", "content": asked}, get("spring.ai.chat.client.system.text")
+    elif step.role == RETRIEVAL:
+        step.query = get("db.vector.query.content")
+        found = get("db.vector.query.response.documents")
+        step.documents = [Document(content=text) for text in _texts(found)] if found.__class__ is str else None
+    if record.logs:
+        _read_logs(record, step)
+
+
+def _read_call(get: Any, step: Step) -> None:
+    model = as_text(get("gen_ai.response.model"))
+    step.model = as_text(get("gen_ai.request.model")) if model is None or model == _NONE else model
+    reason = first_text(get("gen_ai.response.finish_reasons"))
+    step.finish_reason = reason.lower() if reason else None
+    given, gave = as_int(get("gen_ai.usage.input_tokens")), as_int(get("gen_ai.usage.output_tokens"))
+    step.totals = (given, gave) if given is not None and gave is not None else None
+    asked, answered = get("gen_ai.prompt"), get("gen_ai.completion")
+    if asked.__class__ is str:
+        step.input_messages = Later(_prompt, asked)
+    if answered.__class__ is str:
+        step.output_messages = Later(_completion, answered)
+
+
+def _read_logs(record: SpanRecord, step: Step) -> None:
+    """What the observation handlers log: a title, and the texts in the next line."""
+    for log in record.logs:
+        body = log.body
+        if body.__class__ is not str:
+            continue
+        title, _, texts = body.partition(":\n")
+        if title == "Chat Client Prompt Content":
+            step.input_messages = Later(_entries, texts)
+        elif title == "Chat Model Prompt Content":
+            step.input_messages = Later(_prompt, texts)
+        elif title in ("Chat Client Completion", "Chat Model Completion"):
+            step.output_messages = Later(_completion, texts)
+        elif title == "Vector Store Query Response":
+            step.documents = [Document(content=text) for text in _texts(texts)]
+
+
+def _texts(raw: str) -> list[str]:
+    """The texts in ``["…", "…"]``; quotes in them are not escaped."""
+    return raw[2:-2].split('", "') if raw[:2] == '["' and raw[-2:] == '"]' and len(raw) > 3 else []
+
+
+def _prompt(raw: str) -> list[dict[str, Any]]:
+    """The last text is the user's: what follows it are calls and results of tools, which have no text. Which of the texts before it
+    were whose is not said.
+    """
+    texts = _texts(raw)
+    while texts and texts[-1] in ("", "null"):
+        texts.pop()
+    if not texts:
+        return []
+    return [*({"role": "system", "content": text} for text in texts[:-1] if text not in ("", "null")), *_question(texts[-1])]
+
+
+def _question(text: str) -> list[dict[str, Any]]:
+    """What the user said, without the documents that an advisor has written below it."""
+    found = _RAG.search(text)
+    if found is None:
+        return [{"role": "user", "content": text}]
+    return [{"role": "system", "content": text[found.start() :].strip()}, {"role": "user", "content": text[: found.start()]}]
+
+
+def _entries(raw: str) -> list[dict[str, Any]]:
+    """The last text of each role, as the chat client got them: no advisor has changed them yet."""
+    found = list(_ENTRY.finditer(raw))
+    ends = [*(match.start() for match in found[1:]), len(raw) - 2]
+    messages = [{"role": match[1], "content": raw[match.end() : end]} for match, end in zip(found, ends, strict=True)]
+    return sorted(messages, key=lambda message: message["role"] == "user")
+
+
+def _completion(raw: str) -> Any:
+    texts = _texts(raw)
+    return {"role": "assistant", "content": texts[0]} if texts else None
