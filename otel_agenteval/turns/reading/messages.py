@@ -6,10 +6,11 @@ text of the last model call. Text that was not captured is unknown, never empty,
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from ...core import jsonio
-from ...core.turn import Message, ToolRequest
+from ...core.turn import ErrorInfo, Message, ToolRequest
 from ...dialects.content import REDACTED
 from ...dialects.step import INNER, LLM, TOOL, Step
 from .finish_reasons import ends_by_itself
@@ -24,6 +25,10 @@ _AROUND_AN_ERROR = 40
 
 class MessageReader(ToolReader):
     """What was said in a turn."""
+
+    @abstractmethod
+    def error(self) -> ErrorInfo | None:
+        """Why the turn failed; None when it did not."""
 
     def input(self) -> str | None:
         """What the user said."""
