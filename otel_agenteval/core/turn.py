@@ -4,7 +4,7 @@ One class serves every entry point. Turns that were rebuilt from spans fill thei
 turns from :meth:`Turn.from_dict` are complete at once. Metrics only read them.
 
 What is *unknown* is ``None`` (or an empty list, dict or text); three empties are facts: ``output == ""`` (the agent said
-nothing), ``tool_calls == []`` (none were made) and ``retrieved_ids == []`` (nothing was found).
+nothing), ``tool_calls == []`` (none were made) and ``retrieved_ids == []`` (nothing was found). docs/turns.md says when they are stated.
 """
 
 from __future__ import annotations
@@ -412,7 +412,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Message):
         out = _plain_fields(value)
         out.update(out.pop("extra", {}))
-        out.setdefault("content", value.content or "")
+        if value.tool_calls or value.tool_results or value.reasoning or value.attachments:
+            out.setdefault("content", "")  # what the message holds is known; of any other the text was not captured
         return out
     if hasattr(value, "__dataclass_fields__"):
         return _plain_fields(value)

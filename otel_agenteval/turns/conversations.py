@@ -308,6 +308,8 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
     for name in _JOINED:
         found = [getattr(turn, name) for turn in turns]
         known[name] = [item for part in found if part for item in part] if any(part is not None for part in found) else None
+    if not known["tool_calls"] and any(turn.tool_calls is None for turn in turns):
+        known["tool_calls"] = None  # where no call is seen in the others, there may still have been one
     known["messages"] = [message for turn in turns for message in _said(turn)]
     known["history"] = [{"input": turn.input, "output": turn.output} for turn in turns[:-1]]
     if signals:

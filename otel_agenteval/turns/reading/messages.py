@@ -1,25 +1,34 @@
 """What was said: the user's message, the answer, and everything between.
 
 The *input* is the last thing a user said before the turn's first model call; the *output* is what the root gave back, else the
-text of the last model call. Text that was not captured is unknown, never empty.
+text of the last model call. Text that was not captured is unknown, never empty, and the text of an error is no answer.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from ...core import jsonio
-from ...core.turn import Message, ToolRequest
+from ...core.turn import ErrorInfo, Message, ToolRequest
 from ...dialects.content import REDACTED
 from ...dialects.step import INNER, LLM, TOOL, Step
+from .finish_reasons import ends_by_itself
 from .rag_prompt import answer_in, question_in
 from .tool_calls import OUTPUT_TOOLS, ToolReader
 
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
+_ERROR_KEYS = ("error", "error_code", "error_message")
+_AROUND_AN_ERROR = 40
+"""Characters that an error's text may have around it: the name of its class, ``Error: ``."""
 
 
 class MessageReader(ToolReader):
     """What was said in a turn."""
+
+    @abstractmethod
+    def error(self) -> ErrorInfo | None:
+        """Why the turn failed; None when it did not."""
 
     def input(self) -> str | None:
         """What the user said."""
@@ -50,23 +59,49 @@ class MessageReader(ToolReader):
 
     def output(self) -> str | None:
         """What the user got; None when that is not known."""
-        root = self.root
-        if root.role != LLM:
-            text = self._root_output()
-            if text is not None:
-                return text
         last = self._answering_call()
-        if last is not None:
-            return self._answer_text(last)
-        return next(
-            (text for step in reversed(self.of_role.get(INNER, ())) if (text := self._last_words(step)) is not None), None
-        )
-
-    def _last_words(self, step: Step) -> str | None:
-        """What a step of an agent's loop gave back as the end of the run."""
-        if step.output_messages is None or self.root.error is not None:
+        failed = self.error() is not None
+        if failed and last is not None and last.error is None and self._last_call_error() is not None:
+            return None  # what was said before the call that ended the turn is no answer
+        text = self._root_output() if self.root.role != LLM else None
+        if not text:
+            said = self._answer_text(last) if last is not None else self._last_words()
+            text = text if said is None else said
+        if text == "":
+            return text if last is None or self._said_nothing(last) else None
+        if text and (failed or (last is not None and last.error is not None)) and self._is_failure(text, last):
             return None
-        return _last_assistant_text(self._decode(step, "output_messages", "assistant").messages)
+        return text
+
+    def _last_words(self) -> str | None:
+        """What a step of an agent's loop gave back as the end of a run that wrote no model calls."""
+        for step in reversed(self.of_role.get(INNER, ())):
+            if step.output_messages is not None and self.root.error is None:
+                text = _last_assistant_text(self._decode(step, "output_messages", "assistant").messages)
+                if text is not None:
+                    return text
+        return None
+
+    def _said_nothing(self, step: Step) -> bool:
+        """Whether an answer without text is known to be empty, and not only left out."""
+        tokens, reason, outputs = step.output_tokens, step.finish_reason, self.outputs(step)
+        if tokens is not None and tokens <= (step.reasoning_tokens or 0):
+            return True
+        if any(message.content or message.reasoning or message.attachments for message in (*self.inputs(step), *outputs)):
+            return bool(outputs) or tokens is not None or reason is not None  # else it was given up before its end
+        if tokens is not None or not outputs:  # words were written, and none of the call's content was captured
+            return False
+        return reason is None or not ends_by_itself(reason) or any(message.content == "" for message in outputs)
+
+    def _is_failure(self, text: str, last: Step | None) -> bool:
+        """Whether what stands in the place of the answer of a failed run, or call, is what failed."""
+        text = text.strip()
+        for error in (self.error(), last.error if last is not None else None):
+            why = (error.message or "").strip() if error is not None else ""
+            if why and (text in why or (why in text and len(text) <= 2 * len(why) + _AROUND_AN_ERROR)):
+                return True
+        value = jsonio.loads_or_text(text)[0] if text[:1] == "{" else None
+        return isinstance(value, dict) and any(value.get(key) for key in _ERROR_KEYS)
 
     def _root_output(self) -> str | None:
         root = self.root

@@ -1,7 +1,8 @@
 """Tool calls: one execution is one call.
 
 A call has a span, or appears only in messages: requested by a model and answered in a later prompt. A request that was never
-executed is no call. Neither are hand-offs (``transfer_to_x``) and a framework's output tool.
+executed is no call. Neither are hand-offs (``transfer_to_x``) and a framework's output tool. That no tool was called is a fact only
+where a call would have been seen.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ...dialects.content import REDACTED, Later, arguments_of, unwrap_result
 from ...dialects.spoken import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_text
 from . import app_events
+from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
 from .results import OrderedResults, key_of
 from .steps import LONGEST_CONSTANT
@@ -31,6 +33,8 @@ _PLUGIN = "Handoff-"
 OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
 _RAISED = re.compile(r"(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Timeout)): ?")
 """How a raised exception begins when it is written as a text."""
+_CODE = ("<code>", "<end_code>")
+"""Around code that an agent runs, which may call tools; that is no request of the model."""
 _FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)", "exception:", "tool error:")
 
 
@@ -67,7 +71,7 @@ class ToolReader(CallReader):
             if self.llm
             else [step for role in ROOT_ROLES for step in self.of_role.get(role, ()) if step.output_messages is not None]
         )
-        return [(call, step) for step in (*self.llm, *runs) for message in self.outputs(step) for call in message.tool_calls]
+        return [(call, step) for step in (*self.llm, *runs) for call in self.outputs_asked(step)]
 
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
         """Requests that only a later prompt shows: some instrumentations lose them when the answer is streamed."""
@@ -98,8 +102,8 @@ class ToolReader(CallReader):
                             found.append((call, step))
         return found
 
-    def tool_calls(self) -> list[ToolCall]:
-        """One entry per execution, by start time."""
+    def tool_calls(self) -> list[ToolCall] | None:
+        """One entry per execution, by start time. None where no call is seen, and one could have been made unseen."""
         self._by_order = None
         steps = self._tool_steps()
         calls = []
@@ -138,7 +142,39 @@ class ToolReader(CallReader):
             ))  # fmt: skip
         if not steps:
             calls.extend(self._calls_in_messages())
-        return calls
+        return calls if calls or self._none_was_called() else None
+
+    def _none_was_called(self) -> bool:
+        """Whether a tool call would have been seen: by the spans of what is no call, else by what every model call that answered shows."""
+        others = [step for step in self.of_role.get(TOOL, ()) if step is not self.root]
+        if others or HANDOFF in self.of_role:
+            return all(_is_no_tool(step.tool_name) for step in others)
+        last = self._answering_call()
+        return last is not None and all(step.error is not None or self._asked_for_none(step, step is last) for step in self.llm)
+
+    def _asked_for_none(self, step: Step, is_last: bool) -> bool:
+        """Whether a model's answer is known to hold no request for a tool, by its content, else by why it ended."""
+        found = self._decode(step, "output_messages", "assistant")
+        asked = self.outputs_asked(step)
+        if asked:
+            return all(_is_no_tool(call.name) for call in asked)
+        if asks_for_tools(step.finish_reason):
+            return False
+        if step.output_tokens == 0:
+            return True
+        if step.overwritten and not self.inputs(step):
+            return False
+        said = [message.content for message in found.messages if message.content]
+        if not is_last and any(mark in text for text in said for mark in _CODE):
+            return False
+        whole = not (found.hidden or found.truncated)
+        if whole and (said or any(message.reasoning or message.attachments for message in found.messages)):
+            return True
+        return rules_out_tools(step, is_last)
+
+    def outputs_asked(self, step: Step) -> list[ToolRequest]:
+        """The tools that a model's answer asks for, as far as it was captured."""
+        return [call for message in self.outputs(step) for call in message.tool_calls]
 
     def _inputs_apart(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -151,7 +187,7 @@ class ToolReader(CallReader):
         out: list[Step] = []
         merged: dict[int, Step] = {}
         for step in self.of_role.get(TOOL, ()):
-            if step is self.root or _is_handoff(step.tool_name) or step.tool_name in OUTPUT_TOOLS:
+            if step is self.root or _is_no_tool(step.tool_name):
                 continue  # a function at the root was called by the application, not by an agent
             outer = self._nearest(step, TOOL_OR_CALLER)
             if (
@@ -227,7 +263,7 @@ class ToolReader(CallReader):
         if read_back:
             asked = _without_copies(asked, [request for request, _ in read_back])
         for request, step in asked + read_back:
-            if not request.name or _is_handoff(request.name) or request.name in OUTPUT_TOOLS:
+            if not request.name or _is_no_tool(request.name):
                 continue
             result = results.get(request.call_id or "")
             if result is None:
@@ -336,6 +372,11 @@ def _same_tool(outer: Step, inner: Step) -> bool:
 
 def _is_handoff(name: str | None) -> bool:
     return name is not None and (name == "handoff" or name.removeprefix(_PLUGIN).startswith(_HANDOFF_PREFIXES))
+
+
+def _is_no_tool(name: str | None) -> bool:
+    """Whether a call of that name only moves the turn on: to another agent, or to its answer."""
+    return _is_handoff(name) or name in OUTPUT_TOOLS
 
 
 def _without_prefix(name: str) -> str:

@@ -20,6 +20,7 @@ from ...dialects.content import REDACTED
 from ...dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from ...spans.record import SpanRecord
 from . import app_events
+from .finish_reasons import ends_by_itself
 from .messages import MessageReader
 from .steps import END
 from .tool_calls import TOOL_OR_CALLER
@@ -120,7 +121,7 @@ class TurnReader(MessageReader):
         step = self._answering_call()
         if step is None:
             return None
-        if self.error() is None and (step.finish_reason or "").lower() in ("stop", "end_turn", "completed", "stop_sequence"):
+        if self.error() is None and ends_by_itself(step.finish_reason):
             return "completed"
         return "unknown"
 
