@@ -1,7 +1,7 @@
 """How much of agents that no dialect knows is still read right: one dialect after the other is taken out (``make unseen``).
 
-Each dialect is left out on the recordings that speak it, and then all are left out at once. What is right is what
-``tests/support/check_turns.py`` says. A dialect that only adds to another goes with that one.
+Each dialect is left out on the recordings that speak it: its attributes are unknown, and nobody knows its instrumentation scopes.
+Then all are left out at once. What is right is what ``tests/support/check_turns.py`` says.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import io
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -26,25 +27,19 @@ from recordings import unpack_all  # noqa: E402
 from otel_agenteval.dialects import (  # noqa: E402
     adk,
     agent_framework,
-    crewai,
-    dspy,
-    haystack,
-    llama_index,
     logfire_agents,
     mcp,
-    openinference,
     otel_genai,
     pydantic_ai,
     reader,
     semantic_kernel,
-    smolagents,
 )
 from otel_agenteval.turns.recordings import Reading, read_items, to_stderr  # noqa: E402
 
 ADDITIONS: dict[ModuleType, tuple[ModuleType, ...]] = {
     otel_genai: (pydantic_ai, agent_framework, adk, semantic_kernel, mcp, logfire_agents),
-    openinference: (crewai, dspy, haystack, llama_index, smolagents, adk),
 }
+"""What only adds to the convention, and says nothing without it."""
 ALL = reader.DIALECTS
 
 
@@ -66,7 +61,8 @@ def check(folder: Path) -> dict[str, list[int]]:
 @contextlib.contextmanager
 def without(*dialects: Any) -> Iterator[None]:
     """Read as if these dialects were not known."""
-    reader.speak(tuple(dialect for dialect in ALL if dialect not in dialects))
+    scopes = re.compile("|".join(f"(?:{dialect.SCOPES.pattern})" for dialect in dialects), re.VERBOSE) if dialects else None
+    reader.speak(tuple(dialect for dialect in ALL if dialect not in dialects), scopes)
     try:
         yield
     finally:

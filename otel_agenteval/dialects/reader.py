@@ -106,6 +106,7 @@ _EVERYBODYS = otel_genai.MARKS | {
 }  # fmt: skip
 """Marks that others write too: they do not tell who wrote a span."""
 _SIGNS = ROLE_KEYS - _EVERYBODYS
+_unknown: Any = None
 _MAX_KNOWN = 4_096
 _otel_only: dict[str, bool] = {}
 _known_scopes: dict[str, bool] = {}
@@ -118,7 +119,9 @@ def is_genai_scope(scope: str) -> bool:
     if known is None:
         if len(_known_scopes) >= _MAX_KNOWN:
             _known_scopes.clear()
-        known = _known_scopes[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
+        known = _known_scopes[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS) and (
+            _unknown is None or not _unknown.match(scope)
+        )
     return known
 
 
@@ -126,13 +129,19 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"r
 """For :mod:`~otel_agenteval.spans.split`: what is worth reading in a request."""
 
 
-def speak(dialects: tuple[Dialect, ...]) -> None:
-    """Read with these dialects only, from now on: to measure what is read of those that nobody has named."""
-    global DIALECTS, ROLE_KEYS, GENAI, _OTHER_KEYS, _SIGNS
+def speak(dialects: tuple[Dialect, ...], unknown: Any = None) -> None:
+    """Read with these dialects only, from now on: to measure what is read of those that nobody has named.
+
+    Args:
+        dialects: what is known.
+        unknown: a pattern of scopes whose spans none of them shall read.
+    """
+    global _unknown, DIALECTS, ROLE_KEYS, GENAI, _OTHER_KEYS, _SIGNS
     DIALECTS = dialects
     ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in dialects))
     _OTHER_KEYS, _SIGNS = ROLE_KEYS - otel_genai.MARKS, ROLE_KEYS - _EVERYBODYS
     GENAI = GENAI._replace(keys=ROLE_KEYS)
+    _unknown = unknown
     for known in (_otel_only, _known_scopes, _spoken):
         known.clear()
 
@@ -144,9 +153,10 @@ def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
     if found is None:
         if len(_spoken) >= _MAX_KNOWN:
             _spoken.clear()
+        known = () if _unknown is not None and _unknown.match(scope) else DIALECTS
         found = _spoken[key] = tuple(
             dialect
-            for dialect in DIALECTS  # the convention's attributes turn up beside everybody else's
+            for dialect in known  # the convention's attributes turn up beside everybody else's
             if dialect is otel_genai
             or not dialect.MARKS.isdisjoint(key[1])
             or dialect.SCOPES.match(scope)
@@ -183,11 +193,13 @@ def role_in(record: SpanRecord) -> str | None:
 class Understood:
     """What a span that has ended speaks, and what it is."""
 
-    __slots__ = ("dialects", "facts", "inferred", "named", "role")
+    __slots__ = ("dialects", "facts", "inferred", "named", "role", "said")
 
     def __init__(self, dialects: tuple[Dialect, ...], role: str | None) -> None:
         self.dialects = dialects
         self.role = role
+        self.said = role
+        """The role that the dialects give."""
         self.facts: Facts | None = None
         """What was found by its shape; None for a span that a named dialect knows."""
         self.named = True
@@ -203,10 +215,12 @@ def understood(record: SpanRecord) -> Understood:
         attributes, scope = record.attributes, record.scope
         dialects = spoken(attributes, scope)
         found = record.dialects = Understood(dialects, _role(dialects, attributes, scope, record.name))
-        if not is_genai_scope(scope) and _SIGNS.isdisjoint(attributes):
+        if not is_genai_scope(scope) and (not dialects or _SIGNS.isdisjoint(attributes)):
             found.named = False
             if scope != SCOPE and (found.role is not None or record.logs or record.events or not keys.is_plain(attributes)):
                 infer(record)
+        elif found.role == UNKNOWN and not keys.is_plain(attributes):
+            infer(record)  # its scope is known, but not this way of writing
     return found
 
 
@@ -214,10 +228,10 @@ def infer(record: SpanRecord) -> None:
     """What nobody said of a span of a scope that no dialect knows, as its shape shows it."""
     found = record.dialects
     facts = Facts(record)
-    role = reading.role_of(facts) if found.role is None else found.role
+    role = (reading.role_of(facts) or found.said) if found.said in (None, UNKNOWN) else found.said
     if role is not None or facts.fields:
         found.facts = facts
-        found.inferred = found.role is None and role is not None
+        found.inferred = role != found.said
         found.role = role
 
 

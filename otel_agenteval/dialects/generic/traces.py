@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ...spans.record import ERROR, SpanRecord
 from ..content import decode
-from ..step import AGENT, CHAIN, INNER, LLM, TOOL
+from ..step import AGENT, CHAIN, INNER, LLM, TOOL, UNKNOWN
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE
 from .reading import has_answer
 
@@ -34,15 +34,15 @@ def settle(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -
             infer(record)
             if understood.inferred:
                 inferred.append(record)
-    known = any(record.dialects.named and record.dialects.role is not None for record in records)
+    known = any(record.dialects.named and record.dialects.said not in (None, UNKNOWN) for record in records)
     if known:
         for record in inferred:
             understood = record.dialects
             if understood.facts.kind_said < 2 or (understood.role == LLM and _is_other_work(record)):
-                understood.role = None
+                understood.role = understood.said
     elif not any(_follows_convention(record) for record in records) and not is_enough(inferred):
         for record in inferred:
-            record.dialects.role = None
+            record.dialects.role = record.dialects.said
         return
     _drop_strangers(records, inferred)
     _name_tools(inferred, records)
@@ -61,7 +61,7 @@ def _drop_strangers(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _says_kind(record)}
     for record in inferred:
         if record.dialects.role == CHAIN and record.scope not in scopes and not _says_kind(record):
-            record.dialects.role = None
+            record.dialects.role = record.dialects.said
 
 
 def _says_kind(record: SpanRecord) -> bool:
