@@ -276,10 +276,18 @@ class ToolReader(CallReader):
                 if self.root.role == LLM:
                     continue  # a model call alone: the request is executed outside of this turn
                 error = self.root.error  # the loop went on to the tool, and what ended it there ended the turn
-            calls.append(
-                ToolCall(request.name, arguments_of(request.arguments), result, error, call_id=request.call_id, agent=step.agent)
-            )
+            arguments = arguments_of(request.arguments) or self._repeated_arguments(request)
+            calls.append(ToolCall(request.name, arguments, result, error, call_id=request.call_id, agent=step.agent))
         return calls
+
+    def _repeated_arguments(self, request: ToolRequest) -> dict[str, Any] | None:
+        """What a streamed request lost, as a later prompt has it."""
+        for step in self.llm[1:] if request.call_id else ():
+            for message in self.inputs(step):
+                for call in message.tool_calls:
+                    if call.call_id == request.call_id and call.arguments:
+                        return arguments_of(call.arguments)
+        return arguments_of(request.arguments)
 
     def _calls_in_code(self, request: ToolRequest, result: Any, step: Step) -> list[ToolCall]:
         """Tools that a code agent's code called. What it wrote out is one tool's result only where it called no other."""
