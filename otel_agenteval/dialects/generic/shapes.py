@@ -82,7 +82,11 @@ def is_message(node: Mapping[str, Any]) -> bool:
 
 def _is_list_of_words(content: Any) -> bool:
     """Permissions of a role, not what anybody said."""
-    return isinstance(content, (list, tuple)) and bool(content) and all(part.__class__ is str and " " not in part for part in content)
+    return (
+        isinstance(content, (list, tuple))
+        and bool(content)
+        and all(part.__class__ is str and " " not in part for part in content)
+    )
 
 
 def is_telling(node: Mapping[str, Any]) -> bool:
