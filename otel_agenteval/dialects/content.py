@@ -462,8 +462,11 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
             break
     else:
         result = None
+    result = unwrap_result(result)
+    if part.get("is_error") is True or part.get("status") == "error":  # Anthropic's and Bedrock's
+        result = {"error": result}
     call_id = part.get("call_id") or part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
-    found = ToolResponse(_text_or_none(call_id), _text_or_none(part.get("name")), unwrap_result(result))
+    found = ToolResponse(_text_or_none(call_id), _text_or_none(part.get("name")), result)
     message.tool_results = _and(message.tool_results, found)
 
 

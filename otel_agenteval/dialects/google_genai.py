@@ -76,7 +76,13 @@ def _answered(attributes: dict[str, Any]) -> list[Any]:
 
 def _history(raw: Any) -> list[Any] | None:
     found = _object(raw).get(_HISTORY) if raw.__class__ is str and _HISTORY in raw else None
-    return found if isinstance(found, list) else None
+    if not isinstance(found, list):
+        return None
+    size = len(found)
+    for part in range(2, size // 2 + 1):  # each chunk of a stream brings all of it
+        if size % part == 0 and found[part] == found[0] and found[:part] * (size // part) == found:
+            return found[:part]
+    return found
 
 
 def _object(raw: Any) -> dict[str, Any]:

@@ -214,6 +214,8 @@ def _message(flat: dict[str, Any]) -> dict[str, Any]:
         ]
     elif "function_call_name" in flat:
         out["tool_calls"] = [{"name": flat["function_call_name"], "arguments": flat.get("function_call_arguments_json")}]
+    if out.get("role") == "user" and out.get("tool_call_id"):  # Anthropic's place for what a tool returned
+        out["role"] = "tool"
     return out
 
 

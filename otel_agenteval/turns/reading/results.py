@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from ...core import jsonio
 from ...core.turn import Message, ToolRequest, ToolResponse
 from ...dialects.content import arguments_of
 
@@ -45,12 +44,6 @@ class OrderedResults:
                 del answers[place]
                 return answer.result
         return None
-
-
-def key_of(request: ToolRequest) -> tuple[str | None, str]:
-    """The same for equal calls."""
-    given = arguments_of(request.arguments)
-    return request.name, jsonio.text_of(dict(sorted(given.items())) if given is not None else request.arguments)
 
 
 def _since_user(messages: Sequence[Message]) -> Sequence[Message]:

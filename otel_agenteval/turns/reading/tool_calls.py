@@ -8,7 +8,7 @@ where a call would have been seen.
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ from ...dialects.step import AGENT, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_tex
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
-from .results import OrderedResults, key_of
+from .results import OrderedResults
 from .steps import LONGEST_CONSTANT
 
 _TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
@@ -75,12 +75,7 @@ class ToolReader(CallReader):
 
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
         """Requests that only a later prompt shows: some instrumentations lose them when the answer is streamed."""
-        known: set[str | None] = set()
-        nameless: Counter[Any] = Counter()
-        for call, _ in self._requests():
-            known.add(call.call_id)
-            if call.call_id is None:
-                nameless[key_of(call)] += 1
+        known = {call.call_id for call, _ in self._requests()}
         found = []
         for step in self.llm:
             messages = self.inputs(step)
@@ -94,11 +89,7 @@ class ToolReader(CallReader):
                 for call in message.tool_calls:
                     if call.call_id and call.call_id not in known:
                         known.add(call.call_id)
-                        if place < old:
-                            continue
-                        if nameless and nameless[key_of(call)] > 0:  # its answer was written without ids
-                            nameless[key_of(call)] -= 1
-                        else:
+                        if place >= old:
                             found.append((call, step))
         return found
 
@@ -276,10 +267,18 @@ class ToolReader(CallReader):
                 if self.root.role == LLM:
                     continue  # a model call alone: the request is executed outside of this turn
                 error = self.root.error  # the loop went on to the tool, and what ended it there ended the turn
-            calls.append(
-                ToolCall(request.name, arguments_of(request.arguments), result, error, call_id=request.call_id, agent=step.agent)
-            )
+            arguments = arguments_of(request.arguments) or self._repeated_arguments(request)
+            calls.append(ToolCall(request.name, arguments, result, error, call_id=request.call_id, agent=step.agent))
         return calls
+
+    def _repeated_arguments(self, request: ToolRequest) -> dict[str, Any] | None:
+        """What a streamed request lost, as a later prompt has it."""
+        for step in self.llm[1:] if request.call_id else ():
+            for message in self.inputs(step):
+                for call in message.tool_calls:
+                    if call.call_id == request.call_id and call.arguments:
+                        return arguments_of(call.arguments)
+        return arguments_of(request.arguments)
 
     def _calls_in_code(self, request: ToolRequest, result: Any, step: Step) -> list[ToolCall]:
         """Tools that a code agent's code called. What it wrote out is one tool's result only where it called no other."""
