@@ -50,6 +50,8 @@ class Step:
     """A model's answer, written apart from the span that sent the request and ended before it."""
     verbatim: bool = False
     """A model call as it went over the wire: its messages are whole where those of a span around it may not be."""
+    loop: bool = False
+    """A model span that may stand around a whole loop: where its calls have spans of their own, it is none itself."""
     overwritten: bool = False
     """One span for all model calls of an agent's run, each written over the one before: only the last can be read."""
     recovered: bool = False
