@@ -92,7 +92,7 @@ def _read_call(record: SpanRecord, kind: str, given: Any, gave: Any, step: Step)
     step.response_id = as_text(get("mastra.metadata.id")) or as_text(get("id"))
     step.finish_reason = first_text(get("gen_ai.response.finish_reasons"))
     if step.finish_reason == "error":
-        step.error = ErrorInfo("error", None)
+        step.error, step.output_messages = ErrorInfo("error", None), []  # the empty text beside it is no answer
     began = get("mastra.completion_start_time")
     if began.__class__ is str:
         step.time_to_first_token_s = _seconds_until(began, record.start_ns)

@@ -50,6 +50,16 @@ def test_a_loop_is_no_call():
     assert (turn.usage.input_tokens, turn.usage.output_tokens, turn.input) == (9, 4, "Hi")
 
 
+def test_a_failed_call_has_no_answer():
+    """The empty text beside the failure is none."""
+    failed = {
+        "gen_ai.response.finish_reasons": '["error"]',
+        "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": ""}]}]',
+    }
+    turn = turn_of(one(1, "agent_run", ms=100), one(2, "model_generation", 1, failed, at=1))
+    assert (turn.output, turn.error is not None) == (None, True)
+
+
 def test_a_generation_without_steps_is_a_call():
     """Nothing else tells of the request."""
     turn = turn_of(one(1, "agent_run", ms=100), one(2, "model_generation", 1, {"gen_ai.usage.input_tokens": 3}, at=1))
