@@ -34,6 +34,7 @@ KINDS = {
 }  # fmt: skip
 MARKS = frozenset(("openinference.span.kind",))
 SCOPES = re.compile(r"openinference\b")
+_LANGCHAIN_JS = "@arizeai/openinference-instrumentation-langchain"
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 
@@ -44,6 +45,10 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if kind is None:
         return None
     role = KINDS.get(kind.upper(), CHAIN) if kind.__class__ is str else UNKNOWN
+    if role == CHAIN and scope == _LANGCHAIN_JS:  # of an agent's graph it says only in its metadata that it is one
+        metadata = attributes.get("metadata")
+        if metadata.__class__ is str and f'"lc_agent_name":"{name}"' in metadata:
+            return AGENT
     return HANDOFF if role == TOOL and name.startswith("handoff to ") else role
 
 

@@ -203,7 +203,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 def _fill_call(target: Step, source: Step) -> None:
     """The same model call seen twice: what the first does not say, and the provider's own count where its SDK wrote one."""
-    if source.verbatim:
+    if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
                 setattr(target, name, getattr(source, name))
@@ -218,6 +218,8 @@ def _fill_call(target: Step, source: Step) -> None:
             target.cached_tokens = source.cached_tokens
 
 
+_CLOCK_STEP_NS = 2_000_000
+"""OpenTelemetry JS starts spans at whole milliseconds, and a callback ends one later than what it was called by."""
 _LAYERS = 8
 """Instrumentations of one turn whose spans are compared."""
 _TWINS_AHEAD = 64
@@ -263,7 +265,7 @@ class _Running:
             if not outer.deferred and outer.record.end_ns < record.start_ns:
                 over += 1
                 continue
-            if (outer.deferred or outer.record.end_ns >= record.end_ns) and _same_call(outer, step):
+            if (outer.deferred or outer.record.end_ns + _CLOCK_STEP_NS >= record.end_ns) and _same_call(outer, step):
                 found = steps.pop(index)
                 break
             looked_at += 1
