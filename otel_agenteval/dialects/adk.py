@@ -30,6 +30,7 @@ _AGENT_RUN = re.compile(r"agent_run \[(.*)\]$")
 _COLLECTIONS = frozenset(("endpoints", "locations", "models", "projects", "publishers", "tunedModels"))
 """First segments of resource paths; any other first segment of a model's name is a LiteLLM provider."""
 _LONGEST_FAILURE = 16_384
+_EXECUTE, _MERGED = "execute_tool ", "execute_tool (merged)"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -38,8 +39,10 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         return LLM
     if name == "invocation":
         return WORKFLOW
-    if name.startswith("invoke_node") or name == "send_data":
+    if name.startswith("invoke_node") or name in ("send_data", _MERGED):
         return INNER
+    if name.startswith(_EXECUTE):
+        return TOOL
     return AGENT if name.startswith(("invoke_agent ", "agent_run [")) else None
 
 
@@ -89,6 +92,8 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     if get("gen_ai.tool.name") == "(merged tools)":  # a summary of calls that have spans of their own
         step.role = INNER
         return
+    if not record.attributes and record.name.startswith(_EXECUTE):  # ADK for JS: of a tool that raises it writes only the name
+        step.tool_failed = True
     if step.tool_call_id == "<not specified>":
         step.tool_call_id = None
     arguments, result = get("gcp.vertex.agent.tool_call_args"), get("gcp.vertex.agent.tool_response")

@@ -641,6 +641,9 @@ def unwrap_result(raw: Any) -> Any:
         texts = [str(item.get("text", item.get("content", ""))) for item in value]
         return "\n".join(texts)
     if isinstance(value, Mapping):
+        only = value.get("output") if len(value) == 1 else None
+        if isinstance(only, Mapping) and "lc" in only:
+            value = only
         if "lc" in value and isinstance(value.get("kwargs"), Mapping):
             value = {"type": "tool", "data": value["kwargs"]}
         data = value.get("data")

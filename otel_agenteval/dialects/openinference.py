@@ -34,6 +34,7 @@ KINDS = {
 }  # fmt: skip
 MARKS = frozenset(("openinference.span.kind",))
 SCOPES = re.compile(r"openinference\b")
+_LANGCHAIN_JS = "@arizeai/openinference-instrumentation-langchain"
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 
@@ -44,6 +45,10 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if kind is None:
         return None
     role = KINDS.get(kind.upper(), CHAIN) if kind.__class__ is str else UNKNOWN
+    if role == CHAIN and scope == _LANGCHAIN_JS:  # of an agent's graph it says only in its metadata that it is one
+        metadata = attributes.get("metadata")
+        if metadata.__class__ is str and f'"lc_agent_name":"{name}"' in metadata:
+            return AGENT
     return HANDOFF if role == TOOL and name.startswith("handoff to ") else role
 
 
@@ -53,7 +58,7 @@ def read(record: SpanRecord, step: Step) -> None:
     get = attributes.get
     role = step.role
     if step.framework is None and "openinference.span.kind" in attributes:
-        step.framework = record.scope.removeprefix("openinference.instrumentation.") or None
+        step.framework = _framework(record.scope)
     if step.conversation_id is None:
         step.conversation_id = as_text(get("session.id"))
     if step.user_id is None:
@@ -70,6 +75,8 @@ def read(record: SpanRecord, step: Step) -> None:
         step.output_value = get("output.value")
     if role == LLM:
         _read_llm(attributes, step)
+        if record.scope == _ANTHROPIC_JS:
+            _read_anthropic_request(get("input.value"), step)
         if step.model is not None and record.scope.endswith(".litellm"):  # it puts the provider before the model
             step.model = step.model.removeprefix(f"{step.provider}/")
     elif role == TOOL:
@@ -81,6 +88,10 @@ def read(record: SpanRecord, step: Step) -> None:
             step.documents = _documents(attributes, "retrieval.documents" if role == RETRIEVAL else "reranker.output_documents")
     elif role == EMBEDDING and step.model is None:
         step.model = as_text(get("embedding.model_name"))
+
+
+def _framework(scope: str) -> str | None:
+    return scope.removeprefix("openinference.instrumentation.").removeprefix("@arizeai/openinference-instrumentation-") or None
 
 
 def _agent_name(get: Any, span_name: str) -> str | None:
@@ -133,6 +144,18 @@ _COUNTS = (
     ("cached_tokens", "llm.token_count.prompt_details.cache_input"),
     ("reasoning_tokens", "llm.token_count.completion_details.reasoning"),
 )
+
+
+_ANTHROPIC_JS = "@arizeai/openinference-instrumentation-anthropic"
+
+
+def _read_anthropic_request(request: Any, step: Step) -> None:
+    """Of several results in one message it writes only the last one, and no instructions: both stand in the whole request."""
+    if request.__class__ is str and request[:1] == "{":
+        if '"tool_result"' in request:
+            step.input_messages = request
+        if step.system is None and '"system":' in request:
+            step.system = request
 
 
 def _read_tool(record: SpanRecord, step: Step) -> None:
@@ -198,12 +221,14 @@ def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]
 
 def _message(flat: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {key: flat[key] for key in ("role", "name", "tool_call_id", "finish_reason") if key in flat}
+    if out.get("role") == "user" and "tool_call_id" in out:  # Anthropic's way to give a result
+        out["role"] = "tool"
     parts = flat.get("contents")
     if isinstance(parts, list):
         out["content"] = [
             _part(item["message_content"])
             for item in parts
-            if isinstance(item, dict) and isinstance(item.get("message_content"), dict)
+            if isinstance(item, dict) and isinstance(item.get("message_content"), dict) and "tool_call" not in item
         ]
     else:
         out["content"] = flat.get("content")

@@ -36,6 +36,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """The role that the entity kind or the request type says; None where there is neither."""
     kind = attributes.get("traceloop.span.kind")
     if kind is not None:
+        if kind == "workflow" == attributes.get("gen_ai.operation.name"):  # LangChain.js: any chain
+            return CHAIN
         return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
     request = attributes.get("llm.request.type")
     return REQUEST_TYPES.get(request) if request.__class__ is str else None
@@ -137,7 +139,7 @@ def _entity(raw: Any) -> Any:
     if raw.__class__ is not str or raw[:1] != "{":
         return raw
     value, _ = jsonio.loads_or_text(raw)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or "lc" in value:
         return raw
     for key in ("input_str", "inputs", "outputs", "output"):
         if value.get(key) not in (None, ""):

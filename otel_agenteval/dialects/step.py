@@ -50,6 +50,10 @@ class Step:
     """A model's answer, written apart from the span that sent the request and ended before it."""
     verbatim: bool = False
     """A model call as it went over the wire: its messages are whole where those of a span around it may not be."""
+    loop: bool = False
+    """A model span that may stand around a whole loop: where its calls have spans of their own, it is none itself."""
+    texts_only: bool = False
+    """A model call whose messages were written without their requests for tools: another layer's are better."""
     overwritten: bool = False
     """One span for all model calls of an agent's run, each written over the one before: only the last can be read."""
     recovered: bool = False
@@ -71,6 +75,8 @@ class Step:
     """An agent's result, where it is written apart from messages."""
 
     tool_name: str | None = None
+    tool_unnamed: bool = False
+    """Whether the name is only that of a class that all tools share."""
     tool_call_id: str | None = None
     tool_arguments: Any = None
     tool_result: Any = None

@@ -261,3 +261,15 @@ def test_an_answer_given_as_an_output_tool_s_arguments():
     turn = turn_of(span(1, name="invocation", scope=SCOPE, ms=100), call_llm(2, 1, content=form), tool(attributes, at=20))
     assert turn.output == '{"age": 36}'
     assert turn.tool_calls == []
+
+
+def test_a_tool_that_raised_in_adk_for_js():
+    """It writes only the span's name; what it was given stands in the request."""
+    asked = '{"content":{"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":1},"id":"c1"}}]}}'
+    turn = turn_of(
+        span(1, name="invocation", scope="gcp.vertex.agent", ms=100),
+        span(2, 1, name="call_llm", attributes={"gcp.vertex.agent.llm_response": asked}, scope="gcp.vertex.agent", at=1, ms=50),
+        span(3, 2, name="execute_tool look", scope="gcp.vertex.agent", at=20),
+        span(4, 2, name="execute_tool (merged)", scope="gcp.vertex.agent", at=40),
+    )
+    assert [(call.name, call.arguments, call.error is not None) for call in turn.tool_calls] == [("look", {"at": 1}, True)]

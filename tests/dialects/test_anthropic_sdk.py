@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.support.spans import span, turn_of
@@ -57,3 +59,30 @@ def test_calls_are_counted_once(spans, calls):
 def test_the_sdk_s_own_count_is_the_provider_s(seen, said, expected):
     usage = turn_of(APP, outer(2, tokens=seen), own(3, parent=2, tokens=said)).usage
     assert (usage.input_tokens, usage.output_tokens) == expected
+
+
+def test_several_results_in_one_message_of_openinference_for_js():
+    """It writes only the last of them; all stand in the request. Its result in the user's name is no word of the user's."""
+    asked = {f"llm.output_messages.0.message.tool_calls.{at}.tool_call.{key}": value for at in (0, 1)
+             for key, value in (("id", f"c{at}"), ("function.name", "look"), ("function.arguments", f'{{"at": {at}}}'))}  # fmt: skip
+    asked["llm.output_messages.0.message.role"] = "assistant"
+    results = [{"type": "tool_result", "tool_use_id": f"c{at}", "content": f"seen {at}"} for at in (0, 1)]
+    uses = [{"type": "tool_use", "id": f"c{at}", "name": "look", "input": {"at": at}} for at in (0, 1)]
+    messages = [
+        {"role": "user", "content": "Look!"},
+        {"role": "assistant", "content": uses},
+        {"role": "user", "content": results},
+    ]
+    flat = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.tool_call_id": "c1",
+        "llm.input_messages.0.message.content": "seen 1",
+    }
+    kind, scope = {"openinference.span.kind": "LLM"}, "@arizeai/openinference-instrumentation-anthropic"
+    request = {"input.value": json.dumps({"system": "Be brief.", "messages": messages})}
+    first = span(2, 1, "Anthropic Messages", {**kind, **asked}, scope=scope, at=1)
+    turn = turn_of(APP, first, span(3, 1, "Anthropic Messages", {**kind, **flat, **request}, scope=scope, at=30))
+    assert [(call.arguments, call.result) for call in turn.tool_calls] == [({"at": 0}, "seen 0"), ({"at": 1}, "seen 1")]
+    assert (turn.system, turn.input) == ("Be brief.", "Look!")
+    turn = turn_of(APP, first, span(3, 1, "Anthropic Messages", {**kind, **flat}, scope=scope, at=30))
+    assert ([call.result for call in turn.tool_calls], turn.input) == ([None, "seen 1"], None)

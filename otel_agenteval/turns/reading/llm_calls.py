@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ...core.turn import ErrorInfo, LlmCall, Usage
 from ...dialects.step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step
 from ...spans.record import SpanRecord
-from .steps import END, StepReader
+from .steps import END, START, StepReader
 
 _MERGED = (
     "model", "provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd", "finish_reason",
@@ -31,7 +31,37 @@ class CallReader(StepReader):
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._take(root, steps)
         self._answered_by: Step | None = None
+        self.totals: list[Step] = []
+        """Spans around loops that say the tokens that their calls do not."""
+        if any(step.loop for step in self.of_role.get(LLM, ())):
+            self._open_loops()
         self.llm = self._leaf_llm_steps() if LLM in self.of_role else [self.root] if self.root.calls_model else []
+
+    def _open_loops(self) -> None:
+        """Take spans around whole loops for what they are, and give what only they say to the calls in them."""
+        calls_in: dict[int, list[Step]] = {}
+        for step in self.of_role[LLM]:
+            around = None if step.loop else self._nearest(step, _LLM_OR_LOOP)
+            if around is not None and around.role == LLM:
+                calls_in.setdefault(around.record.span_id, []).append(step)
+        for span_id, calls in calls_in.items():
+            loop = self.by_id[span_id]
+            if not loop.loop:
+                continue
+            loop.role = INNER
+            for call in calls:
+                fill(call, loop, ("model", "provider"))
+            fill(calls[0], loop, ("input_messages", "system", "tool_definitions"))
+            last = max(calls, key=END)
+            fill(last, loop, ("finish_reason",))
+            last.error = last.error or loop.error
+            layers = (layer for call in calls for layer in (call, *calls_in.get(call.record.span_id, ())))
+            if all(layer.input_tokens is None and layer.output_tokens is None for layer in layers):
+                self.totals.append(loop)
+        opened = [step for step in self.of_role[LLM] if step.role != LLM]
+        self.of_role[LLM] = [step for step in self.of_role[LLM] if step.role == LLM]
+        self.of_role[INNER] = sorted((*self.of_role.get(INNER, ()), *opened), key=START)
+        self._tree = None  # what stands above what has been asked by roles
 
     def _leaf_llm_steps(self) -> list[Step]:
         leaves: list[Step] = []
@@ -135,7 +165,7 @@ class CallReader(StepReader):
     def usage(self) -> Usage | None:
         """Tokens of the model calls, added up."""
         given = answered = cached = reasoning = None
-        for step in self.llm:
+        for step in (*self.llm, *self.totals):
             if step.input_tokens is not None:
                 given = step.input_tokens + (given or 0)
             if step.output_tokens is not None:
@@ -195,11 +225,13 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 def _fill_call(target: Step, source: Step) -> None:
     """The same model call seen twice: what the first does not say, and the provider's own count where its SDK wrote one."""
-    if source.verbatim:
+    if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
                 setattr(target, name, getattr(source, name))
     fill(target, source, _MERGED)
+    if target.finish_reason == "error" and target.error is None:
+        target.error = source.error
     if target.record.name == "call_llm" and target.duration_s is None:  # ADK's, which goes on while the tools run
         target.duration_s = source.record.duration_s
     if source.record.scope.startswith(_SDK_SCOPES) and source.input_tokens is not None and source.output_tokens is not None:
@@ -208,6 +240,8 @@ def _fill_call(target: Step, source: Step) -> None:
             target.cached_tokens = source.cached_tokens
 
 
+_CLOCK_STEP_NS = 2_000_000
+"""OpenTelemetry JS starts spans at whole milliseconds, and a callback ends one later than what it was called by."""
 _LAYERS = 8
 """Instrumentations of one turn whose spans are compared."""
 _TWINS_AHEAD = 64
@@ -253,7 +287,7 @@ class _Running:
             if not outer.deferred and outer.record.end_ns < record.start_ns:
                 over += 1
                 continue
-            if (outer.deferred or outer.record.end_ns >= record.end_ns) and _same_call(outer, step):
+            if (outer.deferred or outer.record.end_ns + _CLOCK_STEP_NS >= record.end_ns) and _same_call(outer, step):
                 found = steps.pop(index)
                 break
             looked_at += 1

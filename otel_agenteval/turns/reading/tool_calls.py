@@ -104,11 +104,12 @@ class ToolReader(CallReader):
         for step in steps:
             arguments = arguments_of(step.tool_arguments)
             call_id = asked_as = step.tool_call_id
-            if arguments is None or call_id is None:
+            if arguments is None or call_id is None or step.tool_unnamed:
                 if requests is None:
                     requests = _Requests(request for request, _ in self._requests())
                 request = requests.behind(step, arguments)
                 if request is not None:
+                    step.tool_name = request.name if step.tool_unnamed else step.tool_name
                     asked_as = request.call_id or call_id
                     call_id = call_id or asked_as
                     arguments = arguments_of(request.arguments) if arguments is None else arguments
@@ -419,6 +420,8 @@ class _Requests:
         """The request behind a tool's span: by call id, else the first one with its name and arguments."""
         if step.tool_call_id and step.tool_call_id in self._by_id:
             return self._by_id[step.tool_call_id]
+        if step.tool_unnamed:
+            return self._of_any_name(arguments)
         named = self._open.get(step.tool_name)
         if not named:
             return None
@@ -427,6 +430,19 @@ class _Requests:
             alike = self._alike[step.tool_name] = _Alike(named)
         place = alike.first(named, arguments, step.tool_arguments)
         return named.pop(place) if place is not None else None
+
+    def _of_any_name(self, arguments: dict[str, Any] | None) -> ToolRequest | None:
+        """The first request with these arguments, whatever the tool."""
+        found = [
+            (place, requests)
+            for requests in self._open.values()
+            for place, request in requests.items()
+            if arguments is not None and arguments_of(request.arguments) == arguments
+        ]
+        if not found:
+            return None
+        place, requests = min(found, key=lambda entry: entry[0])
+        return requests.pop(place)
 
 
 class _Alike:

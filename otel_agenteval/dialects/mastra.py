@@ -1,0 +1,152 @@
+"""Mastra's exporters: the convention's attributes as far as they go, and ``mastra.*``; before version 1 plain ``input`` and ``output``.
+
+One ``model_generation`` stands around the whole loop of an agent's run and has the token totals; each request is a ``model_step``,
+and from version 1.4 on also a ``model_inference`` below it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..core.turn import ErrorInfo
+from ..spans.record import SpanRecord
+from .content import Later
+from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, INNER, LLM, MEMORY, TOOL, Step, as_text, first_text
+
+MARKS = frozenset(("mastra.span.type",))
+SCOPES = re.compile(r"@mastra/")
+
+_ROLES = {
+    "agent_run": AGENT, "workflow_run": CHAIN, "model_generation": LLM, "model_step": LLM, "model_inference": LLM, "tool_call": TOOL,
+    "mcp_tool_call": TOOL, "provider_tool_call": TOOL, "client_tool_call": TOOL, "rag_embedding": EMBEDDING,
+    "memory_operation": MEMORY, "scorer_run": GUARDRAIL, "scorer_step": GUARDRAIL,
+}  # fmt: skip
+_CONVERSATION = ("threadId", "sessionId", "conversationId", "thread_id", "session_id", "conversation_id", "chatId")
+_BRIEF = re.compile(r"\[(tool|tool-result): ([^\]]+)\]$")
+"""What stands for a tool's request and its result in the messages of a step."""
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that the type of span says; every other type is a step of an agent's or a workflow's."""
+    kind = attributes.get("mastra.span.type")
+    return _ROLES.get(kind.lower(), INNER) if kind.__class__ is str else None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    get = record.attributes.get
+    step.framework = "mastra"
+    kind = str(get("mastra.span.type")).lower()
+    if step.conversation_id is None:
+        step.conversation_id = as_text(get("gen_ai.conversation.id")) or _first(get, _CONVERSATION)
+    if step.user_id is None:
+        step.user_id = _first(get, ("userId", "user_id", "resourceId"))
+    given, gave = _content(get, kind, "input"), _content(get, kind, "output")
+    role = step.role
+    if role == LLM:
+        _read_call(record, kind, given, gave, step)
+    elif role == TOOL:
+        step.tool_arguments, step.tool_result = given, gave
+        step.tool_failed = get("gen_ai.tool.success") is False
+    elif role == AGENT:
+        step.agent = as_text(get("gen_ai.agent.name")) or as_text(get("agent.id")) or record.name.removeprefix("agent.")
+        step.input_messages = given
+        if gave is not None:
+            step.output_messages = Later(_answer, gave)
+    elif role == CHAIN:
+        step.input_value, step.output_value = given, gave
+
+
+def _first(get: Any, keys: tuple[str, ...]) -> str | None:
+    """What an application or an agent's memory said about the run."""
+    for key in keys:
+        text = as_text(get(f"mastra.metadata.{key}")) or as_text(get(key))
+        if text is not None:
+            return text
+    return None
+
+
+def _content(get: Any, kind: str, side: str) -> Any:
+    """What went in or came out, where it is not written in the convention's words."""
+    value = get(f"mastra.{kind}.{side}")
+    return get(side) if value is None else value
+
+
+def _read_call(record: SpanRecord, kind: str, given: Any, gave: Any, step: Step) -> None:
+    get = record.attributes.get
+    step.loop = kind == "model_generation"
+    if given is not None:
+        step.input_messages = Later(_asked, given)
+    if gave is not None:
+        step.output_messages = Later(_answer, gave)
+    model = as_text(get("mastra.metadata.modelId")) or as_text(get("modelId"))
+    if model is not None and step.model is None:
+        step.model = model
+    provider = as_text(get("gen_ai.provider.name")) or as_text(get("gen_ai.system"))
+    if provider is not None:  # which API of it was called stands behind the dot
+        step.provider = provider.partition(".")[0]
+    step.response_id = as_text(get("mastra.metadata.id")) or as_text(get("id"))
+    step.finish_reason = first_text(get("gen_ai.response.finish_reasons"))
+    if step.finish_reason == "error":
+        step.error, step.output_messages = ErrorInfo("error", None), []  # the empty text beside it is no answer
+    began = get("mastra.completion_start_time")
+    if began.__class__ is str:
+        step.time_to_first_token_s = _seconds_until(began, record.start_ns)
+
+
+def _seconds_until(time: str, start_ns: int) -> float | None:
+    try:
+        seconds = datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() - start_ns / 1e9
+    except ValueError:
+        return None
+    return seconds if seconds >= 0 else None
+
+
+def _value(raw: Any) -> Any:
+    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] in "{[" else raw
+
+
+def _asked(raw: Any) -> Any:
+    """The messages of a request; they may be those of the provider's own request body."""
+    value = _value(raw)
+    if isinstance(value, Mapping):
+        body = value.get("body")
+        inner = body if isinstance(body, Mapping) else value
+        value = inner.get("messages") or inner.get("input") or inner.get("contents")
+    return [_unabridged(item) for item in value] if isinstance(value, list) else value
+
+
+def _unabridged(message: Any) -> Any:
+    content = message.get("content") if isinstance(message, Mapping) else None
+    found = _BRIEF.match(content) if content.__class__ is str and content[:5] == "[tool" else None
+    if found is None:
+        return message
+    kind = "tool_call" if found[1] == "tool" else "tool_call_response"
+    return {"role": message.get("role"), "parts": [{"type": kind, "name": found[2]}]}
+
+
+def _answer(raw: Any) -> Any:
+    """``{text, toolCalls, object, reasoning}`` as one message."""
+    value = _value(raw)
+    if not isinstance(value, Mapping) or not ("text" in value or "toolCalls" in value or "object" in value):
+        return raw
+    calls = value.get("toolCalls")
+    text = value.get("text")
+    if not text and value.get("object") is not None:
+        text = jsonio.text_of(value["object"])
+    parts: list[dict[str, Any]] = []
+    if value.get("reasoningText"):
+        parts.append({"type": "reasoning", "content": value["reasoningText"]})
+    if text or not calls:
+        parts.append({"type": "text", "content": text if text.__class__ is str else ""})
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, Mapping):
+            payload = call.get("payload")
+            inner = payload if isinstance(payload, Mapping) else call
+            given = inner.get("args", inner.get("input"))
+            parts.append({"type": "tool_call", "id": inner.get("toolCallId"), "name": inner.get("toolName"), "arguments": given})
+    return {"role": "assistant", "parts": parts}
