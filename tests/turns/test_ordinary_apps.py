@@ -1,7 +1,8 @@
 """Applications without a model make no turn, whatever their telemetry looks like, and add nothing to the turn of an agent beside them.
 
 ``tests/recording/ordinary_apps.py`` made the recordings: ``plain/…`` each application alone, ``mixed-…`` around and below the model calls of
-an agent that a known instrumentation traces.
+an agent that a known instrumentation traces. ``ordinary_held_out.py`` made more, which no rule was written by; what is taken for an agent
+among them may only become less.
 """
 
 from __future__ import annotations
@@ -16,53 +17,56 @@ from otel_agenteval import load_turns
 from tests.support.recordings import files_in
 from tests.support.streams import Stream, pieces
 
-ARCHIVES = ("ordinary_apps.tar.xz",)
+KNOWN, HELD_OUT = "ordinary_apps.tar.xz", "ordinary_apps_held_out.tar.xz"
+TAKEN_FOR_AGENTS = {
+    "plain/transcript-archive.jsonl",  # a database and a bucket that get whole requests to models, and their answers
+    "plain/usage-pipeline.jsonl",  # a broker that carries them
+    "mixed-workflow-engine/s2.jsonl",  # a service's span that calls itself a tool, with input and output
+}
+"""Held-out recordings that come out wrong."""
 
 
 @cache
-def recordings() -> dict[str, list[str]]:
+def recordings(archive: str) -> dict[str, list[str]]:
     """Recording → its lines, log lines after span lines."""
     found: dict[str, list[str]] = {}
-    for archive in ARCHIVES:
-        for name, text in sorted(files_in(archive).items()):
-            if name.endswith(".jsonl"):
-                found.setdefault(name.replace(".logs.jsonl", ".jsonl"), []).extend(text.splitlines())
+    for name, text in sorted(files_in(archive).items()):
+        if name.endswith(".jsonl"):
+            found.setdefault(name.replace(".logs.jsonl", ".jsonl"), []).extend(text.splitlines())
     return found
 
 
 @cache
-def truths() -> dict[str, dict]:
+def truths(archive: str) -> dict[str, dict]:
     """Recording of a mixed set → its truth."""
     found = {}
-    for archive in ARCHIVES:
-        for name, text in files_in(archive).items():
-            if name.endswith("/truth.json"):
-                for scenario in json.loads(text)["scenarios"].values():
-                    found[name.replace("truth.json", scenario["file"])] = scenario
+    for name, text in files_in(archive).items():
+        if name.endswith("/truth.json"):
+            for scenario in json.loads(text)["scenarios"].values():
+                found[name.replace("truth.json", scenario["file"])] = scenario
     return found
 
 
-PLAIN = [name for name in recordings() if name.startswith("plain/")]
-MIXED = sorted(truths())
+def plain(archive):
+    return [name for name in recordings(archive) if name.startswith("plain/")]
 
 
-def turns_of(name, folder):
+def turns_of(archive, name, folder):
     path = folder / "telemetry.jsonl"
-    path.write_text("\n".join(recordings()[name]), encoding="utf-8")
+    path.write_text("\n".join(recordings(archive)[name]), encoding="utf-8")
     return sorted((turn.to_dict() for turn in load_turns([path], report=pytest.fail)), key=lambda turn: turn["start"])
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", plain(KNOWN))
 def test_an_application_without_a_model_makes_no_turn(name, tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "otel_agenteval"):
-        assert turns_of(name, tmp_path) == []
+        assert turns_of(KNOWN, name, tmp_path) == []
     assert caplog.messages == []  # nobody looks for a reader for it
 
 
-@pytest.mark.parametrize("name", MIXED)
-def test_an_application_beside_a_known_agent_adds_nothing_to_its_turns(name, tmp_path):
-    turns = turns_of(name, tmp_path)
-    expected = truths()[name]["turns"]
+def check_mixed(archive, name, folder):
+    turns = turns_of(archive, name, folder)
+    expected = truths(archive)[name]["turns"]
     assert len(turns) == len(expected)
     for turn, truth in zip(turns, expected, strict=True):
         answered = [call for call in truth["llm_calls"] if call["status"] == "ok"]
@@ -77,10 +81,25 @@ def test_an_application_beside_a_known_agent_adds_nothing_to_its_turns(name, tmp
         assert turn.keys().isdisjoint(("agent", "agent_runs", "handoffs", "workflow"))
 
 
+@pytest.mark.parametrize("name", sorted(truths(KNOWN)))
+def test_an_application_beside_a_known_agent_adds_nothing_to_its_turns(name, tmp_path):
+    check_mixed(KNOWN, name, tmp_path)
+
+
+def test_nor_do_most_of_those_that_no_rule_was_written_by(tmp_path):
+    wrong = {name for name in plain(HELD_OUT) if turns_of(HELD_OUT, name, tmp_path)}
+    for name in truths(HELD_OUT):
+        try:
+            check_mixed(HELD_OUT, name, tmp_path)
+        except AssertionError:
+            wrong.add(name)
+    assert wrong <= TAKEN_FOR_AGENTS
+
+
 def test_applications_make_no_turn_as_they_stream_in_either():
     stream = Stream()
-    for name in PLAIN:  # a log record is only taken for a span that may be part of a turn
-        stream.send([line for is_log, _, line in pieces(recordings()[name]) if not is_log])
+    for name in plain(KNOWN):  # a log record is only taken for a span that may be part of a turn
+        stream.send([line for is_log, _, line in pieces(recordings(KNOWN)[name]) if not is_log])
     stream.finish()
     assert stream.turns() == {}
     stream.engine.shutdown()
