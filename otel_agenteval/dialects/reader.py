@@ -213,6 +213,11 @@ class Understood:
         self.inferred = False
         """Whether its role was found by its shape."""
 
+    def take_back(self) -> None:
+        """Go back to what the dialects say of its role."""
+        self.role = self.said
+        self.inferred = False
+
 
 def understood(record: SpanRecord) -> Understood:
     """What a span speaks and is, found out once."""

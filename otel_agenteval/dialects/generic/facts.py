@@ -106,7 +106,7 @@ class Facts:
         self.talks = False
         """Whether there are messages of a user and of a model among those that only models have."""
         self.near = False
-        """Whether the span's own attributes count tokens, and not only some object in them."""
+        """Whether the span's own attributes name a model or count tokens, and not only some object in them."""
         self._nodes = 0
         self.name_role, self.name_left = kinds.role_of_name(record.name)
         self._read(record)
@@ -220,7 +220,7 @@ class Facts:
             return
         field = meaning.field
         if field is not None:
-            self._take_field(field, value, meaning.strength - depth / 20, depth)
+            self._take_field(field, value, meaning.strength - depth / 20 + (field == "model" and direction == OUT), depth)
         if value.__class__ is not str:
             return
         if path.endswith("id") and _RESPONSE_ID.fullmatch(value) and direction != IN:
@@ -257,6 +257,7 @@ class Facts:
                 known = _MODEL_NAME.fullmatch(value) is not None
                 self.evidence |= MODEL if known else 0
                 self._set("model", name, strength + known)
+                self.near |= depth == 0 and known
         elif field in ("outcome", "failure"):
             said = str(value).strip().lower()
             if depth == 0 and (

@@ -221,7 +221,7 @@ def _identity(words: tuple[str, ...]) -> tuple[str | None, int]:
     if last in _KIND_LASTS or last == "operation":
         if before & _NOT_OF_SPANS:
             return None, 0
-        return "kind", 3 if before & _OF_SPANS else 1
+        return "kind", 3 if before & _OF_SPANS else 2 if last in ("kind", "subtype") else 1
     return None, 0
 
 

@@ -70,6 +70,7 @@ _SAID_FIRST = re.compile(
     r"|call[ _]llm|model)\s*(?:[:/ .\-]\s*|\(\s*['\"]?)(?P<name>[^'\")]+)",
     re.IGNORECASE,
 )
+_OF_HTTP = re.compile(r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|HTTP)\b")
 _SAID_LAST = re.compile(
     r"(?P<name>.+?)[ .:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
 )
@@ -77,7 +78,7 @@ _SAID_LAST = re.compile(
 
 def role_of_name(name: str) -> tuple[str | None, str | None]:
     """The role that a span's name hints at, and what is left of the name: ``execute_tool get_weather``, ``support.agent``."""
-    if not name or len(name) > 200:
+    if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
     head, _, tail = name.partition(" ")
     if head in _OPERATIONS:

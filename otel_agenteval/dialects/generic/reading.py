@@ -76,7 +76,7 @@ def role_of(facts: Facts) -> str | None:
         return named
     if (usage and (model or facts.content)) or (model and (answered or "finish_reason" in fields)):
         return LLM
-    if named == LLM and (model or said):
+    if named == LLM and (model or facts.content or {content.direction for content in facts.texts} >= {IN, OUT}):
         return LLM
     if "agent" in fields and said and named != INNER:
         return AGENT

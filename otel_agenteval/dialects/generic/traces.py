@@ -39,10 +39,10 @@ def settle(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -
         for record in inferred:
             understood = record.dialects
             if understood.facts.kind_said < 2 or (understood.role == LLM and _is_other_work(record)):
-                understood.role = understood.said
+                understood.take_back()
     elif not any(_follows_convention(record) for record in records) and not is_enough(inferred):
         for record in inferred:
-            record.dialects.role = record.dialects.said
+            record.dialects.take_back()
         return
     _drop_strangers(records, inferred)
     _name_tools(inferred, records)
@@ -61,7 +61,7 @@ def _drop_strangers(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _says_kind(record)}
     for record in inferred:
         if record.dialects.role == CHAIN and record.scope not in scopes and not _says_kind(record):
-            record.dialects.role = record.dialects.said
+            record.dialects.take_back()
 
 
 def _says_kind(record: SpanRecord) -> bool:

@@ -12,7 +12,9 @@ from ...core import jsonio
 _LONGEST_REPR = 200_000
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
-_ENUM = re.compile(r"<[\w.]+(?::\s*('[^'\n]*'|\"[^\"\n]*\"|-?\d+))?>")
+_SHOWN_OBJECT = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|<(?:[\w.]+:\s*(?P<value>'[^'\n]*'|"[^"\n]*"|-?\d+)|[^<>'"\n]{1,200})>"""
+)
 _CALL = re.compile(r"[A-Za-z_][\w.]*\(")
 _BRACKETS = re.compile(r"\[(\d{1,4})\]")
 
@@ -77,10 +79,15 @@ def python_value(text: str) -> Any:
     if len(text) > _LONGEST_REPR:
         return None
     try:
-        tree = ast.parse(_ENUM.sub(lambda found: found[1] or "None", text), mode="eval")
+        tree = ast.parse(_SHOWN_OBJECT.sub(_literal, text), mode="eval")
         return _value_of(tree.body, 0)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
+
+
+def _literal(found: re.Match[str]) -> str:
+    """A text as it is; an enumeration's value; nothing for an object that shows only where it is."""
+    return found[0] if found[0][0] != "<" else found["value"] or "None"
 
 
 def _value_of(node: ast.expr, depth: int) -> Any:
@@ -101,6 +108,8 @@ def _value_of(node: ast.expr, depth: int) -> Any:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             said = {word.arg.lstrip("_"): _value_of(word.value, depth + 1) for word in node.keywords if word.arg is not None}
             return _named(name, said)
+        if not isinstance(node.func, (ast.Name, ast.Attribute)) or "." in ast.unparse(node.func).strip("."):
+            raise ValueError
         return _value_of(node.args[0], depth + 1) if len(node.args) == 1 else None
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _value_of(node.operand, depth + 1)

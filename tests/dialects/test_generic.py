@@ -1,0 +1,297 @@
+"""Spellings that nobody has named → steps, by their shape. ``scripts/unseen.py`` measures the whole of it; here each rule stands alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from otel_agenteval.dialects.content import decode
+from otel_agenteval.dialects.generic.keys import PLAIN_KEYS, interest_of, is_plain, meaning_of
+from otel_agenteval.dialects.generic.kinds import role_of_kind, role_of_name
+from otel_agenteval.dialects.generic.values import opened, transcript
+from otel_agenteval.dialects.reader import read, settle
+from otel_agenteval.spans.record import LogPart, SpanEvent
+from tests.support.spans import span, turn_of, turns_of
+
+ASKED = {"role": "user", "content": "Weather in Paris?"}
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
+WANTS = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+TOLD = {"role": "tool", "tool_call_id": "c1", "content": "18 °C"}
+SAID = {"role": "assistant", "content": "It is 18 °C."}
+USAGE = {"prompt_tokens": 12, "completion_tokens": 5}
+
+
+def request(span_id=2, parent=1, *, given=(ASKED,), made=SAID, at=0.0, name="call", **more):
+    """A model's call as a framework of nobody's writes it."""
+    attributes = {
+        "fw:input": json.dumps({"model": "gpt-4.1-mini", "messages": [*given]}),
+        "fw:output": json.dumps(
+            {"model": "gpt-4.1-mini-2025-04-14", "choices": [{"message": made, "finish_reason": "stop"}], "usage": USAGE}
+        ),
+        **more,
+    }
+    return span(span_id, parent, name, attributes, at=at, scope="fw.core")
+
+
+def step_of(attributes, name="one", **more):
+    record = span(1, name=name, attributes=attributes, scope="fw.core", **more)
+    settle([record])
+    return read(record)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("gen_ai.usage.input_tokens", "input_tokens"),
+        ("llm.token_count.prompt", "input_tokens"),
+        ("usageMetadata.promptTokenCount", "input_tokens"),
+        ("prompt_eval_count", "input_tokens"),
+        ("usage.input", "input_tokens"),
+        ("x.usage_details.output", "output_tokens"),
+        ("ai.usage.completionTokens", "output_tokens"),
+        ("usage.prompt_tokens_details.cached_tokens", "cached_tokens"),
+        ("usage.cache_creation.input_tokens", None),
+        ("usage.completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
+        ("usage.inputCharacters", None),
+        ("llm.max_tokens", None),
+        ("gen_ai.response.model", "model"),
+        ("fw:modelId", "model"),
+        ("device.model", None),
+        ("data.model", None),
+        ("tool.parameters.type", None),
+        ("gen_ai.conversation.id", "conversation_id"),
+        ("metadata.thread_id", "conversation_id"),
+        ("mcp.session.id", None),
+        ("gen_ai.response.id", "response_id"),
+        ("gen_ai.request.previous_response.id", None),
+        ("fw.span.kind", "kind"),
+        ("fw:metadata:subtype", "kind"),
+        ("message.type", None),
+        ("gen_ai.operation.name", "kind"),
+        ("tools.0.name", None),
+        ("agentName", "agent"),
+    ],
+)
+def test_what_a_name_says(name, field):
+    assert meaning_of(name.replace(":", ".")).field == field
+
+
+@pytest.mark.parametrize(
+    ("kind", "role"),
+    [
+        ("LLM", "llm"), ("chat_model", "llm"), ("ai.generateText.doGenerate", None), ("model_generation", "llm"), ("ToolCall", "tool"),
+        ("agent_run", "agent"), ("invoke_agent", "agent"), ("workflow", "chain"), ("retriever", "retrieval"), ("ChatPromptBuilder", None),
+        ("INTERNAL", None), ("agent_step", "inner"), ("handoff", "handoff"), ("a whole sentence that says nothing about an agent at all", None),
+    ],
+)  # fmt: skip
+def test_what_a_kind_says(kind, role):
+    assert role_of_kind(kind) == role
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("chat gpt-4o", ("llm", "gpt-4o")),
+        ("execute_tool weather", ("tool", "weather")),
+        ("Tool: weather", ("tool", "weather")),
+        ("support.agent", ("agent", "support")),
+        ("GET /orders", (None, None)),
+    ],
+)
+def test_what_a_span_s_name_says(name, found):
+    assert role_of_name(name) == found
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("{'city': 'Paris', 'n': -1}", {"city": "Paris", "n": -1}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ("[ChatMessage(role=<Role.USER: 'user'>, content='hi')]", [{"role": "user", "content": "hi"}]),
+        ("[AIMessage(content='hi', id='x')]", [{"type": "AIMessage", "content": "hi", "id": "x"}]),
+        ("content='It is 18.' additional_kwargs={} id='x'", {"role": "assistant", "content": "It is 18."}),
+        ("content='18' name='weather' tool_call_id='c1'", {"role": "tool", "content": "18", "tool_call_id": "c1"}),
+        ("Agent(run=<object at 0x0>)", {"run": None}),
+        ("not (a call)", "not (a call)"),
+        ("f(x, y)", "f(x, y)"),
+        ("{'cut': 'in the mid", "{'cut': 'in the mid"),
+        ("__import__('os').system('true')", "__import__('os').system('true')"),
+    ],
+)
+def test_values_are_opened_and_nothing_is_run(raw, value):
+    assert opened(raw) == value
+
+
+def test_a_transcript_is_messages():
+    assert transcript("system: Be brief.\nuser: Hi\nthere\nassistant: Hello.") == [
+        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi\nthere"}, {"role": "assistant", "content": "Hello."},
+    ]  # fmt: skip
+    assert transcript("Dear user: hello") is None
+
+
+def test_a_loop_in_a_spelling_of_nobody_s_is_a_turn():
+    """Kinds stand nowhere: payloads, and a tool that is called as the model asked for it, show what each span is."""
+    turn = turn_of(
+        span(
+            1, 0, "run", {"fw:input": json.dumps({"question": "Weather in Paris?"}), "fw:session": "s-1"}, ms=100, scope="fw.core"
+        ),
+        request(2, made=WANTS),
+        span(3, 1, "weather", {"fw:input": '{"city": "Paris"}', "fw:output": '"18 °C"'}, at=20, scope="fw.core"),
+        request(4, given=(ASKED, WANTS, TOLD), at=40),
+    )
+    assert (turn.input, turn.output, turn.reading, turn.conversation_id) == (
+        "Weather in Paris?",
+        "It is 18 °C.",
+        "inferred",
+        "s-1",
+    )
+    assert [(call.model, call.input_tokens, call.output_tokens) for call in turn.llm_calls] == [
+        ("gpt-4.1-mini-2025-04-14", 12, 5)
+    ] * 2
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("weather", {"city": "Paris"}, "18 °C")]
+
+
+def test_what_a_known_dialect_says_is_exact():
+    turn = turn_of(span(1, 0, "chat m", {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": "hi"}))
+    assert turn.reading == "exact"
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        pytest.param({"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]},
+                     {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP"}],
+                      "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2}}, id="Gemini"),
+        pytest.param({"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]},
+                     {"id": "msg_1234", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hello"}],
+                      "usage": {"input_tokens": 3, "output_tokens": 2}}, id="Anthropic"),
+        pytest.param({"input": [{"role": "user", "content": "Hi"}]},
+                     {"output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}],
+                      "usage": {"input_tokens": 3, "output_tokens": 2}}, id="Responses"),
+        pytest.param({"messages": [{"role": "user", "content": [{"text": "Hi"}]}]},
+                     {"output": {"message": {"role": "assistant", "content": [{"text": "Hello"}]}},
+                      "usage": {"inputTokens": 3, "outputTokens": 2}}, id="Bedrock"),
+        pytest.param({"messages": [[{"lc": 1, "type": "constructor", "id": ["x", "HumanMessage"], "kwargs": {"content": "Hi"}}]]},
+                     {"generations": [[{"text": "Hello", "message": {"lc": 1, "type": "constructor", "id": ["x", "AIMessage"],
+                                        "kwargs": {"content": "Hello", "usage_metadata": {"input_tokens": 3, "output_tokens": 2}}}}]]}, id="LangChain"),
+    ],
+)  # fmt: skip
+def test_payloads_of_providers(given, made):
+    turn = turn_of(span(1, 0, "x", {"request.body": json.dumps({"model": "gpt-4o", **given}), "response.body": json.dumps(made)}))
+    assert (turn.input, turn.output) == ("Hi", "Hello")
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (3, 2)
+
+
+def test_indexed_attributes_are_put_together():
+    step = step_of({
+        "my.llm.messages[0].role": "user", "my.llm.messages[0].content": "Hi", "my.llm.completions.0.role": "assistant",
+        "my.llm.completions.0.content": "Hello", "my.llm.model": "openai/gpt-4o", "my.llm.usage.prompt_tokens": 3,
+    })  # fmt: skip
+    assert (step.role, step.model, step.input_tokens) == ("llm", "gpt-4o", 3)
+    assert decode(step.input_messages, "user").messages[0].content == "Hi"
+    assert decode(step.output_messages, "assistant").messages[0].content == "Hello"
+
+
+def test_span_events_and_log_records_are_messages():
+    said = [
+        SpanEvent("fw.user.message", {"content": "Hi"}),
+        SpanEvent("fw.choice", {"message": '{"role": "assistant", "content": "Hello"}'}),
+    ]
+    step = step_of({"fw.llm.model": "gpt-4o"}, events=said)
+    assert decode(step.input_messages, "user").messages[0].content == "Hi"
+    assert decode(step.output_messages, "assistant").messages[0].content == "Hello"
+    logged = [LogPart("", {}, {"role": "user", "content": "Hi"}, 1), LogPart("fw.completion", {}, {"content": "Hello"}, 2)]
+    step = step_of({"fw.llm.model": "gpt-4o"}, logs=logged)
+    assert decode(step.input_messages, "user").messages[0].content == "Hi"
+    assert decode(step.output_messages, "assistant").messages[0].content == "Hello"
+
+
+def test_a_model_s_span_around_a_loop_is_no_call():
+    outer = {"fw.kind": "llm", "fw.model": "gpt-4o", "fw.usage.input_tokens": 24, "fw.usage.output_tokens": 10}
+    turn = turn_of(
+        span(1, 0, "generate", outer, ms=100, scope="fw.core"),
+        request(2, made=WANTS),
+        span(3, 1, "weather", {"fw.kind": "tool", "fw:input": "{}"}, at=20, scope="fw.core"),
+        request(4, given=(ASKED, WANTS, TOLD), at=40),
+    )
+    assert len(turn.llm_calls) == 2
+    assert turn.usage.input_tokens == 24
+
+
+def test_a_call_that_is_only_prepared_is_none():
+    turn = turn_of(
+        span(1, 0, "agent", {"fw.kind": "agent"}, ms=100, scope="fw.core"),
+        span(2, 1, "prepare", {"fw.kind": "llm", "fw.model": "gpt-4o"}, scope="fw.core"),
+        request(3, at=20),
+    )
+    assert len(turn.llm_calls) == 1
+
+
+def test_a_request_over_http_is_no_call_beside_a_known_one():
+    body = {"http.request.body": json.dumps({"model": "gpt-4o", "messages": [ASKED]}), "http.method": "POST"}
+    known = {"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o", "llm.output_messages.0.message.content": "Hello",
+             "llm.output_messages.0.message.role": "assistant"}  # fmt: skip
+    turn = turn_of(
+        span(1, 0, "LLM", known, ms=50),
+        span(2, 0, "POST", body, at=60, scope="http"),
+        span(3, 1, "POST", body, at=5, scope="http"),
+    )
+    assert (len(turn.llm_calls), turn.reading) == (1, "exact")
+
+
+def test_an_application_s_span_around_an_agent_stays_its_own():
+    own = span(
+        1,
+        0,
+        "POST /chat",
+        {"request.body": json.dumps({"messages": [{"role": "user", "content": "hello"}]})},
+        ms=200,
+        scope="web",
+    )
+    turn = turn_of(
+        own,
+        span(2, 1, "agent", {"fw.kind": "agent", "fw:input": "Hi", "fw:output": "Hello"}, ms=90, scope="fw.core"),
+        request(3, 2, at=5),
+    )
+    assert (turn.input, turn.output) == ("Hi", "Hello")
+
+
+def test_the_convention_in_a_scope_that_nobody_knows_is_filled_in():
+    """Who writes the convention's names, and the content under names of its own, is read as far as both go."""
+    turn = turn_of(span(1, 0, "chat", {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "openai/gpt-4o", "mine.input": json.dumps([ASKED]),
+        "mine.output": '{"type": "text", "value": "It is 18 °C."}',
+    }, scope="mine"))  # fmt: skip
+    assert (turn.input, turn.output, turn.llm_calls[0].model, turn.reading) == (
+        "Weather in Paris?", "It is 18 °C.", "gpt-4o", "inferred",
+    )  # fmt: skip
+
+
+def test_the_convention_alone_is_exact():
+    turn = turn_of(span(1, 0, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, scope="mine"))
+    assert turn.reading == "exact"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"ticket.messages": json.dumps([{"role": "agent", "content": "a"}, {"role": "customer", "content": "b"}])},
+        {"parking.tokens.input": 3, "parking.tokens.output": 2},
+        {"car.model": "Golf", "car.input": "{}"},
+        {"policy": json.dumps([{"role": "assistant", "content": ["read"]}])},
+        {"db.statement": "SELECT * FROM messages WHERE role = 'assistant'"},
+    ],
+)
+def test_an_application_makes_no_turn(attributes):
+    assert turns_of(span(1, 0, "work", attributes)) == []
+
+
+def test_most_spans_are_told_by_their_names_alone():
+    plain = {"http.request.method": "GET", "shop.order": "A-1", "url.full": "http://x/prompt"}
+    assert is_plain(plain)
+    assert PLAIN_KEYS.issuperset(plain)
+    assert not is_plain({**plain, "fw.kind": "llm"})
+    assert not is_plain({"body": '{"messages": []}'})
+    assert is_plain({"body": "text"})
+    assert (interest_of("http.request.body"), interest_of("http.route"), interest_of("gen_ai.anything")) == (1, 0, 2)

@@ -1,0 +1,59 @@
+"""A framework that no dialect knows, in this process and behind the sidecar: its turns are scored, and it is said how they were read."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from tests.support.rig import Rig
+
+MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather in Paris?"}]
+ANSWER = {"role": "assistant", "content": "It is 18 °C."}
+
+
+def run_agent(rig):
+    tracer = rig.provider.get_tracer("fw.core")
+    with tracer.start_as_current_span("run", attributes={"fw.thread": "t-1"}):
+        with tracer.start_as_current_span("step") as step:
+            step.set_attribute("fw.model", "gpt-4.1-mini")
+            step.set_attribute("fw.input", json.dumps({"messages": MESSAGES}))
+            step.set_attribute("fw.output", json.dumps({"message": ANSWER, "usage": {"inputTokens": 12, "outputTokens": 5}}))
+        with rig.tracer.start_as_current_span("SELECT", attributes={"db.system": "postgresql"}):
+            pass
+
+
+def test_a_turn_of_this_process_closes_with_its_root():
+    with Rig() as rig:
+        run_agent(rig)
+        turn = rig.turn()
+        assert (turn.input, turn.output, turn.reading, turn.close_reason) == (
+            "Weather in Paris?",
+            "It is 18 °C.",
+            "inferred",
+            "root_ended",
+        )
+        assert len(turn.llm_calls) == 1
+        assert rig.count("agenteval.turns.read") == {("fw.core", "inferred"): 1}
+        assert rig.count("agenteval.unread_traces") == {}
+
+
+def test_a_trace_that_looks_like_a_model_s_work_and_gives_no_turn_is_said_once(caplog):
+    with Rig() as rig, caplog.at_level(logging.WARNING, "otel_agenteval"):
+        for _ in range(3):
+            with rig.provider.get_tracer("fw.archive").start_as_current_span("save") as span:
+                span.set_attribute("archive.messages", json.dumps([MESSAGES[1], ANSWER]))
+        assert rig.turns() == []
+        assert rig.count("agenteval.unread_traces") == {("fw.archive",): 3}
+    assert [message for message in caplog.messages if "'fw.archive'" in message and "no turn" in message] == caplog.messages
+    assert len(caplog.messages) == 1
+
+
+def test_an_application_s_own_traces_are_not_looked_at(caplog):
+    with Rig() as rig:
+        for number in range(3):
+            with rig.tracer.start_as_current_span("GET", attributes={"http.route": "/x", "shop.order": number}):
+                pass
+        assert rig.turns() == []
+        assert rig.count("agenteval.unread_traces") == {}
+        assert rig.engine.assembler.open_turns == 0
+    assert caplog.messages == []
