@@ -45,6 +45,7 @@ from . import (
     spring_ai,
     traceai,
     vercel,
+    voltagent,
 )
 from .generic import keys, reading, traces
 from .generic.facts import Facts
@@ -76,6 +77,7 @@ DIALECTS: tuple[Dialect, ...] = (
     spring_ai,
     mastra,
     langchain_js,
+    voltagent,
     vercel,
     traceai,
     google_genai,

@@ -51,7 +51,9 @@ class Step:
     verbatim: bool = False
     """A model call as it went over the wire: its messages are whole where those of a span around it may not be."""
     loop: bool = False
-    """A model span that may stand around a whole loop: where its calls have spans of their own, it is none itself."""
+    """A model span that may stand around a whole loop: where its calls have spans of their own, it is none itself.
+
+    An agent's span that alone says what its own calls used."""
     texts_only: bool = False
     """A model call whose messages were written without their requests for tools: another layer's are better."""
     overwritten: bool = False

@@ -31,7 +31,7 @@ class CallReader(StepReader):
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._take(root, steps)
         self._answered_by: Step | None = None
-        self.totals: list[Step] = []
+        self.totals = [step for step in self.of_role.get(AGENT, ()) if step.loop]
         """Spans around loops that say the tokens that their calls do not."""
         if any(step.loop for step in self.of_role.get(LLM, ())):
             self._open_loops()
@@ -160,7 +160,20 @@ class CallReader(StepReader):
                 break
             if message.tool_calls:
                 earlier.append(LlmCall(f"{step.record.span_id:016x}", step.model, step.provider))
-        return earlier
+        return earlier or [
+            LlmCall(f"{step.record.span_id:016x}", step.model, step.provider) for _ in range(self._rounds_of_tools(step))
+        ]
+
+    def _rounds_of_tools(self, step: Step) -> int:
+        """How often tools ran beside a span, within its time: those of one answer run at the same time."""
+        record = step.record
+        rounds = until = 0
+        for tool in self.of_role.get(TOOL, ()):
+            ran = tool.record
+            if ran.parent_id == record.parent_id != 0 and record.start_ns <= ran.start_ns <= record.end_ns:
+                rounds += ran.start_ns > until
+                until = max(until, ran.end_ns)
+        return rounds
 
     def usage(self) -> Usage | None:
         """Tokens of the model calls, added up."""

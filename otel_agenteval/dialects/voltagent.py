@@ -1,0 +1,68 @@
+"""VoltAgent: spans of its own spelling, an ``llm`` span for the whole loop of a run beside those of the tools.
+
+What a run used stands on its agent's span; the ``llm`` span has the last request's tokens only, and the first prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.turn import Document
+from ..spans.record import SpanRecord
+from .otel_genai import documents
+from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, INNER, LLM, MEMORY, RETRIEVAL, TOOL, Step, as_int, as_text
+
+MARKS = frozenset(("voltagent.operation_id",))
+SCOPES = re.compile(r"@voltagent/")
+
+_TYPES = {
+    "llm": LLM, "tool": TOOL, "retriever": RETRIEVAL, "memory": MEMORY, "embedding": EMBEDDING, "guardrail": GUARDRAIL, "agent": AGENT,
+    "workflow": CHAIN,
+}  # fmt: skip
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that the span's type says; without one it is the run of an entity."""
+    kind = attributes.get("span.type")
+    if kind is not None:
+        return _TYPES.get(kind, INNER) if kind.__class__ is str else INNER
+    entity = attributes.get("entity.type")
+    return AGENT if entity == "agent" else CHAIN if entity == "workflow" else None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    get = record.attributes.get
+    step.framework = "voltagent"
+    if step.conversation_id is None:
+        step.conversation_id = as_text(get("conversation.id")) or as_text(get("voltagent.conversation_id"))
+    role, given, gave = step.role, get("input"), get("output")
+    if role == AGENT:
+        # Whatever runs below a sub-agent carries its names, also the names of the agent that asked it.
+        step.agent = as_text(get("subagent.name")) or as_text(get("entity.name"))
+        step.input_messages, step.output_value, step.system = given, gave, get("agent.instructions")
+        step.input_tokens, step.output_tokens = as_int(get("usage.prompt_tokens")), as_int(get("usage.completion_tokens"))
+        step.cached_tokens, step.reasoning_tokens = as_int(get("usage.cached_tokens")), as_int(get("usage.reasoning_tokens"))
+        step.loop = True
+    elif role == LLM:
+        step.overwritten = True
+        step.model = as_text(get("llm.model"))
+        step.input_messages = get("llm.messages")
+        step.finish_reason = as_text(get("llm.finish_reason"))
+    elif role == TOOL:
+        step.tool_name = as_text(get("tool.name")) or record.name.removeprefix("tool.execution:")
+        step.tool_call_id, step.tool_arguments, step.tool_result = as_text(get("tool.call.id")), given, gave
+    elif role == RETRIEVAL:
+        step.query = given
+        step.documents = _documents(gave)
+    elif role == CHAIN:
+        step.input_value, step.output_value = given, gave
+
+
+def _documents(raw: Any) -> list[Document] | None:
+    """What was found: mostly one text."""
+    if raw.__class__ is not str:
+        return None
+    return documents(raw) if raw[:1] in "[{" and raw else [Document(content=raw)] if raw else []
