@@ -44,6 +44,7 @@ from . import (
     smolagents,
     spring_ai,
     traceai,
+    traceloop_js,
     vercel,
 )
 from .generic import keys, reading, traces
@@ -78,6 +79,7 @@ DIALECTS: tuple[Dialect, ...] = (
     langchain_js,
     vercel,
     traceai,
+    traceloop_js,
     google_genai,
     promptflow,
     openinference_bedrock,
