@@ -72,7 +72,7 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.input_value is None:
         step.input_value = get("input.value")
     if step.output_value is None:
-        step.output_value = get("output.value")
+        step.output_value = _said(get("output.value"))
     if role == LLM:
         _read_llm(attributes, step)
         if record.scope == _ANTHROPIC_JS:
@@ -115,7 +115,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
                 if (text := as_text(get(key)))
             ),
             None,
-        )
+        ) or _model_in(get("llm.invocation_parameters"))
     if step.provider is None:
         step.provider = as_text(get("llm.provider")) or as_text(get("llm.system"))
     for field, key in _COUNTS:
@@ -135,6 +135,16 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
             step.output_messages = get("output.value") or None
     if step.tool_definitions is None:
         step.tool_definitions = _later(attributes, "llm.tools.", _tools)
+
+
+def _said(value: Any) -> Any:
+    """What was given back; of a stream that nobody followed only the name of its object."""
+    return None if value.__class__ is str and value[:1] == "<" and value[-1:] == ">" and " object at 0x" in value else value
+
+
+def _model_in(parameters: Any) -> str | None:
+    value = jsonio.loads_or_text(parameters)[0] if parameters.__class__ is str and '"model"' in parameters else None
+    return as_text(value.get("model")) if isinstance(value, Mapping) else None
 
 
 _COUNTS = (

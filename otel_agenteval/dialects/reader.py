@@ -44,6 +44,7 @@ from . import (
     smolagents,
     spring_ai,
     traceai,
+    traceloop_js,
     vercel,
     voltagent,
 )
@@ -80,6 +81,7 @@ DIALECTS: tuple[Dialect, ...] = (
     voltagent,
     vercel,
     traceai,
+    traceloop_js,
     google_genai,
     promptflow,
     openinference_bedrock,

@@ -393,8 +393,17 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
             return True
     if not _soon_after(held, piece):
         return False
+    if asked is None and _adds_tools_only(earlier.inputs(earlier.llm[-1]), messages):
+        return True
     conversation = reader.conversation_id()
     return conversation is not None and conversation == earlier.conversation_id()
+
+
+def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
+    """Whether a prompt repeats the one before, and goes on with requests and results of tools."""
+    more = messages[len(before) :]
+    repeated = bool(before and more) and _said(messages[: len(before)]) == _said(before)
+    return repeated and all(message.tool_calls or message.tool_results for message in more)
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:

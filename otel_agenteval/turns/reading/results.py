@@ -28,7 +28,7 @@ class OrderedResults:
         self._of_tool: dict[str, list[_Answer]] = {}
         for messages in prompts:
             found: dict[str, list[_Answer]] = {}
-            for request, response in _answered(_since_user(messages)):
+            for request, response in _answered(since_user(messages)):
                 name = request.name or response.name
                 if name is not None and request.call_id not in known and response.call_id not in known:
                     found.setdefault(name, []).append(_Answer(arguments_of(request.arguments), response.result))
@@ -46,7 +46,7 @@ class OrderedResults:
         return None
 
 
-def _since_user(messages: Sequence[Message]) -> Sequence[Message]:
+def since_user(messages: Sequence[Message]) -> Sequence[Message]:
     """What came after the last thing that a user said: all before belongs to earlier turns."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]

@@ -8,7 +8,7 @@ where a call would have been seen.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ from ...dialects.step import AGENT, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_tex
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
-from .results import OrderedResults
+from .results import OrderedResults, since_user
 from .steps import LONGEST_CONSTANT
 
 _TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
@@ -75,7 +75,9 @@ class ToolReader(CallReader):
 
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
         """Requests that only a later prompt shows: some instrumentations lose them when the answer is streamed."""
-        known = {call.call_id for call, _ in self._requests()}
+        asked = self._requests()
+        known = {call.call_id for call, _ in asked}
+        alike = Counter(_outline_of(call) for call, _ in asked)
         found = []
         for step in self.llm:
             messages = self.inputs(step)
@@ -91,6 +93,8 @@ class ToolReader(CallReader):
                         known.add(call.call_id)
                         if place >= old:
                             found.append((call, step))
+            if step is not self.llm[0]:
+                found += [(call, step) for call in _more_than(alike, since_user(messages))]
         return found
 
     def tool_calls(self) -> list[ToolCall] | None:
@@ -253,7 +257,7 @@ class ToolReader(CallReader):
         asked = self._requests()
         read_back = self._requests_read_back()
         if read_back:
-            asked = _without_copies(asked, [request for request, _ in read_back])
+            asked = _without_copies(asked, [request for request, _ in read_back if request.call_id])
         for request, step in asked + read_back:
             if not request.name or _is_no_tool(request.name):
                 continue
@@ -388,6 +392,23 @@ def _target_in(arguments: Any) -> str | None:
     """The agent that a hand-off's arguments name."""
     given = (arguments_of(arguments) or {}) if arguments is not None else {}
     return as_text(given.get("to_agent")) or as_text(given.get("agent_name"))
+
+
+def _outline_of(request: ToolRequest) -> tuple[str | None, Hashable]:
+    """Equal for calls of a tool with the same arguments; nested values count by their sizes."""
+    return request.name, _outline(arguments_of(request.arguments))
+
+
+def _more_than(known: Counter[tuple[str | None, Hashable]], messages: Iterable[Message]) -> Iterable[ToolRequest]:
+    """Calls without ids that a prompt holds more often than is ``known``, which grows by them."""
+    here: Counter[tuple[str | None, Hashable]] = Counter()
+    for message in messages:
+        for call in message.tool_calls:
+            what = _outline_of(call)
+            here[what] += 1
+            if call.call_id is None and here[what] > known[what]:
+                known[what] += 1
+                yield call
 
 
 def _without_copies(asked: list[tuple[ToolRequest, Step]], read_back: list[ToolRequest]) -> list[tuple[ToolRequest, Step]]:

@@ -1,0 +1,51 @@
+"""Traceloop's JavaScript instrumentation of the OpenAI SDK's Responses API: a request's whole ``input`` is the text of one message.
+
+It writes an answer's text only. An answer without text asks for tools, whatever finish reason is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..spans.record import SpanRecord
+from .content import Later
+from .step import LLM, Step
+
+MARKS: frozenset[str] = frozenset()
+SCOPES = re.compile(r"@traceloop/instrumentation-openai\b")
+_NO_TEXT = '"parts":[{"type":"text","content":""}]'
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The convention's attributes say it."""
+    return None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    get = record.attributes.get
+    response = get("gen_ai.response.id")
+    if step.role != LLM or (response.__class__ is str and not response.startswith("resp_")):
+        return
+    given, made = get("gen_ai.input.messages"), get("gen_ai.output.messages")
+    if given.__class__ is str and '"content":"[{' in given:
+        step.input_messages = Later(_opened, given)
+    if made.__class__ is str and _NO_TEXT in made:
+        step.output_messages = []
+        step.finish_reason = "tool_call"
+
+
+def _opened(raw: str) -> Any:
+    messages, _ = jsonio.loads_or_text(raw)
+    if not isinstance(messages, list):
+        return raw
+    found: list[Any] = []
+    for message in messages:
+        parts = message.get("parts") if isinstance(message, Mapping) else None
+        text = parts[0].get("content") if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], Mapping) else None
+        items = jsonio.loads_or_text(text)[0] if text.__class__ is str and text[:2] == "[{" else None
+        found += items if isinstance(items, list) else [message]
+    return found
