@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 from otel_agenteval import load_turns
-from tests.support.recordings import CORPUS, CORPUS_B
+from tests.support.recordings import CORPUS, CORPUS_B, files_in
 from tests.support.streams import Stream, pieces
 
 
@@ -52,12 +52,38 @@ def order_of(kind, lines):
     return [line for _, _, line in sorted(found, key=lambda piece: (piece[0], -start(piece)))]
 
 
-@pytest.mark.parametrize("kind", ["shuffled, everything twice", "logs first, root first", "children first, logs last"])
+KINDS = ["shuffled, everything twice", "logs first, root first", "children first, logs last"]
+FURTHER = [
+    "corpus_b.tar.xz",
+    "frameworks.tar.xz",
+    "ordinary_apps.tar.xz",
+    *sorted(f"recordings/{path.name}" for path in (CORPUS.parent / "recordings").glob("*.tar.xz")),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("recordings", SETS)
 def test_the_order_of_a_recording_does_not_matter(recordings, kind, tmp_path):
     for name, lines in corpus().items():
         if name.startswith(f"{recordings}/"):
             assert turns_of(order_of(kind, lines), tmp_path) == turns_of(lines, tmp_path), name
+
+
+def lines_in(archive):
+    """Recording → its lines, log lines after span lines."""
+    found = {}
+    for name, text in sorted(files_in(archive).items(), key=lambda item: ".logs." in item[0]):
+        if name.endswith(".jsonl"):
+            found.setdefault(name.replace(".logs.jsonl", ".jsonl"), []).extend(line for line in text.splitlines() if line.strip())
+    return found
+
+
+@pytest.mark.parametrize("archive", FURTHER)
+def test_nor_does_that_of_any_other(archive, tmp_path):
+    for name, lines in lines_in(archive).items():
+        expected = turns_of(lines, tmp_path)
+        for kind in KINDS:
+            assert turns_of(order_of(kind, lines), tmp_path) == expected, (name, kind)
 
 
 def test_fifty_recordings_in_one_stream_are_the_union_of_their_turns(tmp_path):

@@ -11,7 +11,7 @@ from otel_agenteval.core.turn import Message, ToolCall
 from otel_agenteval.turns.conversations import Conversations
 from tests.support import check_turns
 from tests.support.recordings import files_in
-from tests.support.spans import agent, chat, tool, turn_of
+from tests.support.spans import agent, chat, span, tool, turn_of
 
 # --- recordings without content
 
@@ -133,6 +133,36 @@ UNKNOWN = [
         id="an answer that was cut on the way",
     ),
 ]
+
+
+def whole_run(**said):
+    """OpenInference's span of a run of ADK, over which the facts of each of its model calls are written."""
+    attributes = {"openinference.span.kind": "LLM", "llm.model_name": "gemini-2.5-flash", **said}
+    return span(2, 1, "invoke_agent bot", attributes, scope="openinference.instrumentation.google_adk", ms=20)
+
+
+def given(*messages):
+    return {
+        f"llm.input_messages.{n}.message.{key}": value for n, message in enumerate(messages) for key, value in message.items()
+    }
+
+
+ASKED = {"role": "user", "content": "Weather?"}
+CALLED = {"role": "model", "tool_calls.0.tool_call.function.name": "search", "tool_calls.0.tool_call.function.arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("before", "error", "expected"),
+    [((), None, None), ((), "500", None), ((ASKED, CALLED), None, None), ((ASKED,), None, []), ((ASKED,), "500", [])],
+)
+def test_the_last_call_of_a_run_does_not_speak_for_those_before_it(before, error, expected):
+    step = whole_run(
+        **given(*before), **{"llm.output_messages.0.message.role": "model", "llm.output_messages.0.message.content": "18"}
+    )
+    if error:
+        step.status, step.status_message = 2, error
+    turn = turn_of(agent(1), step)
+    assert turn.tool_calls == expected or (CALLED in before and turn.tool_calls)
 
 
 @pytest.mark.parametrize("steps", NONE_CALLED)

@@ -178,6 +178,8 @@ def _messages_in(raw: Any) -> Any:
         return raw
     if raw in ("", "None", "null"):
         return None
+    if raw[:3] == '[{"' and raw[-1] != "]":  # cut in the middle, which is noted where it is decoded
+        return raw
     value = opened(raw) if raw[:1] == "[" or raw.endswith(")") else raw
     if isinstance(value, list) and are_messages(value):
         return plain(value)

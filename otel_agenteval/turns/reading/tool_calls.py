@@ -146,10 +146,14 @@ class ToolReader(CallReader):
         if others or HANDOFF in self.of_role:
             return all(_is_no_tool(step.tool_name) for step in others)
         last = self._answering_call()
-        return last is not None and all(step.error is not None or self._asked_for_none(step, step is last) for step in self.llm)
+        return last is not None and all(self._asked_for_none(step, step is last) for step in self.llm)
 
     def _asked_for_none(self, step: Step, is_last: bool) -> bool:
         """Whether a model's answer is known to hold no request for a tool, by its content, else by why it ended."""
+        if (step.overwritten or step.role != LLM) and (not self.inputs(step) or self._overwritten_calls(step)):
+            return False  # the only span of a run, which speaks of its last call
+        if step.error is not None:
+            return True
         found = self._decode(step, "output_messages", "assistant")
         asked = self.outputs_asked(step)
         if asked:
@@ -158,8 +162,6 @@ class ToolReader(CallReader):
             return False
         if step.output_tokens == 0:
             return True
-        if step.overwritten and not self.inputs(step):
-            return False
         said = [message.content for message in found.messages if message.content]
         if not is_last and any(mark in text for text in said for mark in _CODE):
             return False
