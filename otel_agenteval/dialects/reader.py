@@ -16,6 +16,7 @@ from ..spans.wire import Vocabulary
 from . import (
     adk,
     agent_framework,
+    agentops,
     braintrust,
     claude_code,
     crewai,
@@ -25,7 +26,10 @@ from . import (
     google_genai,
     haystack,
     langchain_js,
+    laminar,
     langfuse,
+    langsmith,
+    langtrace,
     langwatch,
     litellm,
     llama_index,
@@ -36,6 +40,7 @@ from . import (
     mlflow,
     openinference,
     openinference_bedrock,
+    openlit,
     openllmetry,
     otel_genai,
     promptflow,
@@ -92,6 +97,11 @@ DIALECTS: tuple[Dialect, ...] = (
     logfire_agents,
     mcp,
     claude_code,
+    langsmith,
+    laminar,
+    agentops,
+    langtrace,
+    openlit,
     litellm,
     otel_genai,
     openllmetry,
@@ -278,7 +288,7 @@ def read(record: SpanRecord) -> Step:
                 step.conversation_id = conversation
         if step.user_id is None:
             step.user_id = as_text(attributes.get("user.id")) or as_text(attributes.get("enduser.id"))
-    if record.status == ERROR or step.tool_failed or "error.type" in attributes:
+    if step.error is None and (record.status == ERROR or step.tool_failed or "error.type" in attributes):
         step.error = _error(record, step)
     return step
 
