@@ -60,6 +60,7 @@ def read(record: SpanRecord, step: Step) -> None:
     elif role in (AGENT, WORKFLOW, CHAIN):
         if step.agent is None and role == AGENT:
             step.agent = as_text(get("agent.name")) or as_text(get("operation.name"))
+        step.function = get("agentops.span.kind") in ("operation", "task")
         given, gave = _entity(get)
         step.input_value, step.output_value = given, gave
         if "gen_ai.prompt.0.content" in attributes:

@@ -59,6 +59,7 @@ def read(record: SpanRecord, step: Step) -> None:
         if step.documents is None and answered.__class__ is str:
             step.documents = documents(answered)
     else:
+        step.function = get("lmnr.span.type") == "DEFAULT"
         if step.input_value is None:
             step.input_value = _call(given) if role == CHAIN else given
         if step.output_value is None:

@@ -85,6 +85,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.query = first_argument(given)
         step.documents = documents(_output(gave)) if gave is not None else None
     else:
+        step.function = role == CHAIN
         if role == AGENT:
             step.agent = record.name
         step.input_messages = given if given.__class__ is not str or given.startswith('{"messages"') else {"kwargs": given}

@@ -70,6 +70,7 @@ def read(record: SpanRecord, step: Step) -> None:
     elif step.role == TOOL:
         step.tool_arguments, step.tool_result = given, gave
     elif step.role == CHAIN:
+        step.function = record.scope.endswith("with_root_span")
         if given.__class__ is str and not _CLASS_NAMES.fullmatch(given):
             step.input_value = Later(_first, given)
         if gave.__class__ is str and gave != "{}" and not _CLASS_NAMES.fullmatch(gave):

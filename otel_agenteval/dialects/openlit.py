@@ -45,6 +45,8 @@ def read(record: SpanRecord, step: Step) -> None:
     attributes = record.attributes
     get = attributes.get
     role = step.role
+    if role == CHAIN and record.scope == "openlit":
+        step.function = True
     if "function.args" in attributes:
         step.input_messages = Later(_call, (get("function.args"), get("function.kwargs")))
         gave = get("gen_ai.output.messages")
