@@ -38,7 +38,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         request = attributes.get("gen_ai.request.type")
         return REQUESTS.get(request) if request.__class__ is str else None
     if kind == "session":
-        return CHAIN if "agentops.entity.input" in attributes or "agentops.session.input" in attributes else None
+        return CHAIN if "agentops.entity.input" in attributes or "agentops.session.input" in attributes else INNER
     if kind == "workflow" and attributes.get("workflow.type") in ("graph_compilation", "graph_initialization"):
         return INNER
     if kind == "llm" and name == "langgraph.node.execute" and "gen_ai.request.model" not in attributes:
