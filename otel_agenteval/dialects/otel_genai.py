@@ -181,15 +181,23 @@ def _read_content(get: Any, step: Step) -> None:
     if step.input_messages is None:
         step.input_messages = get("gen_ai.input.messages")
         if step.input_messages is None:
-            step.input_messages = get("gen_ai.prompt")
+            step.input_messages = _said(get("gen_ai.prompt"))
     if step.output_messages is None:
         step.output_messages = get("gen_ai.output.messages")
         if step.output_messages is None:
-            step.output_messages = get("gen_ai.completion")
+            step.output_messages = _said(get("gen_ai.completion"))
     if step.system is None:
         step.system = get("gen_ai.system_instructions")
     if step.tool_definitions is None:
         step.tool_definitions = get("gen_ai.tool.definitions")
+
+
+_NOTHING = frozenset(("", "{}", "[]", "null", "None", '[""]', '{"output":null}'))
+
+
+def _said(raw: Any) -> Any:
+    """The old attributes were written whether there was something to say or not."""
+    return None if raw.__class__ is str and raw in _NOTHING else raw
 
 
 def _read_events(parts: Iterable[Any], step: Step) -> None:
@@ -220,7 +228,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
         elif part.name == "gen_ai.content.prompt" and step.input_messages is None:
             step.input_messages = part.attributes.get("gen_ai.prompt")
         elif part.name == "gen_ai.content.completion" and step.output_messages is None:
-            step.output_messages = part.attributes.get("gen_ai.completion")
+            step.output_messages = _said(part.attributes.get("gen_ai.completion"))
     if inputs and step.input_messages is None:
         step.input_messages = inputs
     if outputs and step.output_messages is None:

@@ -16,6 +16,7 @@ from ..spans.wire import Vocabulary
 from . import (
     adk,
     agent_framework,
+    agentops,
     braintrust,
     claude_code,
     crewai,
@@ -24,8 +25,11 @@ from . import (
     genkit,
     google_genai,
     haystack,
+    laminar,
     langchain_js,
     langfuse,
+    langsmith,
+    langtrace,
     langwatch,
     litellm,
     llama_index,
@@ -36,6 +40,7 @@ from . import (
     mlflow,
     openinference,
     openinference_bedrock,
+    openlit,
     openllmetry,
     otel_genai,
     promptflow,
@@ -96,6 +101,11 @@ DIALECTS: tuple[Dialect, ...] = (
     logfire_agents,
     mcp,
     claude_code,
+    langsmith,
+    laminar,
+    agentops,
+    langtrace,
+    openlit,
     litellm,
     otel_genai,
     openllmetry,
@@ -287,7 +297,7 @@ def read(record: SpanRecord) -> Step:
                 step.conversation_id = conversation
         if step.user_id is None:
             step.user_id = as_text(attributes.get("user.id")) or as_text(attributes.get("enduser.id"))
-    if record.status == ERROR or step.tool_failed or "error.type" in attributes:
+    if step.error is None and (record.status == ERROR or step.tool_failed or "error.type" in attributes):
         step.error = _error(record, step)
     return step
 

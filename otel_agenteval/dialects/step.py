@@ -62,6 +62,10 @@ class Step:
     """An agent's run that reports its own regular end: what failed on the way was overcome."""
     totals: tuple[int, int] | None = None
     """A model call's tokens, where they may include those of the calls before it in the same loop."""
+    function: bool = False
+    """A function of the application under a decorator that does not say what it is: by its name it can be a tool."""
+    guesses_tokens: bool = False
+    """Tokens that were counted in texts: a span below that has the provider's own count knows better."""
     calls_model: bool = False
     """An agent's run that called a model and was cancelled before any span of the request was written."""
 

@@ -159,6 +159,9 @@ class LangSmith(Sdk):
 
         return traceable(run_type="chain", name=name)(function)
 
+    def turn(self, function, name: str):
+        return function if self.agent_kind == "agents" else self.agent(function, name)  # else its spans are in two traces
+
     def tool(self, function, name: str):
         from langsmith import traceable
 
@@ -615,8 +618,11 @@ class Agents:
     """OpenAI's agents SDK, over chat completions or the Responses API."""
 
     def __init__(self, sdk: Sdk, told: dict) -> None:
+        import asyncio
+
         import agents
 
+        self.loop = asyncio.new_event_loop()
         os.environ.update(OPENAI_API_KEY="none", OPENAI_BASE_URL=f"{STAGE}/v1")
         sdk.agents_sdk()
         from agents.tracing.processors import default_exporter
@@ -641,8 +647,6 @@ class Agents:
         self.answer = sdk.turn(renamed(lambda question: self._answer(question), "support_agent"), "support_agent")
 
     def _answer(self, question: str) -> str:
-        import asyncio
-
         if self.told["documents"]:
             question = with_documents(question, [document["content"] for document in self.told["documents"]])
         config = self.agents.RunConfig(workflow_name="Support", group_id=self.told["conversation_id"])
@@ -655,7 +659,7 @@ class Agents:
                 pass
             return result.final_output
 
-        return asyncio.run(run())
+        return self.loop.run_until_complete(run())
 
 
 AGENTS = {"loop": Loop, "responses": Responses, "anthropic": Anthropic, "classes": Classes, "graph": Graph, "own-graph": OwnGraph, "agents": Agents}

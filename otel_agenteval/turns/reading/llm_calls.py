@@ -247,7 +247,11 @@ def _fill_call(target: Step, source: Step) -> None:
         target.error = source.error
     if target.record.name == "call_llm" and target.duration_s is None:  # ADK's, which goes on while the tools run
         target.duration_s = source.record.duration_s
-    if source.record.scope.startswith(_SDK_SCOPES) and source.input_tokens is not None and source.output_tokens is not None:
+    if (
+        (target.guesses_tokens or source.record.scope.startswith(_SDK_SCOPES))
+        and source.input_tokens is not None
+        and source.output_tokens is not None
+    ):
         target.input_tokens, target.output_tokens = source.input_tokens, source.output_tokens
         if source.cached_tokens is not None:
             target.cached_tokens = source.cached_tokens

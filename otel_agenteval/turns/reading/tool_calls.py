@@ -17,12 +17,12 @@ from ...core import jsonio
 from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest
 from ...dialects.content import REDACTED, Later, arguments_of, unwrap_result
 from ...dialects.spoken import INTERPRETER, calls_in_code, printed
-from ...dialects.step import AGENT, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_text
+from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_text
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
 from .results import OrderedResults, since_user
-from .steps import LONGEST_CONSTANT
+from .steps import LONGEST_CONSTANT, START
 
 _TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
 TOOL_OR_CALLER = (TOOL, AGENT, LLM)
@@ -181,10 +181,31 @@ class ToolReader(CallReader):
                 found.setdefault(call_id, given)
         return found
 
+    def _functions(self) -> list[Step]:
+        """Functions of the application that have the name of a tool that models were offered, or asked for."""
+        found = [step for step in self.of_role.get(CHAIN, ()) if step.function and step is not self.root]
+        if not found:
+            return found
+        names = {definition.get("name") for definition in self.tool_definitions()}
+        names.update(request.name for request, _ in self._requests())
+        names.difference_update(step.tool_name for step in self.of_role.get(TOOL, ()))
+        found = [step for step in found if step.record.name in names]
+        for step in found:
+            step.tool_name = step.record.name
+            step.tool_arguments = step.input_value if step.input_messages is None else step.input_messages
+            if step.tool_arguments.__class__ is Later:
+                step.tool_arguments = step.tool_arguments.reader(step.tool_arguments.raw)
+            step.tool_result = step.output_value if step.output_messages is None else step.output_messages
+            if step.tool_result.__class__ is Later:
+                step.tool_result = step.tool_result.reader(step.tool_result.raw)
+        return found
+
     def _tool_steps(self) -> list[Step]:
         out: list[Step] = []
         merged: dict[int, Step] = {}
-        for step in self.of_role.get(TOOL, ()):
+        steps: Iterable[Step] = self.of_role.get(TOOL, ())
+        functions = self._functions()
+        for step in sorted([*steps, *functions], key=START) if functions else steps:
             if step is self.root or _is_no_tool(step.tool_name):
                 continue  # a function at the root was called by the application, not by an agent
             outer = self._nearest(step, TOOL_OR_CALLER)

@@ -157,7 +157,12 @@ class TurnReader(MessageReader):
         """One entry per agent that ran."""
         runs = []
         at_work: dict[int, str] = {}
+        hidden = self._agents_in_tools()
         for step in self.steps:
+            if id(step) in hidden:
+                name = self._agent_of(step) or self._main_agent()
+                runs.append(AgentRun(step.tool_name, f"{step.record.span_id:016x}", name, step.record.duration_s, step.error))
+                continue
             if step.role != AGENT and (step.role != INNER or not step.agent):
                 continue
             if step.role == INNER and step.agent:  # a step of an agent's loop, where the agent has no span of its own
@@ -213,6 +218,18 @@ class TurnReader(MessageReader):
             if one.record.parent_id == step.record.parent_id and asked.record.end_ns <= one.record.start_ns <= step.record.start_ns
         ]  # fmt: skip
         return names[len(beside) - 1] if len(beside) <= len(names) else None
+
+    def _agents_in_tools(self) -> set[int]:
+        """Tools that asked a model themselves: an agent, though no span calls it so."""
+        if not self.llm or len(self.llm) < 2:
+            return set()
+        tools = set(map(id, self._tool_steps()))
+        found = set()
+        for step in self.llm if tools else ():
+            above = next((at for at in self.ancestors(step) if at.role == AGENT or id(at) in tools), None)
+            if above is not None and above.role != AGENT:
+                found.add(id(above))
+        return found
 
     def interactions(self) -> list[dict[str, Any]]:
         """Messages between agents, where the application reports them."""

@@ -1,0 +1,127 @@
+"""AgentOps: ``agentops.span.kind``, a decorated function's input and output under the name of its kind, flat messages as Traceloop wrote them.
+
+A span of kind ``session`` is what one trace is about. It is a step only where a decorated function is behind it: a session that an
+application starts by hand holds any number of turns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..spans.record import SpanRecord
+from .openinference import unflatten
+from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, TOOL, WORKFLOW, Step, as_text
+
+KINDS = {
+    "workflow": WORKFLOW, "task": CHAIN, "operation": CHAIN, "agent": AGENT, "tool": TOOL, "llm": LLM, "llm.call": LLM, "chain": CHAIN,
+    "text": CHAIN, "guardrail": GUARDRAIL, "team": WORKFLOW, "workflow.step": INNER, "agent.action": INNER, "agent.thinking": INNER,
+    "agent.decision": INNER, "http": None, "unknown": None, "client": LLM, "agent.handoff": HANDOFF,
+}  # fmt: skip
+REQUESTS = {"chat": LLM, "completion": LLM, "embedding": EMBEDDING, "embeddings": EMBEDDING, "rerank": RERANK}
+MARKS = frozenset((
+    "agentops.span.kind", "agentops.operation.name", "agentops.entity.name", "agentops.tags", "workflow.step.type", "gen_ai.request.type",
+))  # fmt: skip
+SCOPES = re.compile(r"agentops\b")
+_ENTITIES = ("session", "workflow", "task", "operation", "agent", "tool", "chain")
+_SESSION_KEYS = ("agentops.session_id", "session_id", "session.id", "conversation_id", "thread_id")
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """By the kind; else by what was requested of a provider; OpenAI's agents write a trace's type."""
+    kind = attributes.get("agentops.span.kind")
+    if kind is None:
+        if attributes.get("workflow.step.type") == "trace":
+            return WORKFLOW
+        request = attributes.get("gen_ai.request.type")
+        return REQUESTS.get(request) if request.__class__ is str else None
+    if kind == "session":
+        return CHAIN if "agentops.entity.input" in attributes or "agentops.session.input" in attributes else INNER
+    if kind == "workflow" and attributes.get("workflow.type") in ("graph_compilation", "graph_initialization"):
+        return INNER
+    if kind == "llm" and name == "langgraph.node.execute" and "gen_ai.request.model" not in attributes:
+        return CHAIN  # a node that is taken for a model's because of the words in its code
+    return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    attributes = record.attributes
+    get = attributes.get
+    role = step.role
+    if get("agentops.span.kind") == "session" and step.conversation_id is None:
+        step.conversation_id = next((text for key in _SESSION_KEYS if (text := as_text(get(key)))), None)
+    if role == TOOL:
+        _read_tool(record, step)
+    elif role == LLM:
+        _read_call(attributes, step)
+    elif role in (AGENT, WORKFLOW, CHAIN):
+        if step.agent is None and role == AGENT:
+            step.agent = as_text(get("agent.name")) or as_text(get("operation.name"))
+        step.function = get("agentops.span.kind") in ("operation", "task")
+        given, gave = _entity(get)
+        step.input_value, step.output_value = given, gave
+        if "gen_ai.prompt.0.content" in attributes:
+            step.input_messages = _messages(attributes, "gen_ai.prompt.")
+        if gave is None:
+            step.output_value = get("langgraph.graph.final_response")
+
+
+def _entity(get: Any) -> tuple[Any, Any]:
+    """What went in and came out: under the kind's name, or the one that all kinds have."""
+    kind = get("agentops.span.kind")
+    if kind.__class__ is str:
+        for prefix in (f"agentops.{kind}.", "agentops.entity.", "chain.", "workflow."):
+            given = get(f"{prefix}input")
+            if given is None:
+                given = get(f"{prefix}inputs")
+            if given is not None:
+                gave = get(f"{prefix}output")
+                return given, get(f"{prefix}outputs") if gave is None else gave
+    return None, None
+
+
+def _read_tool(record: SpanRecord, step: Step) -> None:
+    get = record.attributes.get
+    step.tool_name = (
+        as_text(get("langchain.tool.name"))
+        or as_text(get("tool.name"))
+        or as_text(get("operation.name"))
+        or record.name.removesuffix(".tool")
+    )
+    step.tool_call_id = as_text(get("tool.call.id"))
+    for field, keys in (
+        ("tool_arguments", ("agentops.tool.input", "langchain.tool.input", "tool.parameters", "agentops.entity.input")),
+        ("tool_result", ("agentops.tool.output", "langchain.tool.output", "tool.result", "agentops.entity.output")),
+    ):
+        setattr(step, field, next((value for key in keys if (value := get(key)) is not None), None))
+    step.tool_failed = get("tool.status") == "failed" or "langchain.tool.error" in record.attributes
+    result = step.tool_result
+    if result.__class__ is str and result[:1] == "{" and '"status": "error"' in result:
+        step.tool_failed = True
+
+
+def _read_call(attributes: dict[str, Any], step: Step) -> None:
+    get = attributes.get
+    if "gen_ai.prompt.0.content" in attributes or "gen_ai.prompt.0.role" in attributes:
+        step.input_messages = _messages(attributes, "gen_ai.prompt.")
+    if any(key in attributes for key in _ANSWERED):
+        step.output_messages = _messages(attributes, "gen_ai.completion.")
+    step.finish_reason = as_text(get("gen_ai.completion.0.finish_reason")) or as_text(get("gen_ai.response.stop_reason"))
+    said = get("gen_ai.completion")
+    if said.__class__ is str and said[:2] == '["':  # LangChain's texts
+        texts = jsonio.loads_or_text(said)[0]
+        if isinstance(texts, list) and any(texts):
+            step.output_messages = [{"role": "assistant", "content": text} for text in texts if isinstance(text, str) and text]
+
+
+_ANSWERED = ("gen_ai.completion.0.role", "gen_ai.completion.0.content", "gen_ai.completion.0.tool_calls.0.name")
+
+
+def _messages(attributes: dict[str, Any], prefix: str) -> list[Any]:
+    items = unflatten(attributes, prefix)
+    found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    author = "user" if prefix == "gen_ai.prompt." else "assistant"
+    return [{"role": author, **item} for item in found]

@@ -1,0 +1,81 @@
+"""Laminar (``lmnr``): ``lmnr.span.type``, ``lmnr.span.input`` and ``lmnr.span.output`` (JSON text), beside the convention's attributes.
+
+A function's input is an object of its parameters. Instrumentations of model SDKs write the messages as the SDK sent and got them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..spans.record import SpanRecord
+from .langfuse import first_argument
+from .otel_genai import documents
+from .step import CHAIN, EMBEDDING, GUARDRAIL, LLM, RETRIEVAL, TOOL, Step, as_text
+
+KINDS = {
+    "LLM": LLM, "CACHED": LLM, "TOOL": TOOL, "EVALUATION": CHAIN, "EXECUTOR": CHAIN, "EVALUATOR": GUARDRAIL, "HUMAN_EVALUATOR": GUARDRAIL,
+    "DEFAULT": CHAIN, "PIPELINE": CHAIN, "EVENT": None,
+}  # fmt: skip
+MARKS = frozenset((
+    "lmnr.span.type", "lmnr.span.path", "lmnr.span.input", "lmnr.span.output", "lmnr.association.properties.session_id",
+))  # fmt: skip
+SCOPES = re.compile(r"lmnr\b")
+_EMBEDDINGS = ("embedding", "embeddings")
+_SESSION, _USER = "lmnr.association.properties.session_id", "lmnr.association.properties.user_id"
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """By the span's type; a span without a model that an instrumentation calls a model's is an embedding."""
+    kind = attributes.get("lmnr.span.type")
+    if kind is None:
+        return None
+    role = KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
+    if role == LLM and name.rsplit(".", 1)[-1] in _EMBEDDINGS:
+        return EMBEDDING
+    return role
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    get = record.attributes.get
+    if step.conversation_id is None:
+        step.conversation_id = as_text(get(_SESSION))
+    if step.user_id is None:
+        step.user_id = as_text(get(_USER))
+    given, answered = get("lmnr.span.input"), get("lmnr.span.output")
+    role = step.role
+    if role == TOOL:
+        if step.tool_name is None:
+            step.tool_name = as_text(get("gen_ai.tool.name")) or record.name or None
+        if step.tool_arguments is None:
+            step.tool_arguments = given
+        if step.tool_result is None:
+            step.tool_result = answered
+    elif role == RETRIEVAL:
+        step.query = first_argument(given) if step.query is None else step.query
+        if step.documents is None and answered.__class__ is str:
+            step.documents = documents(answered)
+    else:
+        step.function = get("lmnr.span.type") == "DEFAULT"
+        if step.input_value is None:
+            step.input_value = _call(given) if role == CHAIN else given
+        if step.output_value is None:
+            step.output_value = _text(answered)
+        if role == LLM:
+            if step.input_messages is None and "gen_ai.input.messages" not in record.attributes:
+                step.input_messages = given
+            if step.output_messages is None and "gen_ai.output.messages" not in record.attributes:
+                step.output_messages = answered
+
+
+def _call(raw: Any) -> Any:
+    """Parameters by names that are the application's own."""
+    return {"kwargs": raw} if raw.__class__ is str and raw[:1] == "{" and not raw.startswith('{"messages"') else raw
+
+
+def _text(raw: Any) -> Any:
+    """A text is written as JSON text."""
+    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw

@@ -1,0 +1,160 @@
+"""LangSmith in its OTel mode: ``langsmith.span.kind``, what went in as ``gen_ai.prompt`` and what came out as ``gen_ai.completion``.
+
+Both are JSON text of the run's inputs and outputs: a function's parameters by name, a request and its response, LangChain's state. A run
+that failed has an exception event, and often the status OK, which was set when the run began and cannot be taken back. Metadata is
+``langsmith.metadata.*``; ``langsmith.trace.session_id`` is a project, not a conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..core.turn import ErrorInfo
+from ..spans.record import SpanRecord
+from .content import Later
+from .langfuse import first_argument
+from .otel_genai import documents
+from .step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RETRIEVAL, TOOL, Step, as_int, as_text
+
+KINDS = {
+    "llm": LLM,
+    "tool": TOOL,
+    "retriever": RETRIEVAL,
+    "embedding": EMBEDDING,
+    "chain": CHAIN,
+    "prompt": INNER,
+    "parser": INNER,
+}
+MARKS = frozenset(("langsmith.span.kind", "langsmith.trace.name", "langsmith.metadata.ls_method"))
+SCOPES = re.compile(r"langsmith$")
+_METADATA = "langsmith.metadata."
+_SESSION_KEYS = tuple(f"{_METADATA}{name}" for name in ("session_id", "conversation_id", "thread_id"))
+_USER_KEYS = tuple(f"{_METADATA}{name}" for name in ("user_id", "ls_user_id"))
+_AGENT_NAMES = tuple(f"{_METADATA}{name}" for name in ("lc_agent_name", "ls_agent_name"))
+_UNNAMED = frozenset(("Span", "Handoff", "Guardrail", "Custom"))
+_FINISH = re.compile(r'"(?:finish_reason|stop_reason|finishReason)": ?"(\w+)"')
+_RAISED = re.compile(r"(\w+)\((.*?)\)(?=\s*Traceback|\s*$)", re.DOTALL)
+_NO_FAILURES = ("GraphInterrupt(", "NodeInterrupt(", "GraphBubbleUp(", "ParentCommand(", "GeneratorExit(", "ToolInterrupt(")
+"""How LangGraph stops a run that is not over, or was left by its reader."""
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """By the run's type; a graph that has the name of its agent is the agent."""
+    kind = attributes.get("langsmith.span.kind")
+    if kind is None:
+        return None
+    role = KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
+    if role == CHAIN and _is_agent(attributes, name):
+        return AGENT
+    return role
+
+
+def _is_agent(attributes: Mapping[str, Any], name: str) -> bool:
+    if any(attributes.get(key) == name for key in _AGENT_NAMES):
+        return True
+    # OpenAI's agents: a step of the trace that has a name
+    return f"{_METADATA}openai_parent_id" in attributes and name not in _UNNAMED
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    attributes = record.attributes
+    if attributes.get("langsmith.span.kind") is None:
+        return
+    get = attributes.get
+    step.framework = step.framework or "langsmith"
+    if step.conversation_id is None:
+        step.conversation_id = next((text for key in _SESSION_KEYS if (text := as_text(get(key)))), None)
+    if step.user_id is None:
+        step.user_id = next((text for key in _USER_KEYS if (text := as_text(get(key)))), None)
+    given, gave = get("gen_ai.prompt"), get("gen_ai.completion")
+    if gave.__class__ is str and gave in _NOTHING:
+        gave = None
+    role = step.role
+    if role == LLM:
+        step.input_messages = given
+        step.output_messages = Later(_answer, gave) if gave.__class__ is str else gave
+        _read_call(get, gave, step)
+    elif role == TOOL:
+        step.tool_arguments = Later(_arguments, given) if given.__class__ is str and given.startswith('{"input"') else given
+        step.tool_result = _output(gave)
+    elif role == RETRIEVAL:
+        step.query = first_argument(given)
+        step.documents = documents(_output(gave)) if gave is not None else None
+    else:
+        step.function = role == CHAIN
+        if role == AGENT:
+            step.agent = record.name
+        step.input_messages = given if given.__class__ is not str or given.startswith('{"messages"') else {"kwargs": given}
+        step.output_messages = Later(_answer, gave) if gave.__class__ is str else gave
+    _read_failure(record, step)
+
+
+_NOTHING = frozenset(('{"output":null}', '{"output": null}', "{}", "null"))
+
+
+def _read_call(get: Any, gave: Any, step: Step) -> None:
+    """Usage stands in attributes, or in the metadata only; why the model stopped, in its answer."""
+    usage = get(f"{_METADATA}usage_metadata")
+    if usage.__class__ is str and get("gen_ai.usage.input_tokens") is None:
+        _read_usage(jsonio.loads_or_text(usage)[0], step)
+    elif gave.__class__ is str and get("gen_ai.usage.input_tokens") is None and '"usage' in gave:
+        value = jsonio.loads_or_text(gave)[0]
+        if isinstance(value, Mapping):
+            _read_usage(value.get("usage_metadata") or value.get("usage"), step)
+    if gave.__class__ is str and (reason := _FINISH.search(gave)) is not None:
+        step.finish_reason = reason[1]
+
+
+def _read_usage(usage: Any, step: Step) -> None:
+    if not isinstance(usage, Mapping):
+        return
+    step.input_tokens = as_int(usage.get("input_tokens", usage.get("prompt_tokens")))
+    step.output_tokens = as_int(usage.get("output_tokens", usage.get("completion_tokens")))
+    for field, group, name in (
+        ("cached_tokens", "input_token_details", "cache_read"),
+        ("reasoning_tokens", "output_token_details", "reasoning"),
+    ):
+        details = usage.get(group)
+        if isinstance(details, Mapping):
+            setattr(step, field, as_int(details.get(name)))
+
+
+def _answer(raw: str) -> Any:
+    """What a run gave back, out of the object that every run's output is put into."""
+    value = jsonio.loads_or_text(raw)[0]
+    if isinstance(value, Mapping) and value.keys() == {"output"}:
+        value = value["output"]
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) and "update" in item for item in value):
+        value = value[-1]["update"]  # LangGraph's commands
+    return value
+
+
+def _arguments(raw: str) -> Any:
+    """LangChain hands a tool's arguments over as the text of an object."""
+    value = jsonio.loads_or_text(raw)[0]
+    inner = value.get("input") if isinstance(value, Mapping) and len(value) == 1 else None
+    return inner if isinstance(inner, str) and inner[:1] == "{" else value
+
+
+def _output(raw: Any) -> Any:
+    """A function's result stands in an object under ``output``, unless it is an object itself."""
+    if raw.__class__ is not str or not raw.startswith('{"output"'):
+        return raw
+    value = jsonio.loads_or_text(raw)[0]
+    return value["output"] if isinstance(value, Mapping) and len(value) == 1 else raw
+
+
+def _read_failure(record: SpanRecord, step: Step) -> None:
+    """The exception is told as ``repr`` and traceback in one text, all under the type ``Exception``."""
+    for event in reversed(record.events):
+        if event.name == "exception":
+            said = as_text(event.attributes.get("exception.message")) or ""
+            if not said.startswith(_NO_FAILURES):
+                raised = _RAISED.match(said)
+                kind, message = (raised[1], raised[2].strip("'\"")) if raised is not None else (None, said.split("\n", 1)[0])
+                step.error = ErrorInfo(kind or "error", message)
+            return

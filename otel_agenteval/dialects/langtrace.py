@@ -1,0 +1,125 @@
+"""Langtrace (``langtrace-python-sdk``): ``langtrace.*`` says what wrote a span; LangChain's calls are ``langchain.inputs`` and ``langchain.outputs``.
+
+Those are JSON texts of the arguments and the result of one Python method, so one call to a model is up to four spans, one in the other;
+what is empty was left out. A decorated function's span has a name and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..spans.record import SpanRecord
+from .content import Later
+from .langfuse import first_argument
+from .otel_genai import documents
+from .step import CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, SETUP, TOOL, Step, as_int, as_text
+
+MARKS = frozenset(
+    ("langtrace.service.type", "langtrace.service.name", "langtrace.sdk.name", "langchain.task.name", "llm.responses")
+)
+SCOPES = re.compile(r"langtrace")
+_TASKS = {
+    "chatmodel": LLM, "language_model": LLM, "generate": LLM, "retriever": RETRIEVAL, "tool": TOOL, "runnable": CHAIN,
+    "runnablepassthrough": INNER, "prompt": INNER, "stroutputparser": INNER, "jsonoutputparser": INNER, "listoutputparser": INNER,
+    "xmloutputparser": INNER, "load_pdf": INNER, "vector_store": INNER, "split_text": INNER,
+}  # fmt: skip
+_METHODS = re.compile(r"(invoke|ainvoke|generate|agenerate|generate_prompt|agenerate_prompt|predict|stream|astream)$")
+_SERVICES = {"vectordb": RETRIEVAL}
+_FINISH = re.compile(r'"finish_reason": "(\w+)"')
+_MODEL = re.compile(r'"model_name": "([^"]+)"')
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """By LangChain's part, by the method, or by the kind of service."""
+    task = attributes.get("langchain.task.name")
+    if task.__class__ is str:
+        role = _TASKS.get(task, CHAIN)
+        return role if role != LLM or _METHODS.search(name) else INNER
+    if "langgraph.task.name" in attributes:
+        return SETUP  # nodes and edges that are put together
+    kind = attributes.get("langtrace.service.type")
+    if kind is None:
+        return CHAIN if scope.endswith("with_root_span") else None
+    if kind == "llm":
+        operation = attributes.get("gen_ai.operation.name")
+        if operation in ("embed", "embeddings", "embedding") or "embed" in name:
+            return EMBEDDING
+        return RERANK if operation == "rerank" else LLM
+    if kind == "framework":
+        return None if "gen_ai.operation.name" in attributes else CHAIN
+    return _SERVICES.get(kind) if kind.__class__ is str else None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    attributes = record.attributes
+    get = attributes.get
+    step.conversation_id = step.conversation_id or as_text(get("session_id")) or as_text(get("session.id"))
+    step.user_id = step.user_id or as_text(get("user_id"))
+    given, gave = get("langchain.inputs"), get("langchain.outputs")
+    if step.role == LLM:
+        if given is not None or gave is not None:
+            _read_langchain(given, gave, step)
+        _read_call(get, step)
+    elif step.role == RETRIEVAL and given is not None:
+        step.query = first_argument(given)
+        step.documents = documents(gave) if gave.__class__ is str and gave[:1] == "[" else None
+    elif step.role == TOOL:
+        step.tool_arguments, step.tool_result = given, gave
+    elif step.role == CHAIN:
+        step.function = record.scope.endswith("with_root_span")
+        if given.__class__ is str and not _CLASS_NAMES.fullmatch(given):
+            step.input_value = Later(_first, given)
+        if gave.__class__ is str and gave != "{}" and not _CLASS_NAMES.fullmatch(gave):
+            step.output_value = gave
+
+
+_CLASS_NAMES = re.compile(r'\{\s*"\w+": "(?:\w*Message|\w*MessageChunk|Document|\w+)"\s*\}')
+"""Of what is no text, only the class is told."""
+
+
+def _first(raw: str) -> Any:
+    value = jsonio.loads_or_text(raw)[0]
+    return {"kwargs": value} if isinstance(value, Mapping) and "messages" not in value else value
+
+
+def _read_langchain(given: Any, gave: Any, step: Step) -> None:
+    if given is not None:
+        step.input_messages = given
+    if gave.__class__ is str:
+        if '"content"' in gave or '"text"' in gave or '"tool_calls"' in gave:  # else the answer is only in another layer's span
+            step.output_messages = Later(_answer, gave)
+        reason, model = _FINISH.search(gave), _MODEL.search(gave)
+        if reason is not None:
+            step.finish_reason = reason[1]
+        if model is not None:
+            step.model = model[1]
+
+
+def _answer(raw: str) -> Any:
+    """A message without its empty members, or generations."""
+    value = jsonio.loads_or_text(raw)[0]
+    if isinstance(value, Mapping) and "generations" not in value:
+        return [{"role": "assistant", "content": None, **value}]
+    return value
+
+
+def _read_call(get: Any, step: Step) -> None:
+    """Besides the convention's: what versions before 3.0 wrote."""
+    if step.cached_tokens is None:
+        step.cached_tokens = as_int(get("gen_ai.usage.cached_tokens"))
+    counts = get("llm.token.counts")
+    if counts.__class__ is str:
+        found = jsonio.loads_or_text(counts)[0]
+        if isinstance(found, Mapping):
+            step.input_tokens = as_int(found.get("input_tokens"))
+            step.output_tokens = as_int(found.get("output_tokens"))
+    if step.model is None:
+        step.model = as_text(get("llm.model"))
+    if step.input_messages is None:
+        step.input_messages = get("llm.prompts")
+    if step.output_messages is None:
+        step.output_messages = get("llm.responses")

@@ -1,0 +1,121 @@
+"""OpenLIT: the convention's attributes, and what its versions wrote otherwise.
+
+A decorated function has ``function.args`` and ``function.kwargs``, as Python shows them, and its result where messages stand. Before 1.36
+prompts were lines of ``role: text``, tool calls stood apart from the answer, and LangChain's calls were written twice, with tokens
+that were guessed from the texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..spans.record import SpanRecord
+from .content import Later
+from .generic.values import opened
+from .otel_genai import OPERATIONS
+from .step import AGENT, CHAIN, INNER, LLM, TOOL, Step, as_text
+
+MARKS = frozenset((
+    "function.args", "gen_ai.application_name", "gen_ai.sdk.version", "openlit.agent.version_hash", "gen_ai.tool.args",
+    "gen_ai.response.tool_calls", "gen_ai.workflow.input",
+))  # fmt: skip
+SCOPES = re.compile(r"openlit\b")
+_LINE = re.compile(r"^(system|user|assistant|tool|developer|function|human|ai|model): ?", re.MULTILINE)
+_WITHOUT_START = re.compile(r"openlit\.(?:otel\.tracing$|instrumentation\.)")
+_NODES = frozenset(("model", "tools", "agent", "__start__", "model_request", "call_model"))
+"""What LangChain's agents call the parts of their loop."""
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """What the convention's operation leaves open, or says of a part of an agent's loop. A call that failed has nothing but its name."""
+    if "function.args" in attributes or scope == "openlit":
+        return CHAIN
+    if _WITHOUT_START.match(scope) and "gen_ai.operation.name" not in attributes:
+        return OPERATIONS.get(name.partition(" ")[0])
+    if scope == "openlit.instrumentation.langgraph" and attributes.get("gen_ai.operation.name") == "invoke_agent":
+        agent = attributes.get("gen_ai.agent.name")
+        return INNER if agent.__class__ is str and (agent in _NODES or "." in agent) else AGENT
+    return None
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    attributes = record.attributes
+    get = attributes.get
+    role = step.role
+    if role == CHAIN and record.scope == "openlit":
+        step.function = True
+    if "function.args" in attributes:
+        step.input_messages = Later(_call, (get("function.args"), get("function.kwargs")))
+        gave = get("gen_ai.output.messages")
+        gave = get("gen_ai.completion") if gave is None else gave
+        step.output_messages = None if gave == "None" else gave
+        if step.output_messages is None:
+            step.output_messages = []
+    elif role == LLM:
+        _read_call(record, step)
+    elif role == AGENT:
+        if step.input_messages is None and "gen_ai.input.messages" not in attributes:
+            step.input_messages = get("gen_ai.workflow.input")
+        if step.output_messages is None and "gen_ai.output.messages" not in attributes:
+            step.output_messages = (
+                Later(_state, get("gen_ai.workflow.output")) if "gen_ai.workflow.output" in attributes else None
+            )
+    elif role == TOOL and step.tool_arguments is None:
+        step.tool_arguments = get("gen_ai.tool.call.arguments", get("gen_ai.tool.args"))
+    elif role == INNER and record.scope == "openlit.instrumentation.langgraph":
+        step.agent = ""  # a node, whatever the convention's attributes call it
+
+
+def _call(given: tuple[Any, Any]) -> Any:
+    args, kwargs = (opened(value) for value in given)
+    return {"args": args if isinstance(args, list) else [], "kwargs": kwargs if isinstance(kwargs, Mapping) else {}}
+
+
+def _state(raw: Any) -> Any:
+    """A graph's state: its messages were written as Python shows them."""
+    value = opened(raw)
+    found = value.get("messages") if isinstance(value, Mapping) else None
+    return [opened(item) for item in found] if isinstance(found, list) else value
+
+
+def _read_call(record: SpanRecord, step: Step) -> None:
+    get = record.attributes.get
+    if "gen_ai.operation.name" not in record.attributes:
+        step.model = record.name.partition(" ")[2] or None
+    guessed = get("gen_ai.system") == "langchain" and record.scope == "openlit.otel.tracing"
+    prompt = answer = None
+    for event in record.events:
+        if event.name == "gen_ai.content.prompt":
+            prompt = event.attributes.get("gen_ai.prompt")
+        elif event.name == "gen_ai.content.completion":
+            answer = event.attributes.get("gen_ai.completion")
+    if prompt is None:
+        prompt = as_text(get("gen_ai.content.prompt"))
+    if answer is None:
+        answer = as_text(get("gen_ai.content.completion"))
+    calls = get("gen_ai.response.tool_calls")
+    if step.input_messages is None and prompt is not None:
+        step.input_messages = Later(_prompt, prompt)
+    if step.output_messages is None and (answer or calls not in (None, "None")):
+        step.output_messages = Later(_answer, (answer, calls))
+    step.guesses_tokens = guessed
+
+
+def _prompt(raw: Any) -> Any:
+    """Lines of ``role: text``; a text may have several lines."""
+    value = opened(raw)
+    if not isinstance(value, str) or _LINE.match(value) is None:
+        return value
+    parts = _LINE.split(value)[1:]
+    return [{"role": role, "content": text.removesuffix("\n")} for role, text in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def _answer(given: tuple[Any, Any]) -> Any:
+    text, calls = given
+    found = opened(calls) if isinstance(calls, str) and calls != "None" else calls
+    found = [found] if isinstance(found, Mapping) else found
+    said = None if text in ("", "None", None) and found else text
+    return [{"role": "assistant", "content": said, "tool_calls": found if isinstance(found, list) else []}]
