@@ -206,6 +206,7 @@ _OF_SPANS = frozenset((
     "span", "operation", "run", "observation", "node", "entity", "component", "step", "event", "llm", "ai", "agent", "trace", "action",
     "category",
 ))  # fmt: skip
+_SPANS_THEMSELVES = frozenset(("span", "observation", "run", "operation"))
 _NOT_OF_SPANS = frozenset((
     "content", "message", "messages", "mime", "response", "request", "tool", "output", "token", "error", "exception", "format", "media", "author",
     "user", "sender", "parameters", "schema", "document", "service", "invocation",
@@ -217,10 +218,12 @@ def _identity(words: tuple[str, ...]) -> tuple[str | None, int]:
     last = words[-1]
     before = set(words[:-1])
     if last == "name" and words[-2:-1] == ("operation",):
-        return "kind", 3
+        return "kind", 4
     if last in _KIND_LASTS or last == "operation":
         if before & _NOT_OF_SPANS:
             return None, 0
+        if before & _SPANS_THEMSELVES:
+            return "kind", 4
         return "kind", 3 if before & _OF_SPANS else 2 if last in ("kind", "subtype") else 1
     return None, 0
 

@@ -52,7 +52,7 @@ def role_of(facts: Facts) -> str | None:
         fields.get("tool_name")
         and facts.kind in (CHAIN, INNER)
         and not facts.content
-        and facts.sure("tool_name") > 2
+        and facts.sure("tool_name") >= 3
         and facts.wholes
     ):
         return TOOL
