@@ -347,3 +347,87 @@ def test_a_metric_that_the_time_budget_cut_says_where_its_references_came_from()
     evaluator.finish(scored)
     assert scored.scores[1].detail["reference_from"] == {"expected_tools": "config"}
     assert scored.scores[1].about == scored.scores[0].about
+
+
+# --- documents in the prompt, ids, and white space
+
+TEMPLATE = "Documents:\n{documents}\n\nQuestion: {question}"
+PROMPT = "Documents:\nPlain text.\n[kb-2] Refunds take 5 days.\n\nQuestion: How long do refunds take?"
+
+
+def prompted(text, **more):
+    return turn(input=text, messages=[{"role": "user", "content": text}, {"role": "assistant", "content": "5 days."}], **more)
+
+
+@pytest.mark.parametrize(
+    ("template", "prompt", "texts", "ids", "question"),
+    [
+        pytest.param(TEMPLATE, PROMPT, ["Plain text.", "Refunds take 5 days."], ["kb-2"], "How long do refunds take?", id="lines"),
+        pytest.param(
+            TEMPLATE, "Documents:\n- One,\nin two lines.\n\n2. Two.\n\nQuestion: Why?\n", ["One,\nin two lines.", "Two."], None, "Why?",
+            id="paragraphs",
+        ),
+        pytest.param("{rules}\n<kb>{documents}</kb>", "Be short.\n<kb>[a]: One.\n[b]: Two.</kb>", ["One.", "Two."], ["a", "b"], None,
+                     id="no place for the question"),
+        pytest.param(TEMPLATE, "Documents: none", [], None, None, id="another prompt"),
+        pytest.param(TEMPLATE, "Documents:\n\n\nQuestion: Why?", [], None, None, id="no documents"),
+    ],
+)  # fmt: skip
+def test_documents_in_the_prompt_are_the_context(template, prompt, texts, ids, question):
+    about = prompted(prompt)
+    where = sources(prompts=[template]).attach(about, {})
+    assert (about.context, about.retrieved_ids, about.input) == (texts, ids, question or prompt)
+    assert where == ({"context": "prompt"} if texts else {})
+    assert [retrieval.query for retrieval in about.retrievals] == ([question] if texts else [])
+
+
+def test_the_question_of_a_prompt_finds_its_case(tmp_path):
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text('{"input": "How long do refunds take?", "ground_truth": "5 days."}\n')
+    about = prompted(PROMPT)
+    sources(prompts=TEMPLATE, dataset=str(cases)).attach(about, {})
+    assert about.ground_truth == "5 days."
+
+
+def test_what_a_retrieval_span_found_is_not_looked_for_in_the_prompt():
+    about = prompted(PROMPT, context=["span's"])
+    assert sources(prompts=TEMPLATE).attach(about, {}) == {}
+    assert (about.context, about.input) == (["span's"], PROMPT)
+
+
+def test_the_first_template_that_fits_is_taken():
+    about = prompted(PROMPT)
+    sources(prompts=["About {documents}.", TEMPLATE, "{documents}?"]).attach(about, {})
+    assert about.context == ["Plain text.", "Refunds take 5 days."]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "found", "ids"),
+    [
+        pytest.param({"s3://kb/*.md": "*"}, ["s3://kb/a.md", "s3://kb/b.txt"], ["a", "s3://kb/b.txt"], id="around the id"),
+        pytest.param({"*#1": "kb-*"}, ["a#1", "#1"], ["kb-a", "kb-"], id="at its end"),
+        pytest.param({"n1": "kb-1", "n*": "x"}, ["n1", "n2"], ["kb-1", "x"], id="the first that fits"),
+        pytest.param({"kb-1#*": "kb-1"}, ["kb-1#a", "kb-2", "kb-1#b"], ["kb-1", "kb-2"], id="pieces of one document"),
+        pytest.param({"aba*ba": "*"}, ["aba"], ["aba"], id="too short for both sides"),
+        pytest.param({}, ["a"], ["a"], id="no mapping"),
+    ],
+)
+def test_ids_of_documents_are_spelled_as_references_spell_them(mapping, found, ids):
+    about = turn(retrieved_ids=found)
+    sources(document_ids=mapping).attach(about, {})
+    assert about.retrieved_ids == ids
+
+
+@pytest.mark.parametrize(
+    ("trim", "truth", "output"), [(True, "Paris", "Paris"), (False, "Paris \n", "Paris\n\n")], ids=["trimmed", "as it is"]
+)
+def test_white_space_at_the_end_counts_for_nothing_where_it_should(trim, truth, output):
+    about = turn(output="Paris\n\n", ground_truth="Paris \n")
+    sources(trim=trim).attach(about, {})
+    assert (about.ground_truth, about.output) == (truth, output)
+
+
+def test_all_of_several_ground_truths_are_trimmed_and_nothing_else_is():
+    about = turn(output=None, ground_truth=["Paris ", 5])
+    sources(trim=True).attach(about, {})
+    assert (about.ground_truth, about.output) == (["Paris", 5], None)

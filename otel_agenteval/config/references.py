@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from ..core.templates import places
 from .section import Section
 from .selector import PatternsOrNone, Selector
-from .types import FilePath, Kind
+from .types import FilePath, Kind, Switch
 
 
 def _accepted(value: Any) -> Any:
@@ -20,6 +21,28 @@ def _accepted(value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
         return dict(value)
     raise ValueError("it must be a list of span attributes (baggage:key for baggage), or a mapping of them to reference names")
+
+
+def _templates(value: Any) -> Any:
+    items = [value] if isinstance(value, str) else value
+    if isinstance(items, (list, tuple)) and all(isinstance(item, str) and _is_template(item) for item in items):
+        return tuple(items)
+    raise ValueError("it must be a template or a list of them, with {documents} and other text in it, and each place once")
+
+
+def _is_template(text: str) -> bool:
+    found = places(text)
+    return "documents" in found and len(set(found)) == len(found) and text.strip() != "{documents}"
+
+
+def _ids(value: Any) -> Any:
+    if isinstance(value, Mapping) and all(_is_mapped(found, wanted) for found, wanted in value.items()):
+        return dict(value)
+    raise ValueError("it must be a mapping of retrieved ids to those of references, with * at most once on each side")
+
+
+def _is_mapped(found: Any, wanted: Any) -> bool:
+    return isinstance(found, str) and isinstance(wanted, str) and wanted.count("*") <= found.count("*") <= 1
 
 
 class GivenReferences(Section):
@@ -56,5 +79,11 @@ class ReferenceOptions(Section):
     """References for agents, services or routes; the first that matches applies."""
     retrievers: PatternsOrNone = ()
     """Tools that look things up (``*`` for any characters): their results are the turn's context where no retrieval span gives one."""
+    prompts: Annotated[tuple[str, ...], BeforeValidator(_templates), Kind("text or list of texts")] = ()
+    """Templates of prompts that hold documents, with `{documents}` and mostly `{question}` in them: the documents become the turn's context where no retrieval span gives one, the question its input."""
+    document_ids: Annotated[dict[str, str], BeforeValidator(_ids), Kind("mapping of ids")] = Field(default_factory=dict)
+    """Ids of retrieved documents and what references call them; `*` stands for the same text on both sides."""
+    trim: Switch = False
+    """Whether white space at the end of an answer and of its ground truth counts for nothing."""
     dataset: FilePath | None = None
     """JSON lines, CSV or Parquet file of cases: ``case_id`` or ``input``, and references in the other columns."""

@@ -463,11 +463,16 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
     else:
         result = None
     result = unwrap_result(result)
-    if part.get("is_error") is True or part.get("status") == "error":  # Anthropic's and Bedrock's
+    if says_failed(part) and not isinstance(result, Mapping):
         result = {"error": result}
     call_id = part.get("call_id") or part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
     found = ToolResponse(_text_or_none(call_id), _text_or_none(part.get("name")), result)
     message.tool_results = _and(message.tool_results, found)
+
+
+def says_failed(value: Mapping[str, Any]) -> bool:
+    """Whether a tool's result carries a mark of failure: Anthropic's, Bedrock's, or that of the Model Context Protocol."""
+    return value.get("is_error") is True or value.get("isError") is True or value.get("status") == "error"
 
 
 def _typed_result(part: Mapping[str, Any], message: Message) -> None:
@@ -515,6 +520,8 @@ def _reasoning(part: Mapping[str, Any], message: Message) -> None:
     if isinstance(text, Mapping):
         text = text.get("reasoningText", text)
         text = text.get("text") if isinstance(text, Mapping) else text
+    if text.__class__ is str and text[:2] == "[{" and '"summary_text"' in text:  # a list of summaries, written as text
+        text, _ = jsonio.loads_or_text(text)
     if isinstance(text, list):
         text = "\n".join(str(item.get("text", "")) for item in text if isinstance(item, Mapping))
     if isinstance(text, str) and text:
@@ -661,3 +668,35 @@ def unwrap_result(raw: Any) -> Any:
         if "tool_output" in value and "tool_name" in value:
             return unwrap_result(value["tool_output"])
     return raw
+
+
+# --- logprobs --------------------------------------------------------------------------------------------------------
+
+
+def logprobs_in(raw: Any) -> list[float] | None:
+    """The logarithms of the probabilities of an answer's tokens, wherever a model's response holds them."""
+    if raw.__class__ is str:
+        if '"logprob"' not in raw and '"token_logprobs"' not in raw:
+            return None
+        raw, _ = jsonio.loads_or_text(raw)
+    held = _logprobs_below(raw, 0)
+    entries = held.get("content") or held.get("token_logprobs") if isinstance(held, Mapping) else held
+    found = [entry.get("logprob") if isinstance(entry, Mapping) else entry for entry in entries or ()]
+    numbers = [float(number) for number in found if isinstance(number, (int, float)) and not isinstance(number, bool)]
+    return numbers if numbers and len(numbers) == len(found) else None
+
+
+_DEEPEST_LOGPROBS = 12
+
+
+def _logprobs_below(value: Any, depth: int) -> Any:
+    """The first field of this name that holds some."""
+    if depth > _DEEPEST_LOGPROBS:
+        return None
+    if isinstance(value, Mapping):
+        if value.get("logprobs"):
+            return value["logprobs"]
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return None
+    return next((found for item in value if (found := _logprobs_below(item, depth + 1))), None)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.templates import PLACE, filled_in, places
 from ..spans.record import SpanRecord
 from .content import Later
 from .step import AGENT, CHAIN, INNER, LLM, WORKFLOW, Step, as_int, as_text
@@ -28,7 +29,6 @@ _QUESTIONS = (
     "user_request", "customer_request", "request", "prompt", "text", "task", "topic",
 )  # fmt: skip
 """A crew's inputs have names of the developer's choice: these hold what its user said, in this order."""
-_FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 _FILLED = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 _TALK = ", messages=["
 _BRACKETS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[\]]""", re.DOTALL)
@@ -136,9 +136,7 @@ def _asked(tasks: Any, inputs: Any, outputs: Any, finished: bool) -> str | None:
     index, template = _task_of(tasks)
     given = _loaded(inputs)
     if not isinstance(given, Mapping):
-        if (
-            inputs is None and template is not None and not _FIELD.search(template)
-        ):  # a crew that ran before holds its last inputs
+        if inputs is None and template is not None and not PLACE.search(template):  # a crew that ran before holds its last inputs
             return _ran(outputs, index) or (template if finished else None)
         given = _inputs_between(template, outputs, index)
     for name in _QUESTIONS:
@@ -151,26 +149,24 @@ def _asked(tasks: Any, inputs: Any, outputs: Any, finished: bool) -> str | None:
             return text
     if template is None:
         return None
-    filled = _FIELD.sub(lambda field: str(given.get(field[1], field[0])), template)
-    return filled if given or not _FIELD.search(template) else None
+    filled = PLACE.sub(lambda field: str(given.get(field[1], field[0])), template)
+    return filled if given or not PLACE.search(template) else None
 
 
 def _task_of(tasks: Any) -> tuple[int, str | None]:
     """The first task that has a place for an input, else the first."""
     found = _loaded(tasks)
     texts = [as_text(task.get("description")) for task in found if isinstance(task, Mapping)] if isinstance(found, list) else []
-    index = next((index for index, text in enumerate(texts) if text is not None and _FIELD.search(text)), 0)
+    index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
     return index, texts[index] if texts else None
 
 
 def _inputs_between(template: str | None, outputs: Any, index: int) -> Mapping[str, str]:
     """OpenLLMetry writes no inputs: they are the difference between a task before it ran and the one that was run."""
-    names = _FIELD.findall(template) if template is not None and len(template) <= _LONGEST_TEMPLATE else []
-    if template is None or not names or len(set(names)) < len(names) or outputs.__class__ is not str:
+    if template is None or not places(template) or len(template) > _LONGEST_TEMPLATE:
         return {}
     text = _ran(outputs, index)
-    found = _between(_FIELD.split(template)[::2], text) if text is not None else None
-    return dict(zip(names, found, strict=True)) if found is not None else {}
+    return (filled_in(template, text) if text is not None else None) or {}
 
 
 def _ran(outputs: Any, index: int) -> str | None:
@@ -211,19 +207,3 @@ def _without_delegation(message: dict[str, Any]) -> dict[str, Any]:
         return message
     kept = [call for call in calls if not isinstance(call, dict) or (call.get("function") or {}).get("name") not in _DELEGATING]
     return {**message, "tool_calls": kept}
-
-
-def _between(fixed: list[str], text: str) -> list[str] | None:
-    """What stands in ``text`` between these pieces of it, each found at its first place: no backtracking."""
-    if not text.startswith(fixed[0]):
-        return None
-    at, found = len(fixed[0]), []
-    for piece in fixed[1:-1]:
-        end = text.find(piece, at) if piece else at
-        if end < 0:
-            return None
-        found.append(text[at:end])
-        at = end + len(piece)
-    if not text.endswith(fixed[-1]) or len(text) - len(fixed[-1]) < at:
-        return None
-    return [*found, text[at : len(text) - len(fixed[-1])]]

@@ -22,6 +22,7 @@ from .step import (  # fmt: skip
     RETRIEVAL,
     TOOL,
     UNKNOWN,
+    WORKFLOW,
     Step,
     as_float,
     as_int,
@@ -49,6 +50,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         metadata = attributes.get("metadata")
         if metadata.__class__ is str and f'"lc_agent_name":"{name}"' in metadata:
             return AGENT
+    if role == AGENT and scope.endswith(".openai_agents") and "graph.node.id" not in attributes:
+        return WORKFLOW  # the trace of a whole run, under the workflow's name
     return HANDOFF if role == TOOL and name.startswith("handoff to ") else role
 
 
@@ -57,6 +60,8 @@ def read(record: SpanRecord, step: Step) -> None:
     attributes = record.attributes
     get = attributes.get
     role = step.role
+    if role == WORKFLOW and step.workflow is None:
+        step.workflow = record.name or None
     if step.framework is None and "openinference.span.kind" in attributes:
         step.framework = _framework(record.scope)
     if step.conversation_id is None:
@@ -67,7 +72,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.agent = (
             as_text(get("agent.name"))
             or as_text(get("gen_ai.agent.name"))
-            or (_agent_name(get, record.name) if role == AGENT else None)
+            or (_agent_name(get, record.name) if role == AGENT else _langgraph_agent(get) if role in (LLM, TOOL) else None)
         )
     if step.input_value is None:
         step.input_value = get("input.value")
@@ -95,14 +100,22 @@ def _framework(scope: str) -> str | None:
 
 
 def _agent_name(get: Any, span_name: str) -> str | None:
-    metadata = get("metadata")
-    if metadata.__class__ is str and "lc_agent_name" in metadata:
-        value, _ = jsonio.loads_or_text(metadata)
-        if isinstance(value, Mapping) and isinstance(value.get("lc_agent_name"), str):
-            return str(value["lc_agent_name"])
+    name = _langgraph_agent(get)
+    if name is not None:
+        return name
     if span_name.endswith("Agent.run") or span_name.startswith("ai."):  # a class and its method; an operation of the AI SDK
         return None
     return span_name.removeprefix("invoke_agent ") or None
+
+
+_LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
+
+
+def _langgraph_agent(get: Any) -> str | None:
+    """The agent as LangChain's metadata have it, on every span of its run."""
+    metadata = get("metadata")
+    found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
+    return str(jsonio.loads(f'"{found[1]}"')) if found is not None else None
 
 
 def _read_llm(attributes: dict[str, Any], step: Step) -> None:
@@ -133,6 +146,8 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
         step.output_messages = _later(attributes, "llm.output_messages.", _outputs)
         if step.output_messages is None:  # streamed answers are sometimes written as a whole only
             step.output_messages = get("output.value") or None
+    if step.logprobs is None:
+        step.logprobs = get("output.value")
     if step.tool_definitions is None:
         step.tool_definitions = _later(attributes, "llm.tools.", _tools)
 

@@ -60,7 +60,7 @@ def read(record: SpanRecord, step: Step) -> None:
             get("respan.customer_params.customer_identifier")
         )
     if step.agent is None and step.role == AGENT:
-        step.agent = as_text(get("traceloop.entity.name"))
+        step.agent = _named(get("traceloop.entity.name"))
     if step.input_value is None:
         step.input_value = _entity(get("traceloop.entity.input"))
     if step.output_value is None:
@@ -78,6 +78,12 @@ _CONVERSATIONS = (
     "respan.threads.thread_identifier", "respan.sessions.session_identifier",
 )  # fmt: skip
 """Respan writes OpenLLMetry's attributes, and has its own for identities."""
+
+
+def _named(entity: Any) -> str | None:
+    """An entity's name, unless it is only that of a class and its method."""
+    name = as_text(entity)
+    return None if name is not None and name.endswith(".workflow") else name
 
 
 def _conversation(raw: Any) -> str | None:

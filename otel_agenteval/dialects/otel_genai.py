@@ -43,6 +43,8 @@ OPERATIONS = {
     **dict.fromkeys(("upsert_memory", "search_memory", "delete_memory"), MEMORY),
 }  # fmt: skip
 
+_STRUCTURES = "IMPORTANT: This StructuredOutputTool"
+"""How Strands describes the tool that gives an answer its form."""
 MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model"))
 SCOPES = re.compile(
     r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai))|com\.anthropic\.|strands\b|logfire(\.|$)"
@@ -62,6 +64,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if operation is not None:
         role = OPERATIONS.get(operation) if operation.__class__ is str else None
         if role is not None:
+            if role == AGENT and "gen_ai.agent.name" not in attributes and scope.endswith(".openai_agents"):
+                return WORKFLOW  # the trace of a whole run, under the workflow's name
             return role
         return LLM if "gen_ai.usage.output_tokens" in attributes and "gen_ai.request.model" in attributes else CHAIN
     if "gen_ai.tool.name" in attributes:
@@ -75,7 +79,7 @@ def read(record: SpanRecord, step: Step) -> None:
     """Fill the fields that this dialect has and no dialect before it had."""
     get = record.attributes.get
     role = step.role
-    if step.agent is None:
+    if step.agent is None and step.workflow is None:
         agent = get("gen_ai.agent.name")
         if agent is not None:
             step.agent = as_text(agent)
@@ -91,6 +95,9 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_retrieval(get, step)
     elif role == WORKFLOW and step.workflow is None:
         step.workflow = as_text(get("gen_ai.workflow.name"))
+    elif role == HANDOFF:
+        step.handoff_to = step.handoff_to or as_text(get("gen_ai.handoff.to_agent"))
+        step.agent = as_text(get("gen_ai.handoff.from_agent")) or step.agent
     if role != TOOL:
         _read_content(get, step)
     if record.events:
@@ -143,6 +150,8 @@ def _read_inference(get: Any, step: Step) -> None:
         seconds = get("gen_ai.response.time_to_first_chunk")
         if seconds is None:
             seconds = get("gen_ai.server.time_to_first_token")
+            if seconds is not None and step.record.scope.startswith("strands"):  # in milliseconds
+                seconds = (as_float(seconds) or 0.0) / 1000 or None
         if seconds is not None:
             step.time_to_first_token_s = as_float(seconds)
     if step.cost_usd is None:
@@ -164,6 +173,9 @@ def _read_tool(get: Any, step: Step) -> None:
         step.tool_arguments = get("gen_ai.tool.call.arguments")
     if step.tool_result is None:
         step.tool_result = get("gen_ai.tool.call.result")
+    description = get("gen_ai.tool.description")
+    if description.__class__ is str and description.startswith(_STRUCTURES):
+        step.gives_form = True
     if get("gen_ai.tool.status") in ("error", "failure") or get("gen_ai.task.status") == "failure":
         step.tool_failed = True
 

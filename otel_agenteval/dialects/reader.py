@@ -28,6 +28,7 @@ from . import (
     laminar,
     langchain_js,
     langfuse,
+    langgraph,
     langsmith,
     langtrace,
     langwatch,
@@ -107,6 +108,7 @@ DIALECTS: tuple[Dialect, ...] = (
     langtrace,
     openlit,
     litellm,
+    langgraph,
     otel_genai,
     openllmetry,
     pydantic_ai,
@@ -272,6 +274,10 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
     return UNKNOWN if role is None and is_genai_scope(scope) else role
 
 
+_NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp"))
+"""Exceptions that only steer: a stream whose consumer stopped reading, LangGraph's way to another agent, its waiting for a person."""
+_NAMELESS = frozenset(("unknown", "Unknown", "OpenAI Agent"))
+"""What instrumentations write where they do not know an agent's name."""
 _IDENTITIES = frozenset(("session.id", "user.id", "enduser.id"))
 
 
@@ -288,6 +294,8 @@ def read(record: SpanRecord) -> Step:
             dialect.read(record, step)
     if about.facts is not None:
         step.inferred = reading.read(record, step, about.facts) or about.inferred
+    if step.agent in _NAMELESS:
+        step.agent = None
     if role == TOOL and step.tool_name is None:
         step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _IDENTITIES.isdisjoint(attributes):
@@ -320,7 +328,7 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
         head = message.split(":", 1)[0]
         if head.isidentifier() and head[:1].isupper():
             kind = head
-    if kind == "GeneratorExit":  # the consumer of a stream stopped reading; nothing failed
+    if kind is not None and kind.rpartition(".")[2] in _NO_FAILURES:
         return None
     return ErrorInfo(kind or "error", message)
 

@@ -72,6 +72,8 @@ class Step:
     input_messages: Any = None
     """Raw messages before a model (or, on an agent, the user's): text, JSON text or values."""
     output_messages: Any = None
+    logprobs: Any = None
+    """What holds the logarithms of the probabilities of an answer's tokens, raw."""
     system: Any = None
     tool_definitions: Any = None
     input_value: Any = None
@@ -88,6 +90,8 @@ class Step:
     tool_result: Any = None
     tool_failed: bool = False
     permission_denied: bool = False
+    gives_form: bool = False
+    """Whether the tool is the framework's own, by which a model gives its answer a form."""
     tool_inputs: dict[str, Any] | None = None
     """Arguments by call id, where they are written apart from the calls."""
 

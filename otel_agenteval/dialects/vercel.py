@@ -152,6 +152,8 @@ def _read_usage(get: Any, step: Step) -> None:
     if step.reasoning_tokens is None:
         step.reasoning_tokens = _count(get, "ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens")
     metadata = get("ai.response.providerMetadata")
+    if metadata.__class__ is str and '"logprob"' in metadata:
+        step.logprobs = metadata
     if metadata.__class__ is str and "ache" in metadata and get("ai.usage.inputTokenDetails.noCacheTokens") is None:
         _read_cache_use(metadata, step)
 

@@ -21,6 +21,7 @@ from ..core.extras import require
 from ..core.score import Score
 from ..core.turn import Document, Retrieval, Turn
 from ..metrics.bound_metric import BoundMetric
+from .prompts import mapped_id, prompt_of
 
 BAGGAGE = "baggage:"
 _CASE = "case_id"
@@ -48,6 +49,9 @@ class ReferenceSources:
         }
         """Accepted baggage keys, each with the name of its reference."""
         self._retrievers = options.retrievers
+        self._prompts = options.prompts
+        self._ids = list(options.document_ids.items())
+        self._trims = options.trim
         self._given = [(entry.when, entry.references) for entry in options.given]
         self._by_case: dict[str, dict[str, Any]] = {}
         self._by_input: dict[str, dict[str, Any]] = {}
@@ -70,6 +74,9 @@ class ReferenceSources:
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
+        asked = prompt_of(turn, self._prompts) if self._prompts and not turn.context else None
+        if asked is not None and asked.question is not None:
+            turn.input = asked.question
         said = turn.references
         from_baggage = said.pop(BAGGAGE, None) if BAGGAGE in said else None
         found, sources = dict(said), dict.fromkeys(said, "expect")
@@ -104,6 +111,14 @@ class ReferenceSources:
                         setattr(turn, name, fact)
         if self._retrievers and not turn.context:
             self._take_retrieved(turn, sources)
+        if asked is not None and not turn.context:
+            _take_documents(turn, [Retrieval(asked.question, asked.documents)])
+            sources["context"] = "prompt"
+        if self._ids and turn.retrieved_ids:
+            turn.retrieved_ids = list(dict.fromkeys(mapped_id(found, self._ids) for found in turn.retrieved_ids))
+        if self._trims and turn.ground_truth:
+            turn.ground_truth = _trimmed(turn.ground_truth)
+            turn.output = _trimmed(turn.output)
         return sources
 
     def _take_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
@@ -117,12 +132,23 @@ class ReferenceSources:
                     found.append(Retrieval(jsonio.text_of(call.arguments) if call.arguments else None, documents))
                     tools[call.name] = None
         if found:
-            texts = [document.content for retrieval in found for document in retrieval.documents if document.content]
-            turn.context = texts
-            turn.retrievals = [*turn.retrievals, *found]
-            if not turn.retrieved_ids:
-                turn.retrieved_ids = [d.id for retrieval in found for d in retrieval.documents if d.id] or None
+            _take_documents(turn, found)
             sources["context"] = f"tool {', '.join(tools)}"
+
+
+def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
+    documents = [document for retrieval in found for document in retrieval.documents]
+    turn.context = [document.content for document in documents if document.content]
+    turn.retrievals = [*turn.retrievals, *found]
+    if not turn.retrieved_ids:
+        turn.retrieved_ids = [document.id for document in documents if document.id] or None
+
+
+def _trimmed(value: Any) -> Any:
+    """A text, or each of a list's, without white space at its end."""
+    if isinstance(value, str):
+        return value.rstrip()
+    return [_trimmed(item) for item in value] if isinstance(value, list) else value
 
 
 def note_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:

@@ -293,7 +293,7 @@ WORKFLOW = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": 
         ),
         pytest.param(
             [agent(1, 0, "boss"), agent(2, 1, "plan", at=1), agent(3, 1, "write", at=50, error="x")],
-            ["plan", "write"],
+            ["boss", "plan", "write"],
             ["write"],
             id="agents below the turn's agent",
         ),

@@ -178,8 +178,8 @@ def code_workflow_execution_order(
     is 0.
 
     The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order; where it has none, they are read from spans:
-    those with an ``executor.id``, else the agents right below a workflow, else the agents that the turn's only agent called.
-    Skipped with ``missing:workflow`` when no workflow is known.
+    those with an ``executor.id``, else the agents right below a workflow, else the turn's only agent and
+    those that it called. Skipped with ``missing:workflow`` when no workflow is known.
 
     Parameters:
         expected_order: required; ids of executors, at least one.

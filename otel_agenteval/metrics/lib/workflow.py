@@ -141,7 +141,8 @@ def _runs_in_spans(turn: Turn) -> list[Run] | None:
         return [Run(name, failed or span_id in broken) for span_id, name, failed in executors]
     outermost = [run for run in agents if run.parent is None]
     if len(outermost) == 1 and not any(_is_workflow(span.attributes) for span in turn.spans):
-        outermost = _called_by(outermost[0], agents)
+        called = _called_by(outermost[0], agents)
+        outermost = [outermost[0], *called] if called else []
     return [Run(run.name or "", run.error is not None) for run in outermost] or None
 
 

@@ -15,7 +15,7 @@ from .steps import END, START, StepReader
 
 _MERGED = (
     "model", "provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd", "finish_reason",
-    "response_id", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions",
+    "response_id", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
 """Spans that a provider's SDK writes itself: closest to the wire."""

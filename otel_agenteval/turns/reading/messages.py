@@ -11,11 +11,11 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolRequest
-from ...dialects.content import REDACTED
+from ...dialects.content import REDACTED, logprobs_in
 from ...dialects.step import INNER, LLM, TOOL, Step
 from .finish_reasons import ends_by_itself
 from .rag_prompt import answer_in, question_in
-from .tool_calls import OUTPUT_TOOLS, ToolReader
+from .tool_calls import ToolReader, gives_form
 
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
@@ -149,7 +149,7 @@ class MessageReader(ToolReader):
             return None
         asked = [call for message in found.messages for call in message.tool_calls]
         if asked:  # the call asked for a tool: this is no answer, unless that tool only gives the answer its form
-            return self._given_form(asked[-1]) if asked[-1].name in OUTPUT_TOOLS else None
+            return self._given_form(asked[-1]) if gives_form(asked[-1].name) else None
         return ""
 
     def _given_form(self, request: ToolRequest) -> str | None:
@@ -184,10 +184,20 @@ class MessageReader(ToolReader):
         texts = [message.reasoning for step in self.llm for message in self.outputs(step) if message.reasoning]
         return "\n".join(texts) if texts else None
 
-    def attachments(self) -> list[dict[str, Any]]:
-        """Media in the answering call's prompt."""
+    def logprobs(self) -> list[float] | None:
+        """The logarithms of the probabilities of the answer's tokens, where its span has what the model's API returned."""
         step = self._answering_call()
-        return [item for message in self.inputs(step) for item in message.attachments] if step is not None else []
+        return logprobs_in(step.logprobs) if step is not None and step.logprobs is not None else None
+
+    def attachments(self) -> list[dict[str, Any]]:
+        """Media in the answering call's prompt; where no model call shows them, in what the agent got."""
+        step = self._answering_call()
+        found = [item for message in self.inputs(step) for item in message.attachments] if step is not None else []
+        root = self.root
+        if found or root is step or (root.input_messages is None and root.input_value is None):
+            return found
+        field = "input_value" if root.input_messages is None else "input_messages"
+        return [item for message in self._decode(root, field, "user").messages for item in message.attachments]
 
 
 def _last_user_text(messages: list[Message]) -> str | None:

@@ -7,6 +7,7 @@ where a call would have been seen.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterable, Mapping
@@ -15,9 +16,9 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest
-from ...dialects.content import REDACTED, Later, arguments_of, unwrap_result
+from ...dialects.content import REDACTED, Later, arguments_of, says_failed, unwrap_result
 from ...dialects.spoken import INTERPRETER, calls_in_code, printed
-from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, TOOL, Step, as_text
+from ...dialects.step import AGENT, CHAIN, HANDOFF, INNER, LLM, ROOT_ROLES, TOOL, Step, as_text
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
@@ -28,6 +29,7 @@ _TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
 TOOL_OR_CALLER = (TOOL, AGENT, LLM)
 _AGENTS = (AGENT,)
 _HANDOFF_PREFIXES = ("transfer_to_", "handoff_to_", "transfer_back_to_")
+_NOWHERE = frozenset(("unknown", "handoff"))
 _PLUGIN = "Handoff-"
 """What may stand before them."""
 OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
@@ -35,6 +37,13 @@ _RAISED = re.compile(r"(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Timeout)): ?"
 """How a raised exception begins when it is written as a text."""
 _CODE = ("<code>", "<end_code>")
 """Around code that an agent runs, which may call tools; that is no request of the model."""
+_FORM_GIVEN = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
+_NOT_A_TOOL_S = re.compile(
+    r"max(?:imum)?[ _]?(?:number of )?(?:steps|turns|iterations|rounds|tokens)|(?:recursion|usage|request|token)s?[ _]?limit|rate[ _]?limit|"
+    r"error code: \d{3}|statuserror|api(?:connection|timeout)?error|internalservererror|overloaded|cancelled",
+    re.IGNORECASE,
+)
+"""What a loop's own limits and a model's failures are called."""
 _FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)", "exception:", "tool error:")
 
 
@@ -43,12 +52,13 @@ class ToolReader(CallReader):
 
     _by_order: dict[int, OrderedResults] | None = None
     """What is left to be found by order, by the agent's run. Each result is taken once."""
+    _forms: set[str | None] | None = None
 
     def tool_definitions(self) -> list[dict[str, Any]]:
         """The tools that models were given."""
         found: dict[str, dict[str, Any]] = {}
         seen: set[str] = set()
-        for step in (self.root, *self.llm):
+        for step in (self.root, *self.of_role.get(AGENT, ()), *self.llm):  # an agent's own: those of its models are often unseen
             raw = step.tool_definitions
             if raw is None:
                 continue
@@ -61,7 +71,8 @@ class ToolReader(CallReader):
             else:
                 definitions = _definitions(raw.reader(raw.raw) if raw.__class__ is Later else raw)
             for name, definition in definitions:
-                found.setdefault(name, definition)
+                if not gives_form(name):
+                    found.setdefault(name, definition)
         return list(found.values())
 
     def _requests(self) -> list[tuple[ToolRequest, Step]]:
@@ -126,12 +137,12 @@ class ToolReader(CallReader):
             if result is None and error is None and call_id is not None:  # some write it for the model only
                 results = self._results_in_messages() if results is None else results
                 result = results.get(call_id, results.get(asked_as or ""))
-            if result is None:
-                answer = self._result_by_order(
-                    step, step.tool_name, arguments
-                )  # a failed call has one too, which no other may get
+            if result is None:  # a failed call has an answer too, which no other may get
+                answer = self._result_by_order(step, step.tool_name, arguments)
                 result = answer if error is None else None
-            error = error or _error_in(result)
+            if _gave_form(result):
+                continue
+            error = error or _error_in(result) or _flagged(step.tool_result)
             calls.append(ToolCall(
                 step.tool_name or "", arguments, result, error, step.record.duration_s,
                 f"{step.record.span_id:016x}", call_id, step.permission_denied, step.agent or self._agent_of(step),
@@ -144,7 +155,7 @@ class ToolReader(CallReader):
         """Whether a tool call would have been seen: by the spans of what is no call, else by what every model call that answered shows."""
         others = [step for step in self.of_role.get(TOOL, ()) if step is not self.root]
         if others or HANDOFF in self.of_role:
-            return all(_is_no_tool(step.tool_name) for step in others)
+            return all(self._is_no_tool(step.tool_name) for step in others)
         last = self._answering_call()
         return last is not None and all(self._asked_for_none(step, step is last) for step in self.llm)
 
@@ -157,7 +168,7 @@ class ToolReader(CallReader):
         found = self._decode(step, "output_messages", "assistant")
         asked = self.outputs_asked(step)
         if asked:
-            return all(_is_no_tool(call.name) for call in asked)
+            return all(self._is_no_tool(call.name) for call in asked)
         if asks_for_tools(step.finish_reason):
             return False
         if step.output_tokens == 0:
@@ -169,6 +180,21 @@ class ToolReader(CallReader):
         if whole and (said or any(message.reasoning or message.attachments for message in found.messages)):
             return True
         return rules_out_tools(step, is_last)
+
+    def _is_no_tool(self, name: str | None) -> bool:
+        """Whether a call of that name only moves the turn on, or gives the answer its form."""
+        return _is_no_tool(name) or name in self._form_tools()
+
+    def _form_tools(self) -> set[str | None]:
+        """A framework's own tools that are named after the form of an answer: by what they say of themselves."""
+        if self._forms is None:
+            results = self._results_in_messages()
+            self._forms = {
+                tool.tool_name
+                for tool in self.of_role.get(TOOL, ())
+                if tool.gives_form or _gave_form(unwrap_result(tool.tool_result))
+            } | {call.name for call, _ in self._requests() if _gave_form(results.get(call.call_id or ""))}
+        return self._forms
 
     def outputs_asked(self, step: Step) -> list[ToolRequest]:
         """The tools that a model's answer asks for, as far as it was captured."""
@@ -206,7 +232,7 @@ class ToolReader(CallReader):
         steps: Iterable[Step] = self.of_role.get(TOOL, ())
         functions = self._functions()
         for step in sorted([*steps, *functions], key=START) if functions else steps:
-            if step is self.root or _is_no_tool(step.tool_name):
+            if step is self.root or step.gives_form or _is_no_tool(step.tool_name):
                 continue  # a function at the root was called by the application, not by an agent
             outer = self._nearest(step, TOOL_OR_CALLER)
             if (
@@ -282,7 +308,7 @@ class ToolReader(CallReader):
         if read_back:
             asked = _without_copies(asked, [request for request, _ in read_back if request.call_id])
         for request, step in asked + read_back:
-            if not request.name or _is_no_tool(request.name):
+            if not request.name or self._is_no_tool(request.name):
                 continue
             result = results.get(request.call_id or "")
             if result is None:
@@ -290,11 +316,13 @@ class ToolReader(CallReader):
             if request.name == INTERPRETER:
                 calls += self._calls_in_code(request, printed(result), step)
                 continue
+            if _gave_form(result):
+                continue
             error = _error_in(result)
             if result is None and request.call_id not in results and step is last:
                 if self.root.role == LLM:
                     continue  # a model call alone: the request is executed outside of this turn
-                error = self.root.error  # the loop went on to the tool, and what ended it there ended the turn
+                error = _from_tool(self.root.error)  # the loop went on to the tool, and what ended it there ended the turn
             arguments = arguments_of(request.arguments) or self._repeated_arguments(request)
             calls.append(ToolCall(request.name, arguments, result, error, call_id=request.call_id, agent=step.agent))
         return calls
@@ -322,22 +350,51 @@ class ToolReader(CallReader):
         if said:
             return said
         spans = [step for step in self.of_role.get(HANDOFF, ()) if self._nearest(step, (HANDOFF,)) is None]
-        if spans:
-            return [self._handoff_of(step) for step in spans]
-        return [
-            Handoff(step.agent or self._agent_of(step), _target_in(request.arguments) or _without_prefix(request.name), None)
+        found = [(self._handoff_of(step), step) for step in spans] or [
+            (Handoff(self._agent_at(step), _target_in(request.arguments) or _without_prefix(request.name), None), step)
             for request, step in self._requests()
             if request.name is not None and _is_handoff(request.name)
         ]
+        if not found:  # without content the tool's span is all that shows it
+            found = [
+                (Handoff(self._agent_at(step), _target_in(step.tool_arguments) or _without_prefix(step.tool_name), None), step)
+                for step in self.of_role.get(TOOL, ())
+                if step.tool_name is not None and _is_handoff(step.tool_name)
+            ]
+        return [self._followed(handoff, step) for handoff, step in found]
+
+    def _agent_at(self, step: Step) -> str | None:
+        return step.agent or self._agent_of(step)
+
+    def _at_work_before(self, step: Step) -> str | None:
+        """The agent that ran last before a span that is below no agent's."""
+        runs = (*self.of_role.get(AGENT, ()), *self.of_role.get(INNER, ()))
+        before = [run for run in runs if run.agent and run.record.start_ns <= step.record.start_ns]
+        return max(before, key=START).agent if before else None
+
+    def _followed(self, handoff: Handoff, step: Step) -> Handoff:
+        """A hand-off with what the agents' runs after it say: where it went, and that it came there."""
+        later = [
+            name
+            for run in (*self.of_role.get(AGENT, ()), *self.of_role.get(INNER, ()))
+            if run.record.start_ns >= step.record.start_ns and (name := run.agent) and name != handoff.from_
+        ]
+        if handoff.to is None or handoff.to in _NOWHERE:
+            handoff = dataclasses.replace(handoff, to=next(iter(later), None))
+        if handoff.from_ is None:
+            handoff = dataclasses.replace(handoff, from_=self._at_work_before(step))
+        if handoff.success is None and handoff.to is not None and _word(handoff.to) in map(_word, later):
+            handoff = dataclasses.replace(handoff, success=True)
+        return handoff
 
     def _handoff_of(self, step: Step) -> Handoff:
         """Most spans only have a name: ``X → Y.handoff`` or ``handoff to Y``."""
         if step.handoff_to is not None:
-            return Handoff(step.agent or self._agent_of(step), step.handoff_to, step.error is None, step.record.duration_s)
+            return Handoff(self._agent_at(step), step.handoff_to, step.error is None, step.record.duration_s)
         source, arrow, target = step.record.name.removesuffix(".handoff").partition("→")
         if not arrow:
             source, target = "", _target_in(step.tool_arguments) or source.removeprefix("handoff to ")
-        return Handoff(source.strip() or self._agent_of(step), target.strip() or None, step.error is None, step.record.duration_s)
+        return Handoff(source.strip() or self._agent_at(step), target.strip() or None, step.error is None, step.record.duration_s)
 
 
 def _add_results(messages: Iterable[Message], results: dict[str, Any]) -> None:
@@ -397,13 +454,34 @@ def _same_tool(outer: Step, inner: Step) -> bool:
     )
 
 
+def gives_form(name: str | None) -> bool:
+    """Whether a tool is a framework's own, by which a model gives its answer a form."""
+    return name in OUTPUT_TOOLS or (name is not None and name.startswith("final_result_"))
+
+
+def _gave_form(result: Any) -> bool:
+    """Whether such a tool, which is named after the form, says that it has done so."""
+    return result.__class__ is str and _FORM_GIVEN.match(result) is not None
+
+
+def _from_tool(error: ErrorInfo | None) -> ErrorInfo | None:
+    """A turn's error as that of its last tool; None where the loop or its model says that it was its own."""
+    said = f"{error.type} {error.message}" if error is not None else ""
+    return None if _NOT_A_TOOL_S.search(said) else error
+
+
 def _is_handoff(name: str | None) -> bool:
     return name is not None and (name == "handoff" or name.removeprefix(_PLUGIN).startswith(_HANDOFF_PREFIXES))
 
 
 def _is_no_tool(name: str | None) -> bool:
     """Whether a call of that name only moves the turn on: to another agent, or to its answer."""
-    return _is_handoff(name) or name in OUTPUT_TOOLS
+    return _is_handoff(name) or gives_form(name)
+
+
+def _word(name: str) -> str:
+    """``Billing Agent`` as the name of the tool that leads to it: ``billing_agent``."""
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def _without_prefix(name: str) -> str:
@@ -538,6 +616,17 @@ def _outline(arguments: Mapping[str, Any] | None) -> Hashable:
     return frozenset((key, len(value) if isinstance(value, (list, tuple, dict)) else value) for key, value in arguments.items())
 
 
+def _flagged(raw: Any) -> ErrorInfo | None:
+    """The failure that a result's own mark says; taking the result out of its wrapping loses the mark."""
+    if raw.__class__ is str:
+        if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
+            return None
+        raw, _ = jsonio.loads_or_text(raw)
+    if isinstance(raw, Mapping) and "content" in raw and says_failed(raw):
+        return ErrorInfo("tool_error", jsonio.text_of(unwrap_result(raw))[:200])
+    return None
+
+
 def _error_in(result: Any) -> ErrorInfo | None:
     """Whether a tool's answer, known only as text before the model, reports a failure."""
     if isinstance(result, str):
@@ -554,6 +643,6 @@ def _error_in(result: Any) -> ErrorInfo | None:
             return None
     if isinstance(result, dict):
         said = result.get("error") or result.get("error_message") or result.get("error_details")
-        if said or result.get("is_error") is True or result.get("status") == "error":
+        if said or says_failed(result):
             return ErrorInfo("tool_error", jsonio.text_of(said)[:200] if said else None)
     return None

@@ -47,7 +47,7 @@ class TurnReader(MessageReader):
     FIELDS: ClassVar[frozenset[str]] = frozenset((
         "start", "user_id", "framework", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
         "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
-        "interactions", "conflicts",
+        "interactions", "conflicts", "logprobs",
     ))  # fmt: skip
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:

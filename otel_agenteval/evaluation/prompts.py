@@ -1,0 +1,58 @@
+"""Documents inside prompts: many applications look them up themselves and write them around the user's question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..core.templates import filled_in
+from ..core.turn import Document, Turn
+
+_LEAD = re.compile(r"(?:[-*\u2022] +|\d{1,3}[.)] +)?(?:\[([^\]\n]{1,200})\]:? *)?")
+_LONGEST = 1_000_000
+
+
+class Prompt(NamedTuple):
+    """What a prompt was made of."""
+
+    documents: list[Document]
+    question: str | None
+    """What the user asked, where the template has a place for it."""
+
+
+def prompt_of(turn: Turn, templates: Sequence[str]) -> Prompt | None:
+    """The documents in what a turn's model was last given as the user's words, as the first template that fits has them."""
+    text = next(
+        (message.content for message in reversed(turn.messages) if message.role == "user" and message.content), turn.input
+    )
+    if not text or len(text) > _LONGEST:
+        return None
+    for template in templates:
+        found = filled_in(template.strip(), text.strip())
+        if found is not None:
+            documents = list(_documents(found["documents"]))
+            return Prompt(documents, (found.get("question") or "").strip() or None) if documents else None
+    return None
+
+
+def _documents(text: str) -> Iterator[Document]:
+    """Paragraphs, or lines where there is one paragraph, each without its bullet, its number and its ``[id]``."""
+    text = text.strip()
+    for part in re.split(r"\n\s*\n", text) if "\n\n" in text else text.split("\n"):
+        lead = _LEAD.match(part.strip())
+        content = part.strip()[lead.end() if lead is not None else 0 :].strip()
+        if content:
+            yield Document(id=lead[1] if lead is not None else None, content=content)
+
+
+def mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:
+    """A document's id as references spell it: by the first pattern that fits; ``*`` stands for the same text on both sides."""
+    for pattern, wanted in mapping:
+        start, star, end = pattern.partition("*")
+        if not star:
+            if found == pattern:
+                return wanted
+        elif len(found) >= len(start) + len(end) and found.startswith(start) and found.endswith(end):
+            return wanted.replace("*", found[len(start) : len(found) - len(end)], 1)
+    return found

@@ -1,0 +1,299 @@
+"""Facts that are easily read wrong: whose failure it was, who is an agent, which tool is one, and in which unit a time is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from otel_agenteval import load_turns
+from otel_agenteval.dialects.reader import read
+from otel_agenteval.spans.record import SpanEvent
+from tests.support.recordings import unpack
+from tests.support.spans import agent, chat, span, tool, turn_of
+
+AGENTS = "openinference.instrumentation.openai_agents"
+LANGCHAIN = "openinference.instrumentation.langchain"
+TRACELOOP = "opentelemetry.instrumentation.langchain"
+
+
+def recorded(name, tmp_path):
+    (turn,) = load_turns(unpack(name, tmp_path))
+    return turn
+
+
+def asked_for(name="search", **more):
+    return [{"id": "x", "name": name, "arguments": {}, **more}]
+
+
+# --- times
+
+
+@pytest.mark.parametrize(
+    ("attribute", "scope", "seconds"),
+    [
+        pytest.param("gen_ai.server.time_to_first_token", "strands.telemetry.tracer", 0.25, id="Strands counts milliseconds"),
+        pytest.param("gen_ai.server.time_to_first_token", "acme", 250.0, id="the convention counts seconds"),
+        pytest.param(
+            "gen_ai.response.time_to_first_chunk", "strands.telemetry.tracer", 250.0, id="also where Strands follows it"
+        ),
+    ],
+)
+def test_the_unit_of_the_time_to_the_first_token(attribute, scope, seconds):
+    assert read(chat(1, attributes={attribute: 250}, scope=scope)).time_to_first_token_s == seconds
+
+
+def test_strands_answers_within_seconds(tmp_path):
+    turn = recorded("strands-native/s2.jsonl", tmp_path)
+    assert all(0 < call.time_to_first_token_s < call.duration_s for call in turn.llm_calls)
+
+
+# --- failures
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["ParentCommand", "langgraph.errors.ParentCommand", "GraphInterrupt", "langgraph.errors.NodeInterrupt", "GeneratorExit"],
+)
+def test_an_exception_that_steers_is_no_failure(kind):
+    raised = [SpanEvent("exception", attributes={"exception.type": kind, "exception.message": "Command(goto='billing')"})]
+    assert read(agent(1, error="Command(goto='billing')", events=raised)).error is None
+    assert read(agent(1, error="Command(goto='billing')", attributes={"error.type": kind})).error is None
+
+
+def test_an_agent_that_left_the_turn_to_another_has_not_failed(tmp_path):
+    turn = recorded("langchain-otel_genai/s7h.jsonl", tmp_path)
+    assert [(run.name, run.error) for run in turn.agent_runs] == [("triage_agent", None), ("billing_agent", None)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "blamed"),
+    [
+        ("RuntimeError: database connection lost", True),
+        ("MaxTurnsExceeded: Max turns (10) exceeded", False),
+        ("GraphRecursionError: Recursion limit of 25 reached", False),
+        ("UsageLimitExceeded: The next request would exceed the request_limit of 5", False),
+        ("RateLimitError: Error code: 429 - slow down", False),
+        ("CancelledError: ", False),
+    ],
+)
+def test_a_turn_s_failure_is_its_last_tool_s_unless_it_says_otherwise(failure, blamed):
+    root = span(1, 0, "handle", {}, ms=100, error=failure)
+    (call,) = turn_of(root, chat(2, 1, user="Go", calls=asked_for(), at=1)).tool_calls
+    assert (call.error is not None) == blamed
+
+
+FLAGGED = [
+    pytest.param({"content": [{"type": "text", "text": "no such order"}], "isError": True}, id="the Model Context Protocol's"),
+    pytest.param({"toolUseId": "x", "status": "error", "content": [{"text": "no such order"}]}, id="Bedrock's"),
+    pytest.param({"type": "tool_result", "content": "no such order", "is_error": True}, id="Anthropic's"),
+]
+
+
+@pytest.mark.parametrize("result", FLAGGED)
+@pytest.mark.parametrize("written", [json.dumps, dict])
+def test_a_mark_of_failure_on_a_result_counts(result, written):
+    ran = tool(3, 1, attributes={"gen_ai.tool.call.result": written(result)}, at=12)
+    (call,) = turn_of(agent(1), chat(2, 1, user="Go", says="x", at=1), ran).tool_calls
+    assert call.error is not None
+
+
+@pytest.mark.parametrize("part", [
+    {"type": "tool_call_response", "id": "x", "response": "no such order", "is_error": True},
+    {"toolResult": {"toolUseId": "x", "status": "error", "content": [{"text": "no such order"}]}},
+])  # fmt: skip
+def test_so_it_does_in_a_prompt(part):
+    answered = [{"role": "user", "content": [part]}]
+    talk = [
+        {"role": "user", "content": "Go"},
+        {"role": "assistant", "parts": [{"type": "tool_call", **asked_for()[0]}]},
+        *answered,
+    ]
+    turn = turn_of(agent(1), chat(2, 1, user="Go", calls=asked_for(), at=1), chat(3, 1, messages=talk, says="Done", at=20))
+    assert [call.error is not None for call in turn.tool_calls] == [True]
+
+
+def test_a_result_that_only_speaks_of_errors_is_none():
+    ran = tool(3, 1, attributes={"gen_ai.tool.call.result": '{"content": "2 errors found", "status": "success"}'}, at=12)
+    assert turn_of(agent(1), chat(2, 1, user="Go", says="x", at=1), ran).tool_calls[0].error is None
+
+
+# --- who is an agent
+
+
+@pytest.mark.parametrize("name", ["unknown", "OpenAI Agent"])
+def test_an_unknown_agent_has_no_name(name):
+    assert turn_of(agent(1, name=name), chat(2, 1, user="Go", says="x")).agent is None
+
+
+@pytest.mark.parametrize(
+    ("recording", "main", "runs"),
+    [
+        ("openai_agents-openinference/s7h.jsonl", "triage_agent", ["triage_agent", "billing_agent"]),
+        ("openai_agents-otel_v2/s7h.jsonl", "triage_agent", ["triage_agent", "billing_agent"]),
+        ("langchain-traceloop/s7h.jsonl", "triage_agent", ["triage_agent", "billing_agent"]),
+        ("langchain-traceloop/s2.jsonl", "support_agent", ["support_agent"]),
+        ("langchain-traceloop/s5.jsonl", None, []),
+    ],
+)
+def test_a_workflow_s_name_is_no_agent_s(recording, main, runs, tmp_path):
+    turn = recorded(recording, tmp_path)
+    assert (turn.agent, [run.name for run in turn.agent_runs]) == (main, runs)
+
+
+def graph(nodes, **more):
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "x", "gen_ai.workflow.nodes": nodes, **more}
+    return span(1, 0, "invoke_agent x", attributes, scope=TRACELOOP)
+
+
+@pytest.mark.parametrize(
+    ("record", "role", "name", "workflow"),
+    [
+        pytest.param(graph('["model", "tools"]'), "agent", "x", None, id="an agent's loop"),
+        pytest.param(graph('["chatbot", "tools"]'), "agent", "x", None, id="a loop with a node of another name"),
+        pytest.param(graph('["plan", "write"]'), "workflow", None, "x", id="a graph of steps"),
+        pytest.param(graph(("plan", "write")), "workflow", None, "x", id="the same as a list"),
+        pytest.param(graph("no list"), "agent", "x", None, id="nodes that cannot be read"),
+    ],
+)
+def test_a_graph_is_an_agent_by_its_nodes(record, role, name, workflow):
+    step = read(record)
+    assert (step.role, step.agent, step.workflow) == (role, name, workflow)
+
+
+def test_the_agent_of_a_tool_call_stands_in_langgraph_s_metadata():
+    metadata = {
+        "openinference.span.kind": "TOOL",
+        "metadata": json.dumps({"lc_agent_name": "Bj\u00f6rn", "langgraph_node": "tools"}),
+    }
+    root = span(1, 0, "graph", {"openinference.span.kind": "CHAIN"}, scope=LANGCHAIN, ms=100)
+    turn = turn_of(root, chat(2, 1, user="Go", says="x"), span(3, 1, "search", metadata, scope=LANGCHAIN, at=20))
+    assert turn.tool_calls[0].agent == "Bj\u00f6rn"
+
+
+def test_a_class_and_its_method_name_no_agent():
+    kinds = {"traceloop.span.kind": "workflow", "traceloop.entity.name": "FunctionAgent.workflow"}
+    assert read(span(1, 0, "FunctionAgent.workflow", kinds, scope="opentelemetry.instrumentation.llamaindex")).agent is None
+
+
+# --- hand-offs
+
+
+@pytest.mark.parametrize(
+    ("recording", "handoff"),
+    [
+        ("openai_agents-traceloop/s7h.jsonl", ("triage_agent", "billing_agent", True)),  # written as "unknown"
+        ("openai_agents-otel_v2/s7h.jsonl", ("triage_agent", "billing_agent", True)),
+        ("openai_agents-otel_genai/s7h.jsonl", ("triage_agent", "billing_agent", True)),
+        ("langchain-traceloop/s7h.jsonl", ("triage_agent", "billing_agent", True)),
+    ],
+)
+def test_the_next_agent_s_run_says_that_a_hand_off_came_through(recording, handoff, tmp_path):
+    (found,) = recorded(recording, tmp_path).handoffs
+    assert (found.from_, found.to, found.success) == handoff
+
+
+def handed(*more):
+    return turn_of(agent(1, name="a"), chat(2, 1, user="Go", calls=asked_for("transfer_to_billing_agent"), at=1), *more).handoffs
+
+
+def test_a_hand_off_to_an_agent_that_never_ran_is_not_known_to_have_come_through():
+    assert [(handoff.to, handoff.success) for handoff in handed()] == [("billing_agent", None)]
+
+
+def test_agents_are_known_by_the_names_of_the_tools_that_lead_to_them():
+    assert [handoff.success for handoff in handed(agent(5, 1, name="Billing Agent", at=40, ms=10))] == [True]
+
+
+def test_without_content_a_tool_s_span_shows_a_hand_off():
+    ran = tool(3, 1, "transfer_to_b", at=20)
+    (found,) = turn_of(agent(1, name="a"), chat(2, 1, at=1), ran, agent(4, 1, name="b", at=40, ms=10)).handoffs
+    assert (found.from_, found.to, found.success) == ("a", "b", True)
+
+
+# --- tools
+
+
+def definitions(*names):
+    return json.dumps([{"name": name, "parameters": {}} for name in names])
+
+
+def test_a_sub_agent_s_tools_are_known_from_its_own_span():
+    root = agent(1, attributes={"gen_ai.tool.definitions": definitions("ask_billing")})
+    below = agent(3, 2, name="billing", at=10, ms=20, attributes={"gen_ai.tool.definitions": definitions("refund")})
+    turn = turn_of(root, tool(2, 1, "ask_billing", at=5, ms=50), below, chat(4, 3, user="Go", says="x", at=12))
+    assert [each["name"] for each in turn.tool_definitions] == ["ask_billing", "refund"]
+
+
+def test_a_tool_that_gives_the_answer_its_form_is_no_tool_of_the_agent():
+    root = agent(1, attributes={"gen_ai.tool.definitions": definitions("search", "final_result", "final_result_Person")})
+    turn = turn_of(root, chat(2, 1, user="Go", calls=asked_for("final_result_Person"), at=1), chat(3, 1, says="x", at=20))
+    assert ([each["name"] for each in turn.tool_definitions], turn.tool_calls) == (["search"], [])
+
+
+@pytest.mark.parametrize(
+    "recording", ["strands-native/s14.jsonl", "strands-openinference/s14.jsonl", "strands-native_latest_attrs/s14.jsonl"]
+)
+def test_so_is_one_that_is_named_after_the_form(recording, tmp_path):
+    turn = recorded(recording, tmp_path)
+    assert (turn.tool_calls, json.loads(turn.output)) == ([], {"name": "Ada Lovelace", "age": 36})
+
+
+def test_langchain_says_of_such_a_tool_what_it_did():
+    answered = [
+        {
+            "role": "tool",
+            "parts": [{"type": "tool_call_response", "id": "x", "response": "Returning structured response: name='Ada'"}],
+        }
+    ]
+    asked = [{"role": "assistant", "parts": [{"type": "tool_call", **asked_for("Person")[0]}]}]
+    root = agent(1, attributes={"gen_ai.output.messages": json.dumps([*asked, *answered])})
+    assert turn_of(root, chat(2, 1, user="Go", calls=asked_for("Person"), at=1)).tool_calls == []
+
+
+# --- content
+
+
+def test_a_summary_of_reasoning_is_read_as_text(tmp_path):
+    assert recorded("openai_sdk-traceloop-responses/s19.jsonl", tmp_path).reasoning == "17*20=340, 17*3=51, 340+51=391."
+
+
+def test_media_on_an_agent_s_span_are_attachments():
+    parts = [{"type": "text", "content": "What is it?"}, {"type": "uri", "modality": "image", "uri": "https://x.example/a.png"}]
+    given = {"gen_ai.input.messages": json.dumps([{"role": "user", "parts": parts}])}
+    for turn in (turn_of(agent(1, attributes=given)), turn_of(agent(1, attributes=given), chat(2, 1, says="A cat."))):
+        assert turn.attachments == [{"modality": "image", "uri": "https://x.example/a.png"}]
+
+
+LOGPROBS = [{"token": "Hi", "logprob": -0.1}, {"token": "!", "logprob": -0.5}]
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [
+        pytest.param({"choices": [{"logprobs": {"content": LOGPROBS}, "message": {"role": "assistant"}}]}, id="chat completions"),
+        pytest.param({"choices": [{"logprobs": {"token_logprobs": [-0.1, -0.5]}}]}, id="completions"),
+        pytest.param({"output": [{"content": [{"type": "output_text", "text": "Hi!", "logprobs": LOGPROBS}]}]}, id="responses"),
+        pytest.param({"generations": [[{"generation_info": {"logprobs": {"content": LOGPROBS}}}]]}, id="LangChain"),
+    ],
+)
+def test_logprobs_in_a_model_s_answer_are_the_turn_s(answered):
+    said = {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": json.dumps(answered)}
+    assert turn_of(span(1, 0, "ChatCompletion", said, scope="openinference.instrumentation.openai")).logprobs == [-0.1, -0.5]
+
+
+def test_the_ai_sdk_has_them_in_its_provider_s_metadata():
+    said = {
+        "ai.operationId": "ai.generateText.doGenerate", "ai.response.text": "Hi!",
+        "ai.response.providerMetadata": json.dumps({"openai": {"logprobs": LOGPROBS}}),
+    }  # fmt: skip
+    assert turn_of(span(1, 0, "ai.generateText.doGenerate", said, scope="ai")).logprobs == [-0.1, -0.5]
+
+
+@pytest.mark.parametrize(
+    "answered",
+    ['{"choices": [{"logprobs": null}]}', '{"logprobs": [{"token": "x"}], "y": "\\"logprob\\""}', "logprob", '{"logprob": 5}'],
+)
+def test_without_them_they_are_unknown(answered):
+    said = {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": answered}
+    assert turn_of(span(1, 0, "ChatCompletion", said, scope="openinference.instrumentation.openai")).logprobs is None
