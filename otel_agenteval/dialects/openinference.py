@@ -82,8 +82,6 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_llm(attributes, step)
         if record.scope == _ANTHROPIC_JS:
             _read_anthropic_request(get("input.value"), step)
-        if step.model is not None and record.scope.endswith(".litellm"):  # it puts the provider before the model
-            step.model = step.model.removeprefix(f"{step.provider}/")
     elif role == TOOL:
         _read_tool(record, step)
     elif role in (RETRIEVAL, RERANK):
@@ -145,7 +143,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     if step.output_messages is None:
         step.output_messages = _later(attributes, "llm.output_messages.", _outputs)
         if step.output_messages is None:  # streamed answers are sometimes written as a whole only
-            step.output_messages = get("output.value") or None
+            step.output_messages = _said(get("output.value")) or None
     if step.logprobs is None:
         step.logprobs = get("output.value")
     if step.tool_definitions is None:

@@ -296,6 +296,8 @@ def read(record: SpanRecord) -> Step:
         step.inferred = reading.read(record, step, about.facts) or about.inferred
     if step.agent in _NAMELESS:
         step.agent = None
+    if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM puts the provider before the model
+        step.model = step.model.removeprefix(f"{step.provider}/")
     if role == TOOL and step.tool_name is None:
         step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _IDENTITIES.isdisjoint(attributes):
