@@ -108,9 +108,10 @@ def _read_usage(answered: str, step: Step) -> None:
     messages = _object(answered).get("messages")
     given = answered_with = 0
     for message in reversed(messages if isinstance(messages, list) else ()):
-        if not isinstance(message, Mapping) or _OF_A_RUN.isdisjoint(message):
+        fields = message.get("kwargs", message) if isinstance(message, Mapping) else {}
+        if not isinstance(fields, Mapping) or not any(fields.get(key) for key in _OF_A_RUN):
             break
-        usage = message.get("usage_metadata")
+        usage = fields.get("usage_metadata")
         if isinstance(usage, Mapping):
             given += as_int(usage.get("input_tokens")) or 0
             answered_with += as_int(usage.get("output_tokens")) or 0
@@ -118,7 +119,7 @@ def _read_usage(answered: str, step: Step) -> None:
         step.input_tokens, step.output_tokens = given, answered_with
 
 
-_OF_A_RUN = frozenset(("usage_metadata", "response_metadata", "tool_call_id"))
+_OF_A_RUN = ("usage_metadata", "response_metadata", "tool_call_id")
 """What a model's or a tool's message has; the user's has none of it."""
 
 
@@ -198,8 +199,8 @@ def _typed(item: Any) -> list[Any]:
 
 
 def _result(raw: Any) -> Any:
-    """What a tool gave; LangChain's is a message."""
-    inner = _plain(raw)
+    """What a tool gave; LangChain's is a message, in TypeScript typed twice."""
+    inner = _inner(_plain(raw))
     if inner.__class__ is str and inner[:10] == '[{"role": ':
         value, _ = jsonio.loads_or_text(inner)
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
