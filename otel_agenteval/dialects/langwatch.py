@@ -105,9 +105,10 @@ def _read_metadata(metadata: str, step: Step) -> None:
 
 def _read_usage(answered: str, step: Step) -> None:
     """What the run's answers used, as its last messages say: the callback for a streamed call is not told."""
-    messages = _object(answered).get("messages")
+    found = _object(answered).get("messages")
+    messages: list[Any] = found if isinstance(found, list) else []
     given = answered_with = 0
-    for message in reversed(messages if isinstance(messages, list) else ()):
+    for message in reversed(messages):
         fields = message.get("kwargs", message) if isinstance(message, Mapping) else {}
         if not isinstance(fields, Mapping) or not any(fields.get(key) for key in _OF_A_RUN):
             break
