@@ -83,6 +83,8 @@ def read(record: SpanRecord, step: Step) -> None:
             step.input_value = call_arguments(_plain(given))
         if step.output_value is None:
             step.output_value = _plain(answered)
+        if role == AGENT and answered.__class__ is str and '"usage_metadata"' in answered:
+            _read_usage(answered, step)
     if step.conversation_id is None:
         step.conversation_id = as_text(get("langwatch.thread.id")) or as_text(get("langwatch.session.id"))
     if step.user_id is None:
@@ -99,6 +101,27 @@ def _read_metadata(metadata: str, step: Step) -> None:
             step.conversation_id = next((text for key in _IDS if (text := as_text(value.get(key)))), None)
         if step.user_id is None:
             step.user_id = as_text(value.get("user_id")) or as_text(value.get("userId"))
+
+
+def _read_usage(answered: str, step: Step) -> None:
+    """What the run's answers used, as its last messages say: the callback for a streamed call is not told."""
+    found = _object(answered).get("messages")
+    messages: list[Any] = found if isinstance(found, list) else []
+    given = answered_with = 0
+    for message in reversed(messages):
+        fields = message.get("kwargs", message) if isinstance(message, Mapping) else {}
+        if not isinstance(fields, Mapping) or not any(fields.get(key) for key in _OF_A_RUN):
+            break
+        usage = fields.get("usage_metadata")
+        if isinstance(usage, Mapping):
+            given += as_int(usage.get("input_tokens")) or 0
+            answered_with += as_int(usage.get("output_tokens")) or 0
+    if given or answered_with:
+        step.input_tokens, step.output_tokens = given, answered_with
+
+
+_OF_A_RUN = ("usage_metadata", "response_metadata", "tool_call_id")
+"""What a model's or a tool's message has; the user's has none of it."""
 
 
 def _read_model(record: SpanRecord, step: Step, given: Any, answered: Any) -> None:
@@ -177,8 +200,8 @@ def _typed(item: Any) -> list[Any]:
 
 
 def _result(raw: Any) -> Any:
-    """What a tool gave; LangChain's is a message."""
-    inner = _plain(raw)
+    """What a tool gave; LangChain's is a message, in TypeScript typed twice."""
+    inner = _inner(_plain(raw))
     if inner.__class__ is str and inner[:10] == '[{"role": ':
         value, _ = jsonio.loads_or_text(inner)
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):

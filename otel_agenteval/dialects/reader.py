@@ -246,9 +246,14 @@ def understood(record: SpanRecord) -> Understood:
             found.named = False
             if scope != SCOPE and (found.role is not None or record.logs or record.events or not keys.is_plain(attributes)):
                 infer(record)
-        elif found.role == UNKNOWN and not keys.is_plain(attributes):
+        elif found.role == UNKNOWN and not keys.is_plain(attributes) and _is_unsaid(record, dialects):
             infer(record)  # its scope is known, but not this way of writing
     return found
+
+
+def _is_unsaid(record: SpanRecord, dialects: tuple[Dialect, ...]) -> bool:
+    """Whether no dialect has a word for what a span is, not even that it has not said so yet (Logfire's request of a stream)."""
+    return all(dialect.role_of(record.attributes, record.scope, record.name) is None for dialect in dialects)
 
 
 def infer(record: SpanRecord) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.dialects.content import decode
+from otel_agenteval.dialects.content import decode, unwrap_result
 from otel_agenteval.dialects.reader import read, role_of
 from otel_agenteval.dialects.step import Step, without_provider
 from otel_agenteval.spans.record import SpanRecord
@@ -112,3 +112,9 @@ def test_documents(contexts: str, found: Any) -> None:
 )
 def test_a_provider_before_a_model_is_no_part_of_its_name(model: str | None, parts: tuple[str | None, str | None]) -> None:
     assert without_provider(model) == parts
+
+
+def test_a_tool_of_langchain_js_gives_a_message_that_is_typed_twice() -> None:
+    message = {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", "ToolMessage"], "kwargs": {"content": "3 °C"}}
+    found = step(langwatch__span__type="tool", langwatch__output=typed("text", typed("text", message)))
+    assert unwrap_result(found.tool_result) == "3 °C"

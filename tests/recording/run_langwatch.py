@@ -1,12 +1,17 @@
-"""Record LangWatch's Python SDK: its decorators on a loop with autotracked OpenAI calls, its LangChain callback, its OpenAI Agents instrumentation.
+"""Record LangWatch's Python SDK: its decorators on a loop with autotracked OpenAI calls, or OpenInference's; its LangChain callback.
 
-    uv pip install langwatch==1.4.0 openai langchain langchain-openai langgraph openai-agents openinference-instrumentation-openai-agents
+    uv pip install langwatch==1.4.0 openai langchain langchain-openai langgraph openinference-instrumentation-openai
 """
 
 import langwatch
-from agents import STAGE, LangChainAgent, OpenAIAgent, openai_client, play
+from agents import ARGS, STAGE, LangChainAgent, OpenAIAgent, openai_client, play
 
-langwatch.setup(api_key="x", endpoint_url=STAGE)
+instrumentors = []
+if ARGS.sets == "langwatch-openinference":  # in a process of its own: the instrumentation stays
+    from openinference.instrumentation.openai import OpenAIInstrumentor
+
+    instrumentors.append(OpenAIInstrumentor())
+langwatch.setup(api_key="x", endpoint_url=STAGE, instrumentors=instrumentors)
 client = openai_client()
 TYPES = {"agent": "agent", "tool": "tool", "retriever": "rag"}
 
@@ -37,7 +42,8 @@ def by_decorators(told):
 
     @langwatch.trace(name="handle_message", **metadata(told))
     def handle_message(question):
-        langwatch.get_current_trace().autotrack_openai_calls(client)
+        if not instrumentors:
+            langwatch.get_current_trace().autotrack_openai_calls(client)
         return agent.answer(question)
 
     return handle_message
@@ -67,5 +73,7 @@ def flush():
 
 
 PACKAGES = ("langwatch", "openai")
+if instrumentors:
+    play("langwatch-openinference", by_decorators, flush, (*PACKAGES, "openinference-instrumentation-openai"))
 play("langwatch-openai", by_decorators, flush, PACKAGES)
 play("langwatch-langchain", by_callback, flush, (*PACKAGES, "langchain", "langgraph"))

@@ -1,20 +1,19 @@
-"""Record traceAI by Future AGI: its decorators with its OpenAI instrumentation, its LangChain and its OpenAI Agents instrumentations.
+"""Record traceAI by Future AGI: its decorators with its OpenAI instrumentation, and its LangChain instrumentation.
 
-    uv pip install fi-instrumentation-otel==1.1.0 traceai-openai==0.1.10 traceai-langchain==0.2.0 traceai-openai-agents==0.1.6 \
-        openai langchain langchain-openai langgraph openai-agents
+    uv pip install fi-instrumentation-otel==1.1.0 traceai-openai==0.1.10 traceai-langchain==0.2.0 \
+        openai langchain langchain-openai langgraph
 """
 
 import contextlib
 import sys
 
-from agents import STAGE, LangChainAgent, OpenAIAgent, exporter, openai_client, play
+from agents import LangChainAgent, OpenAIAgent, exporter, openai_client, play
 from fi_instrumentation import FITracer, register, using_session, using_user
 from fi_instrumentation.fi_types import FiSpanKindValues, ProjectType
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-provider = register(
-    project_name="shop", project_type=ProjectType.OBSERVE, set_global_tracer_provider=True, verbose=False, span_exporter=exporter()
-)
+provider = register(project_name="shop", project_type=ProjectType.OBSERVE, set_global_tracer_provider=True, verbose=False)
+provider.add_span_processor(BatchSpanProcessor(exporter()))  # it takes the place of the vendor's own
 tracer = FITracer(provider.get_tracer(__name__))
 
 

@@ -190,8 +190,17 @@ class CallReader(StepReader):
         if given is None and answered is None:  # some write only what a whole run used
             given, answered = self.root.input_tokens, self.root.output_tokens
             if given is None and answered is None:
-                return None
+                return self._used_by_runs()
         return Usage(given, answered, (given or 0) + (answered or 0), cached, reasoning)
+
+    def _used_by_runs(self) -> Usage | None:
+        """Tokens of the agents' runs that are in no other agent's, added up; None unless each of them says so."""
+        runs = [run for run in self.of_role.get(AGENT, ()) if self._nearest(run, (AGENT,)) is None]
+        given = [run.input_tokens for run in runs if run.input_tokens is not None]
+        answered = [run.output_tokens for run in runs if run.output_tokens is not None]
+        if not runs or len(given) != len(runs) or len(answered) != len(runs):
+            return None
+        return Usage(sum(given), sum(answered), sum(given) + sum(answered))
 
     def cost_usd(self) -> float | None:
         """What the model calls cost, as far as spans say so."""
