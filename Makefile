@@ -5,6 +5,7 @@
 # make coverage  what the last `make test COVER=yes` ran of the package, held against pyproject.toml
 # make wheel     the built package with the lowest versions that it declares: core tests in a clean environment
 # make lint      ruff (rules and format), spelling and mypy
+# make unseen    what is read right of agents that no dialect knows: one dialect after the other is left out
 # make bench     what collecting and scoring adds to an agent's own time
 # make format    rewrite the sources as ruff formats them
 # make pin       renew requirements/*.txt from .venv
@@ -13,7 +14,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test coverage wheel servers otelcol lint bench format pin
+.PHONY: help demo test coverage wheel servers otelcol lint unseen bench format pin
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -82,6 +83,10 @@ lint: $(DEV)
 	@$(BIN)/codespell
 	@echo "==> mypy"
 	@$(BIN)/mypy
+
+unseen: $(DEV)
+	@echo "==> leaving out one dialect after the other, then all (a minute or two)"
+	@$(BIN)/python scripts/unseen.py $(ARGS)
 
 bench: $(DEV)
 	@echo "==> measuring what collecting and scoring adds (some minutes; quiet machines measure best)"

@@ -343,7 +343,7 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
 unread_scope = traces.unread_scope
 
 
-def settle(records: Sequence[SpanRecord]) -> None:
+def review_roles(records: Sequence[SpanRecord]) -> None:
     """Understand all spans of a trace. Spans of unknown spelling are judged by what stands beside them."""
     if any([understood(record).facts is not None for record in records]):  # noqa: C419 - all of them
-        traces.settle(records, infer)
+        traces.review_roles(records, infer)

@@ -72,9 +72,9 @@ def _read_model(attributes: dict[str, Any], step: Step) -> None:
     if step.input_messages is None and ("gen_ai.input.messages.0.message.role" in attributes):
         step.input_messages = Later(_inputs, attributes)
     if step.output_messages is None and step.record.status != ERROR:
-        told = not _ANSWERS.isdisjoint(attributes)
+        answered = not _ANSWERS.isdisjoint(attributes)
         step.output_messages = (
-            Later(_outputs, attributes) if told else whole or None
+            Later(_outputs, attributes) if answered else whole or None
         )  # of a stream, and of LangChain's calls of tools
     parameters = get("gen_ai.request.parameters")
     if step.tool_definitions is None:

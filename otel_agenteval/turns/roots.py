@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core.turn import CloseReason
 from ..dialects.content import decode
-from ..dialects.reader import read, role_in, settle
+from ..dialects.reader import read, role_in, review_roles
 from ..dialects.step import AGENT, CHAIN, INNER, LLM, WORKFLOW
 from ..spans.record import SpanRecord
 from .state import Portion
@@ -90,7 +90,7 @@ def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset
         alone: whether the trace has no other turns than these.
     """
     unique = {record.span_id: record for record in reversed([*records])}  # a span that was sent twice is one span
-    settle([*reversed(unique.values())])
+    review_roles([*reversed(unique.values())])
     nodes = {span_id: _Node(record) for span_id, record in reversed(unique.items())}
     tops, orphans, leaks = _linked(nodes, known_roots)
     reached = _annotated([*tops, *orphans, *leaks])

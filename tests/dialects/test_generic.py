@@ -10,7 +10,7 @@ from otel_agenteval.dialects.content import decode
 from otel_agenteval.dialects.generic.keys import PLAIN_KEYS, interest_of, is_plain, meaning_of
 from otel_agenteval.dialects.generic.kinds import role_of_kind, role_of_name
 from otel_agenteval.dialects.generic.values import opened, transcript
-from otel_agenteval.dialects.reader import read, settle
+from otel_agenteval.dialects.reader import read, review_roles
 from otel_agenteval.spans.record import LogPart, SpanEvent
 from tests.support.spans import span, turn_of, turns_of
 
@@ -36,7 +36,7 @@ def request(span_id=2, parent=1, *, given=(ASKED,), made=SAID, at=0.0, name="cal
 
 def step_of(attributes, name="one", **more):
     record = span(1, name=name, attributes=attributes, scope="fw.core", **more)
-    settle([record])
+    review_roles([record])
     return read(record)
 
 

@@ -17,7 +17,7 @@ _ENOUGH = (
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 
 
-def settle(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
+def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
     """Take back the roles of spans that, seen beside the others of their trace, are an application's own.
 
     Args:
