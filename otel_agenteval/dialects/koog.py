@@ -36,8 +36,9 @@ def read(record: SpanRecord, step: Step) -> None:
         step.output_messages = Later(_answers, step.output_messages)
     elif step.role == LLM:
         step.input_messages, step.output_messages = Later(_messages, step.input_messages), Later(_messages, step.output_messages)
-        reason = step.finish_reason
-        step.finish_reason = reason.strip("[]").partition(",")[0] or None if reason else None  # a list's text
+        reasons = get("gen_ai.response.finish_reasons")
+        if step.finish_reason is None and reasons.__class__ is str:  # a list's text
+            step.finish_reason = reasons.strip("[]").partition(",")[0] or None
         step.system = get("system_instructions")
     elif step.role == TOOL:
         step.tool_arguments = None if step.tool_arguments in REDACTED else step.tool_arguments
