@@ -28,7 +28,7 @@ ROLES = {
 }  # fmt: skip
 
 REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED", "<fully masked due to failed mask function>",
-            "<elided>")  # fmt: skip
+            "<elided>", "HIDDEN:non-empty", "HIDDEN:empty")  # fmt: skip
 """What instrumentations write in place of content that they are configured to leave out."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))

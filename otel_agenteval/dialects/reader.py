@@ -25,6 +25,7 @@ from . import (
     genkit,
     google_genai,
     haystack,
+    koog,
     laminar,
     langchain_js,
     langfuse,
@@ -51,6 +52,7 @@ from . import (
     spring_ai,
     traceai,
     traceloop_js,
+    trpc_agent,
     vercel,
     voltagent,
 )
@@ -85,6 +87,7 @@ DIALECTS: tuple[Dialect, ...] = (
     mastra,
     langchain_js,
     voltagent,
+    trpc_agent,
     vercel,
     traceai,
     traceloop_js,
@@ -114,6 +117,7 @@ DIALECTS: tuple[Dialect, ...] = (
     pydantic_ai,
     agent_framework,
     adk,
+    koog,
     semantic_kernel,
 )
 """In the order in which they are read: the first one that has a value decides."""

@@ -1,0 +1,71 @@
+"""JetBrains Koog: the convention's attributes, and spans of its own for the strategy, its nodes and subgraphs (``koog.*``).
+
+Its instrumentation scope is the name of the application's service. An agent's run repeats the prompt that it was built with, which
+holds neither what the user said nor an answer, and counts no tokens. Without ``setVerbose(true)`` content is ``HIDDEN:non-empty``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..spans.record import SpanRecord
+from .content import REDACTED, Later
+from .step import AGENT, INNER, LLM, TOOL, Step, as_text
+
+MARKS = frozenset((
+    "koog.event.id", "koog.strategy.name", "koog.node.id", "koog.node.name", "koog.node.input", "koog.subgraph.id", "koog.subgraph.name",
+))  # fmt: skip
+SCOPES = re.compile(r"ai\.koog\b")
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """What has no operation is a step of the agent's strategy."""
+    return None if "gen_ai.operation.name" in attributes else INNER
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Read what is Koog's own, after the convention's dialect has read the rest."""
+    get = record.attributes.get
+    step.framework = "koog"
+    if step.role == AGENT:
+        step.agent = as_text(get("gen_ai.agent.name")) or as_text(get("gen_ai.agent.id"))
+        step.input_messages = Later(_of_users, step.input_messages)
+        step.output_messages = Later(_answers, step.output_messages)
+    elif step.role == LLM:
+        step.input_messages, step.output_messages = Later(_messages, step.input_messages), Later(_messages, step.output_messages)
+        reasons = get("gen_ai.response.finish_reasons")
+        if step.finish_reason is None and reasons.__class__ is str:  # a list's text
+            step.finish_reason = reasons.strip("[]").partition(",")[0] or None
+        step.system = get("system_instructions")
+    elif step.role == TOOL:
+        step.tool_arguments = None if step.tool_arguments in REDACTED else step.tool_arguments
+        step.tool_result = None if step.tool_result in REDACTED else step.tool_result
+
+
+def _messages(raw: Any) -> Any:
+    """With roles in the convention's words: Koog writes the names of its enumeration. Messages for tools are empty where none ran."""
+    messages = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "[" else raw
+    if not isinstance(messages, list):
+        return messages
+    return [
+        {**message, "role": str(message.get("role")).lower()}
+        for message in messages
+        if isinstance(message, Mapping) and message.get("parts") != []
+    ]
+
+
+def _of_users(raw: Any) -> Any:
+    return _of(raw, "user")
+
+
+def _answers(raw: Any) -> Any:
+    found = _of(raw, "assistant")
+    return found[-1:] if isinstance(found, list) else found
+
+
+def _of(raw: Any, role: str) -> Any:
+    messages = _messages(raw)
+    return [message for message in messages if message["role"] == role] if isinstance(messages, list) else messages
