@@ -445,6 +445,8 @@ class Assembler:
                 late = now >= trace.first_seen + self._limits.max_duration
                 room -= trace.loose_size
                 closed.extend(self._close_loose(trace, "delay" if trace.root_seen else "max_duration" if late else "idle"))
+        if len(closed) > 1:  # what one turn left in several traces is joined in its order, not in that of its arrival
+            closed.sort(key=_began)
         return closed
 
     def held(self, trace_ids: Iterable[int]) -> set[int]:
@@ -896,3 +898,10 @@ class Assembler:
         # Whether a turn of these is complete is known only when its spans are put together.
         complete = trace.root_seen and not trace.continued
         return [Closed(trace.trace_id, spans, reason, complete, logs=trace.logs, size=size, continued=trace.continued)]
+
+
+def _began(closed: Closed) -> int:
+    """When the first span began that came of it."""
+    span = closed.spans[0] if closed.spans else None
+    found: int | None = getattr(span, "start_ns", None) or getattr(span, "start_time", None)
+    return found or 0

@@ -44,6 +44,13 @@ class Stream:
                     local_root = item.parent_id == 0 or item.remote_parent
                     self.engine.take(self.engine.assembler.add(item.trace_id, item, size, local_root))
 
+    def send_logs(self, lines):
+        """Log records, of which some may belong to no turn."""
+        for line in lines:
+            for item in from_json(loads(line)):
+                if isinstance(item, OtlpLog):
+                    self.engine.assembler.add_log(item.trace_id, item.span_id, item.part)
+
     def finish(self):
         """Wait as long as anything can take."""
         for _ in range(3):

@@ -125,6 +125,26 @@ def test_spans_that_arrive_in_any_order_make_the_turns_of_the_file(recordings, t
     stream.engine.shutdown()
 
 
+AS_IN_A_FILE_ONLY = {"agentops-classes", "agentops-graph", "openlit-loop", *SEEN_TWICE}
+"""Sets whose traces belong together by what only a whole file shows."""
+
+
+@pytest.mark.parametrize("archive", FURTHER)
+def test_those_of_any_other_recording_do_too(archive, tmp_path):
+    stream = Stream()
+    expected = {}
+    for name, lines in lines_in(archive).items():
+        if "_nowrap_off" not in name and name.split("/")[0] not in AS_IN_A_FILE_ONLY:
+            expected |= {turn["turn_id"]: without(turn) for turn in turns_of(lines, tmp_path)}
+            spans = [line for is_log, _, line in pieces(lines) if not is_log]
+            random.Random(name).shuffle(spans)
+            stream.send(spans)
+            stream.send_logs([line for is_log, _, line in pieces(lines) if is_log])
+            stream.finish()
+    assert {turn_id: without(turn) for turn_id, turn in stream.turns().items()} == expected
+    stream.engine.shutdown()
+
+
 @pytest.mark.parametrize("recordings", ["pydantic_ai-native_v6", "langchain-openinference", "strands-native"])
 def test_what_comes_after_the_close_makes_the_turn_of_the_file_too(recordings, tmp_path):
     stream = Stream()
