@@ -107,8 +107,18 @@ def _answer(raw: str) -> Any:
     return value
 
 
+def _tools(raw: Any) -> Any:
+    """A list as JSON text, in some versions inside a list of one text."""
+    value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
+    if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str):
+        return jsonio.loads_or_text(value[0])[0]
+    return value
+
+
 def _read_call(get: Any, step: Step) -> None:
     """Besides the convention's: what versions before 3.0 wrote."""
+    if step.tool_definitions is None and (tools := get("gen_ai.request.tools")) is not None:
+        step.tool_definitions = Later(_tools, tools)
     if step.cached_tokens is None:
         step.cached_tokens = as_int(get("gen_ai.usage.cached_tokens"))
     counts = get("llm.token.counts")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..spans.record import SpanRecord
 from .content import Later
-from .generic.values import opened
+from .generic.values import opened, python_value
 from .otel_genai import OPERATIONS
 from .step import AGENT, CHAIN, INNER, LLM, TOOL, Step, as_text
 
@@ -70,7 +70,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _call(given: tuple[Any, Any]) -> Any:
-    args, kwargs = (opened(value) for value in given)
+    args, kwargs = (python_value(value) if isinstance(value, str) else value for value in given)
     return {"args": args if isinstance(args, list) else [], "kwargs": kwargs if isinstance(kwargs, Mapping) else {}}
 
 
@@ -106,7 +106,7 @@ def _read_call(record: SpanRecord, step: Step) -> None:
 
 def _prompt(raw: Any) -> Any:
     """Lines of ``role: text``; a text may have several lines."""
-    value = opened(raw)
+    value = opened(raw.removeprefix("messages=") if isinstance(raw, str) else raw)
     if not isinstance(value, str) or _LINE.match(value) is None:
         return value
     parts = _LINE.split(value)[1:]

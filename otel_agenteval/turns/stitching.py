@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from ..core.tenancy import number_in
 from ..core.turn import Message
 from ..dialects.step import AGENT, LLM, Step
+from ..spans.record import SpanRecord
 from .reading.turn import TurnReader
 from .roots import Group
 
@@ -343,18 +344,24 @@ def _seen_once(groups: list[Group]) -> list[Group]:
     """Rule *same response*: a call that two instrumentations wrote down in a trace each is one part."""
     found: list[Group] = []
     known: dict[str, int] = {}
-    failed: dict[str | None, list[int]] = {}
+    failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
     """By the model that was asked: calls without a response, whose times say which of them are one."""
     for group in sorted(groups, key=lambda group: (group.root.start_ns, group.root.end_ns, group.root.span_id)):
         place = None
-        if may_go_on(group):
+        if not may_go_on(group):
+            for call in reader_of(group).llm:
+                if call.response_id is not None:
+                    known[call.response_id] = len(found)
+                elif call.error is not None:
+                    failed.setdefault(call.model, []).append((len(found), call.record))
+        else:
             call = reader_of(group).llm[0]
             if call.response_id is not None:
                 place = known.setdefault(call.response_id, len(found))
             elif call.error is not None:
                 beside = failed.setdefault(call.model, [])
-                place = next((at for at in reversed(beside) if _is_within(group, found[at])), None)
-                beside += [len(found)] if place is None else []
+                place = next((at for at, outer in reversed(beside) if _is_within(group.root, outer)), None)
+                beside += [(len(found), group.root)] if place is None and len(group.members) == 1 else []
         if place is None or place == len(found):
             found.append(group)
         else:
@@ -362,10 +369,9 @@ def _seen_once(groups: list[Group]) -> list[Group]:
     return found
 
 
-def _is_within(inner: Group, outer: Group) -> bool:
+def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
     """Whether a failed call was seen by another instrumentation while it ran: both say that it failed."""
-    first, second = outer.root, inner.root
-    return first.scope != second.scope and len(outer.members) == 1 and second.end_ns <= first.end_ns
+    return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
 def _both(first: Group, second: Group) -> Group:

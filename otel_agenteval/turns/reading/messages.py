@@ -12,7 +12,7 @@ from typing import Any
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolRequest
 from ...dialects.content import REDACTED, logprobs_in
-from ...dialects.step import INNER, LLM, TOOL, Step
+from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
 from .finish_reasons import ends_by_itself
 from .rag_prompt import answer_in, question_in
 from .tool_calls import ToolReader, gives_form
@@ -45,7 +45,10 @@ class MessageReader(ToolReader):
             text = _last_user_text(self.inputs(step))
             if text is not None:
                 return question_in(text)
-        for step in self.of_role.get(INNER, ()):  # a loop whose run and model calls say nothing, or were never sent
+        for step in (
+            *self.of_role.get(AGENT, ()),
+            *self.of_role.get(INNER, ()),
+        ):  # a loop whose run and model calls say nothing, or were never sent
             if step.input_messages is not None:
                 text = _last_user_text(self.inputs(step))
                 if text is not None:
