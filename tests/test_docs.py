@@ -203,6 +203,7 @@ def test_make_alone_lists_the_targets() -> None:
         "servers",
         "otelcol",
         "lint",
+        "unseen",
         "bench",
         "format",
         "pin",

@@ -62,12 +62,12 @@ def read(record: SpanRecord, step: Step) -> None:
         if step.output_value is None:
             step.output_value = _plain(answered)
     if step.conversation_id is None:
-        step.conversation_id = next((text for key in _IDS if (text := _told(get, metadata, key))), None)
+        step.conversation_id = next((text for key in _IDS if (text := _text_under(get, metadata, key))), None)
     if step.user_id is None:
-        step.user_id = _told(get, metadata, "user_id")
+        step.user_id = _text_under(get, metadata, "user_id")
 
 
-def _told(get: Any, metadata: Mapping[str, Any], key: str) -> str | None:
+def _text_under(get: Any, metadata: Mapping[str, Any], key: str) -> str | None:
     return as_text(metadata.get(key)) or as_text(get(f"braintrust.metadata.{key}"))
 
 
@@ -78,9 +78,9 @@ def _read_model(record: SpanRecord, step: Step, given: Any, answered: Any, metad
     if step.output_messages is None:
         step.output_messages = answered
     if step.model is None:
-        step.model = _told(get, metadata, "model")
+        step.model = _text_under(get, metadata, "model")
     if step.provider is None:
-        step.provider = _told(get, metadata, "provider")
+        step.provider = _text_under(get, metadata, "provider")
     if step.tool_definitions is None:
         step.tool_definitions = metadata.get("tools")
     metrics = _object(get("braintrust.metrics"))

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core.turn import CloseReason
 from ..dialects.content import decode
-from ..dialects.reader import read, role_in, review_roles
+from ..dialects.reader import read, review_roles, role_in
 from ..dialects.step import AGENT, CHAIN, INNER, LLM, WORKFLOW
 from ..spans.record import SpanRecord
 from .state import Portion
