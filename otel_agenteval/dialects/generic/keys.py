@@ -266,7 +266,7 @@ def interest_of(key: str) -> int:
     said = set(words)
     if said & _STRONG or words[:2] == ("gen", "ai"):
         return 2
-    return 1 if said & _WEAK else 0
+    return 1 if said & _WEAK and words[-1] not in _PROPERTIES else 0
 
 
 def holds_json(value: Any) -> bool:
