@@ -55,6 +55,18 @@ _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool", "gen_ai.choice": "assistant",
 }  # fmt: skip
+WHOLE = frozenset((
+    "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.system", "gen_ai.conversation.id", "gen_ai.output.type", "gen_ai.data_source.id",
+    "gen_ai.request.model", "gen_ai.response.model", "gen_ai.response.id", "gen_ai.response.finish_reasons",
+    "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions",
+    "gen_ai.agent.id", "gen_ai.agent.name", "gen_ai.agent.description", "gen_ai.agent.version", "gen_ai.workflow.name",
+    "gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result",
+    "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k",
+))  # fmt: skip
+"""Attributes of the convention's newest form, which says everything in one place: beside them nothing is looked for under other names."""
+WHOLE_PREFIXES = ("gen_ai.request.", "gen_ai.usage.", "gen_ai.response.time", "gen_ai.server.")
+EVENTS = frozenset((*_MESSAGE_EVENTS, "exception"))
+"""Span events and log records that are read here to the last."""
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 

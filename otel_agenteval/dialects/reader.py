@@ -248,11 +248,31 @@ def understood(record: SpanRecord) -> Understood:
         found = record.dialects = Understood(dialects, _role(dialects, attributes, scope, record.name))
         if not is_genai_scope(scope) and (not dialects or _SIGNS.isdisjoint(attributes)):
             found.named = False
-            if scope != SCOPE and (found.role is not None or record.logs or record.events or not keys.is_plain(attributes)):
+            if scope != SCOPE and not _says_all(record, found.role):
                 infer(record)
         elif found.role == UNKNOWN and not keys.is_plain(attributes) and _is_unsaid(record, dialects):
             infer(record)  # its scope is known, but not this way of writing
     return found
+
+
+_complete: set[str] = set()
+"""Names of attributes that leave nothing to be found under other names, as far as spans have shown them."""
+
+
+def _says_all(record: SpanRecord, role: str | None) -> bool:
+    """Whether a span of a scope that nobody knows has nothing that its dialects leave unsaid: it is plain, or follows the convention alone."""
+    attributes = record.attributes
+    if role is None:
+        return not record.logs and not record.events and keys.is_plain(attributes)
+    if not _complete.issuperset(attributes):
+        for key in attributes:
+            if key not in _complete:
+                if not (key in otel_genai.WHOLE or key.startswith(otel_genai.WHOLE_PREFIXES) or not keys.is_useful(key)):
+                    return False
+                if len(_complete) < _MAX_KNOWN:
+                    _complete.add(key)
+    said = otel_genai.EVENTS
+    return all(event.name in said for event in record.events) and all(part.name in said for part in record.logs)
 
 
 def _is_unsaid(record: SpanRecord, dialects: tuple[Dialect, ...]) -> bool:

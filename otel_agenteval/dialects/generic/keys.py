@@ -278,10 +278,10 @@ def holds_json(value: Any) -> bool:
 
 def useful(attributes: Mapping[str, Any]) -> Iterable[str]:
     """The names of those attributes that are worth reading."""
-    return [key for key in attributes if interest_or_identity(key)]
+    return [key for key in attributes if is_useful(key)]
 
 
-def interest_or_identity(key: str) -> bool:
+def is_useful(key: str) -> bool:
     """Whether a name is worth reading once a span is known to be of interest."""
     if interest_of(key) > 0:
         return True
