@@ -15,8 +15,10 @@ from ..spans.record import ERROR, SpanRecord, make_well_formed
 from ..spans.wire import Vocabulary
 from . import (
     adk,
+    ag2,
     agent_framework,
     agentops,
+    autogen,
     braintrust,
     claude_code,
     crewai,
@@ -110,8 +112,10 @@ DIALECTS: tuple[Dialect, ...] = (
     agentops,
     langtrace,
     openlit,
+    ag2,
     litellm,
     langgraph,
+    autogen,
     otel_genai,
     openllmetry,
     pydantic_ai,
