@@ -24,6 +24,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     kind = attributes.get("ag2.span.type")
     if kind is None:
         return SETUP if name.startswith("record_usage ") and SCOPES.match(scope) else None
+    if kind == "agent" and str(attributes.get("gen_ai.agent.name")).startswith("_"):  # the executor of a group's tools
+        return INNER
     return _TYPES.get(kind, INNER) if kind.__class__ is str else INNER
 
 
@@ -31,6 +33,8 @@ def read(record: SpanRecord, step: Step) -> None:
     """Fill the fields that this dialect has and no dialect before it had."""
     step.framework = step.framework or "ag2"
     kind = record.attributes.get("ag2.span.type")
+    if step.role in (WORKFLOW, INNER):
+        step.agent = ""  # who asked, or a part of the framework: no agent that answers
     if kind == "code_execution" and step.tool_name is None:
         step.tool_name = "execute_code"
     elif kind == "conversation" and step.output_messages is None and "gen_ai.output.messages" in record.attributes:
