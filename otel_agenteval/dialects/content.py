@@ -598,6 +598,19 @@ def _python_literal(text: str) -> Any:
         return None
 
 
+_LONGEST_LITERAL = 1_000_000
+
+
+def literal(value: Any) -> Any:
+    """What Python's ``str`` or ``repr`` made text of, or JSON; other text stays as it is."""
+    if value.__class__ is not str or value[:1] not in ("{", "[", "'", '"') or len(value) > _LONGEST_LITERAL:
+        return value
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return jsonio.loads_or_text(value)[0]
+
+
 _FUNCTION_RESPONSE = frozenset(("id", "name", "response"))
 _RESULT_KEYS = frozenset((
     "toolUseId", "status", "content", "isError", "is_error", "structuredContent", "structured_content", "meta", "_meta", "resultType",

@@ -7,14 +7,13 @@ on that span, over those of the call before, and only the raw requests below it 
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
 from ..spans.record import SpanRecord
-from .content import Later
+from .content import Later, literal
 from .openinference import unflatten
 from .step import EMBEDDING, LLM, RERANK, WORKFLOW, Step, as_int, as_text
 
@@ -30,7 +29,6 @@ _CALL_TYPES = {
 }  # fmt: skip
 _RAW = re.compile(r"llm\.[^.]+\.([a-zA-Z_]+)$")
 _RAW_NAME = "raw_gen_ai_request"
-_LONGEST_LITERAL = 1_000_000
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -96,7 +94,7 @@ def _session(raw: Any) -> str | None:
     """What the application sent with its request, in a dictionary's text."""
     if raw.__class__ is not str or "session_id" not in raw:
         return None
-    value = _literal(raw)
+    value = literal(raw)
     return as_text(value.get("session_id")) if isinstance(value, Mapping) else None
 
 
@@ -123,7 +121,7 @@ def _read_raw(record: SpanRecord, step: Step) -> None:
     step.verbatim = True
     step.model = as_text(raw.get("model"))
     step.response_id = as_text(raw.get("id"))
-    usage = _literal(raw.get("usage") or raw.get("usageMetadata"))
+    usage = literal(raw.get("usage") or raw.get("usageMetadata"))
     if isinstance(usage, Mapping):
         step.input_tokens = _first_count(usage, "prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens")
         step.output_tokens = _first_count(usage, "completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens")
@@ -132,9 +130,9 @@ def _read_raw(record: SpanRecord, step: Step) -> None:
     if step.output_messages is None and not raw.keys().isdisjoint(_ANSWERS):
         step.output_messages = Later(_raw_answer, raw)
     if step.system is None:
-        step.system = _literal(raw.get("system") or raw.get("instructions"))
+        step.system = literal(raw.get("system") or raw.get("instructions"))
     if step.tool_definitions is None and raw.get("tools"):
-        step.tool_definitions = Later(_literal, raw["tools"])
+        step.tool_definitions = Later(literal, raw["tools"])
 
 
 def _first_count(usage: Mapping[str, Any], *names: str) -> int | None:
@@ -147,24 +145,14 @@ _ANSWERS = ("choices", "content", "output", "candidates")
 
 def _raw_prompt(raw: Mapping[str, Any]) -> Any:
     """Chat completions' and Anthropic's messages, the Responses API's items, Google's contents."""
-    return next((_literal(raw[key]) for key in _PROMPTS if key in raw), None)
+    return next((literal(raw[key]) for key in _PROMPTS if key in raw), None)
 
 
 def _raw_answer(raw: Mapping[str, Any]) -> Any:
     if "candidates" in raw:
-        found = _literal(raw["candidates"])
+        found = literal(raw["candidates"])
         return [item.get("content") for item in found if isinstance(item, Mapping)] if isinstance(found, list) else None
     if "content" in raw and "choices" not in raw:  # Anthropic's message lies open
-        return [{"role": "assistant", "content": _literal(raw["content"]), "finish_reason": raw.get("stop_reason")}]
-    value = _literal(raw["choices"] if "choices" in raw else raw["output"])
+        return [{"role": "assistant", "content": literal(raw["content"]), "finish_reason": raw.get("stop_reason")}]
+    value = literal(raw["choices"] if "choices" in raw else raw["output"])
     return [value["message"]] if isinstance(value, Mapping) and "message" in value else value
-
-
-def _literal(value: Any) -> Any:
-    """Text that Python's ``str`` made of a structure, or JSON; other text stays as it is."""
-    if value.__class__ is not str or value[:1] not in ("{", "[") or len(value) > _LONGEST_LITERAL:
-        return value
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return jsonio.loads_or_text(value)[0]

@@ -249,7 +249,7 @@ def _message(flat: dict[str, Any]) -> dict[str, Any]:
     parts = flat.get("contents")
     if isinstance(parts, list):
         out["content"] = [
-            _part(item["message_content"])
+            _part(item["message_content"], item.get("message"))
             for item in parts
             if isinstance(item, dict) and isinstance(item.get("message_content"), dict) and "tool_call" not in item
         ]
@@ -267,7 +267,9 @@ def _message(flat: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _part(flat: dict[str, Any]) -> dict[str, Any]:
+def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
+    if isinstance(beside, dict) and "tool_call_id" in beside:  # BeeAI: one of several results in a message
+        return {"type": "tool_result", "tool_use_id": beside["tool_call_id"], "content": flat.get("text")}
     image = flat.get("image")
     if isinstance(image, dict):
         inner = image.get("image")

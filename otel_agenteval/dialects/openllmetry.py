@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core import jsonio
 from ..spans.record import SpanRecord
+from .content import literal
 from .openinference import unflatten
 from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step, as_int, as_text
 
@@ -65,6 +66,11 @@ def read(record: SpanRecord, step: Step) -> None:
         step.input_value = _entity(get("traceloop.entity.input"))
     if step.output_value is None:
         step.output_value = _entity(get("traceloop.entity.output"))
+    if step.role == AGENT and as_int(get("llm.usage.total_tokens")):  # Agno's: what a whole run used is on the agent's span alone
+        step.input_tokens, step.output_tokens = (
+            as_int(get("gen_ai.usage.input_tokens")),
+            as_int(get("gen_ai.usage.output_tokens")),
+        )
     if step.role == LLM:
         _read_llm(attributes, step)
     elif step.role == TOOL:
@@ -138,6 +144,13 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     # Where the convention's attributes are written too, they hold the same wrapping.
     step.tool_arguments = step.input_value if step.tool_arguments is None else _entity(step.tool_arguments)
     step.tool_result = step.output_value if step.tool_result is None else _entity(step.tool_result)
+    if step.tool_result.__class__ is str and record.scope.endswith(".agno") and (found := _AGNO_RESULT.match(step.tool_result)):
+        step.tool_failed = found["status"] == "failure"
+        step.tool_result = literal(found["error" if step.tool_failed else "result"])
+
+
+_AGNO_RESULT = re.compile(r"status='(?P<status>\w+)' result=(?P<result>.*) error=(?P<error>.*) updated_session_state=", re.DOTALL)
+"""The fields of Agno's own object for what a call gave, as Python writes them."""
 
 
 def _entity(raw: Any) -> Any:

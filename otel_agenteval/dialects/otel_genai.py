@@ -83,6 +83,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if "gen_ai.tool.name" in attributes:
         return TOOL
     if "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes:
+        if "traceloop.span.kind" in attributes:  # OpenLLMetry writes an agent's model on the agent's span
+            return None
         return LLM if attributes.get("llm.request.type") not in ("embedding", "rerank") else None
     return None
 

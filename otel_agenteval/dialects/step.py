@@ -56,6 +56,8 @@ class Step:
     An agent's span that alone says what its own calls used."""
     texts_only: bool = False
     """A model call whose messages were written without their requests for tools: another layer's are better."""
+    told: bool = False
+    """A model call that only a message tells of: it counts where the calls have no spans of their own."""
     overwritten: bool = False
     """One span for all model calls of an agent's run, each written over the one before: only the last can be read."""
     recovered: bool = False
@@ -95,6 +97,10 @@ class Step:
     tool_inputs: dict[str, Any] | None = None
     """Arguments by call id, where they are written apart from the calls."""
 
+    thread: str | None = None
+    """The id that the traces of a turn have in common, where each of its messages is a trace; also those of the turns after it."""
+    begins: bool = False
+    """Whether it is the message with which a turn of its thread begins."""
     handoff_to: str | None = None
     query: Any = None
     documents: list[Document] | None = None

@@ -19,6 +19,7 @@ from ..dialects.step import AGENT, LLM, Step
 from ..spans.record import SpanRecord
 from .reading.turn import TurnReader
 from .roots import Group
+from .threads import Threads
 
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MAX_PAUSE_NS = 600 * 10**9
@@ -204,7 +205,11 @@ class _Piece:
 
 
 def may_go_on(group: Group) -> bool:
-    """Whether a turn can be a part of one: a model call that is a trace of its own."""
+    """Whether a turn can be a part of one: a model call that is a trace of its own, or a message of a thread."""
+    return reader_of(group).root.thread is not None or _is_bare_call(group)
+
+
+def _is_bare_call(group: Group) -> bool:
     reader = reader_of(group)
     return reader.root.role == LLM and bool(reader.llm)
 
@@ -223,6 +228,7 @@ class Stitcher:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._held: OrderedDict[int, _Piece] = OrderedDict()
+        self._threads = Threads()
         self._held_by: Counter[int] = Counter()
         """Bytes of them, by tenant."""
         self._asked: dict[tuple[int, str], _Piece] = {}
@@ -231,12 +237,16 @@ class Stitcher:
         self._responses: dict[tuple[int, str], _Piece] = {}
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._held) + len(self._threads)
 
     def add(self, group: Group, now: float) -> list[Group]:
         """Add a turn that seems to be over. Returns what really is: usually this turn, with its earlier parts; nothing while it waits."""
         if self.patience <= 0 or not may_go_on(group):
             return [group]
+        thread = reader_of(group).root.thread
+        if thread is not None:
+            self._threads.add(group, thread, now)
+            return self._threads.due(now) if self._threads.size > self._max_bytes else []
         piece = _Piece(group, reader_of(group), now)
         before = self._before(piece)
         if before is not None:
@@ -265,27 +275,28 @@ class Stitcher:
             if oldest.since + self.patience > now:
                 break
             found.append(self._release(oldest).joined())
-        return found
+        return found + self._threads.due(now - self.patience)
 
     def release_all(self) -> list[Group]:
         """Everything that waits, by start time."""
-        found = [self._release(piece).joined() for piece in list(self._held.values())]
+        found = [self._release(piece).joined() for piece in list(self._held.values())] + self._threads.due(float("inf"))
         return sorted(found, key=lambda group: group.root.start_ns)
 
     def traces(self) -> set[int]:
         """The traces of what waits."""
-        return {group.root.trace_id for piece in self._held.values() for group in piece.groups}
+        return {group.root.trace_id for piece in self._held.values() for group in piece.groups} | self._threads.traces()
 
     def forget_traces(self, trace_ids: set[int]) -> list[Group]:
         """Drop the parts that some traces begin or go on with, and return them."""
         found = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
-        return [group for piece in found for group in self._release(piece).groups]
+        return [group for piece in found for group in self._release(piece).groups] + self._threads.forget_traces(trace_ids)
 
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it."""
         for index in (self._held, self._asked, self._answered, self._responses):
             index.clear()
         self._held_by.clear()
+        self._threads.forget()
         self._bytes = 0
 
     def _before(self, piece: _Piece) -> _Piece | None:
@@ -348,7 +359,7 @@ def _seen_once(groups: list[Group]) -> list[Group]:
     """By the model that was asked: calls without a response, whose times say which of them are one."""
     for group in sorted(groups, key=lambda group: (group.root.start_ns, group.root.end_ns, group.root.span_id)):
         place = None
-        if not may_go_on(group):
+        if not _is_bare_call(group):
             for call in reader_of(group).llm:
                 if call.response_id is not None:
                     known[call.response_id] = len(found)

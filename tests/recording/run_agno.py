@@ -1,10 +1,12 @@
 """Agno: agno 3.1.10, openinference-instrumentation-agno 1.0.15 (MODE openinference: asynchronous; openinference-openai: synchronous,
-with openinference-instrumentation-openai 0.1.66 below it; off: content hidden).
+with openinference-instrumentation-openai 0.1.66 below it; off: content hidden; otel-genai:
+opentelemetry-instrumentation-genai-agno 1.3b0, with genai-openai 1.3b0 below it, or alone: otel-genai-agent; traceloop: opentelemetry-instrumentation-agno 0.62.4).
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 from agno.agent import Agent
@@ -20,7 +22,20 @@ from stage_client import BASE, exporters, play, rescript, tools_of
 MODE = sys.argv[1]
 exporters("shop-assistant")
 hidden = TraceConfig(hide_inputs=True, hide_outputs=True) if MODE == "openinference-off" else TraceConfig()
-AgnoInstrumentor().instrument(config=hidden)
+if MODE.startswith("otel-genai"):
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
+    from opentelemetry.instrumentation.genai.agno import AgnoInstrumentor as GenAIAgnoInstrumentor
+    from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor as GenAIOpenAIInstrumentor
+
+    GenAIAgnoInstrumentor().instrument()
+    if MODE == "otel-genai":
+        GenAIOpenAIInstrumentor().instrument()
+elif MODE == "traceloop":
+    from opentelemetry.instrumentation.agno import AgnoInstrumentor as TraceloopInstrumentor
+
+    TraceloopInstrumentor().instrument()
+else:
+    AgnoInstrumentor().instrument(config=hidden)
 if MODE == "openinference-openai":
     OpenAIInstrumentor().instrument()
 

@@ -37,7 +37,7 @@ if MODE.startswith("openinference"):
 
 
 def client():
-    return OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=f"{BASE}/v1", api_key="x", max_retries=0, include_name_in_message=False)
+    return OpenAIChatCompletionClient(model="gpt-4.1-mini", base_url=f"{BASE}/v1", api_key="x", max_retries=0, include_name_in_message=False)
 
 
 @dataclass
@@ -46,12 +46,17 @@ class Message:
 
 
 class ToolAgent(RoutedAgent):
-    def __init__(self, tools, helper=None) -> None:
+    def __init__(self, tools, helper: str | None = None) -> None:
         super().__init__("An agent with tools")
         self._history = [SystemMessage(content=INSTRUCTIONS)]
         self._model = client()
         self._tools = tools
-        self._helper = helper
+        if helper is not None:
+
+            async def ask(task: str) -> str:
+                return (await self.send_message(Message(task), AgentId(helper, "default"))).content
+
+            self._tools = [FunctionTool(ask, name=helper, description="Knows what to pack.")]
 
     @message_handler
     async def handle_user_message(self, message: Message, ctx: MessageContext) -> Message:
@@ -79,12 +84,7 @@ async def core(plan):
     tools = [FunctionTool(function, description=function.__doc__) for function in tools_of(plan)]
     if plan["sub_agent"]:
         await ToolAgent.register(runtime, "travel_specialist", lambda: ToolAgent(tools))
-
-        async def travel_specialist(task: str) -> str:
-            return (await runtime.send_message(Message(task), AgentId("travel_specialist", "default"))).content
-
-        own = [FunctionTool(travel_specialist, description="Knows what to pack.")]
-        await ToolAgent.register(runtime, "shop_assistant", lambda: ToolAgent(own))
+        await ToolAgent.register(runtime, "shop_assistant", lambda: ToolAgent([], "travel_specialist"))
     else:
         await ToolAgent.register(runtime, "shop_assistant", lambda: ToolAgent(tools))
 

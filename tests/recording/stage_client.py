@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import inspect
 import json
 import os
@@ -137,6 +138,8 @@ async def _play(name: str, scenario: str, prepare, packages: tuple[str, ...], sa
         except Exception as error:  # what the application sees when its agent fails
             answer = {"error": {"type": type(error).__name__, "message": str(error)[:300]}}
         post("/control/answer", answer)
+    gc.collect()  # spans around generators that nobody read to their end
+    await asyncio.sleep(0.1)
     await asyncio.to_thread(flush)
     versions = {package: version(package) for package in packages}
     done = post("/control/finish", {"versions": versions, **said})

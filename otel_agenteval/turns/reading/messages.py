@@ -114,7 +114,7 @@ class MessageReader(ToolReader):
             found = self._decode(root, "output_messages", "assistant")
             text = _last_assistant_text(found.messages)
             if text is not None:
-                return text
+                return text if self._said_instead() is None else None
         raw = root.output_value
         if raw is None or raw in REDACTED:
             return None
@@ -128,6 +128,14 @@ class MessageReader(ToolReader):
         if len(found.messages) == 1 and found.messages[0].content is not None and '"content"' in jsonio.text_of(raw):
             return found.messages[0].content
         return self._answer_among(raw) or jsonio.text_of(raw)
+
+    def _said_instead(self) -> str | None:
+        """The text of an error in the place of the root's answer: some frameworks end their run well, and say so only there."""
+        raw = self.root.output_messages
+        if raw is None or (raw.__class__ is str and '"error"' not in raw):
+            return None
+        said = self._decode(self.root, "output_messages", "assistant").messages
+        return (said[-1].content or "") if said and said[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
         """The answer in what a function gave back: JSON text, or an object that holds what the model said last (or only that)."""

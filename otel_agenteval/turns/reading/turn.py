@@ -244,6 +244,9 @@ class TurnReader(MessageReader):
         root = self.root
         if root.error is not None and root.role != LLM:
             return root.error
+        instead = self._said_instead() if root.role != LLM else None
+        if instead is not None:
+            return self._last_call_error() or ErrorInfo("error", instead or None)
         if root.output_messages is not None or root.final_result is not None:
             return None if root.role != LLM else self._last_call_error()
         beside = self._beside_root()

@@ -1,0 +1,48 @@
+"""AG2: the convention's attributes, and beside them ``ag2.span.type``, which also names what the convention has no word for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..spans.record import SpanRecord
+from .content import Later, decode
+from .step import AGENT, INNER, LLM, SETUP, TOOL, WORKFLOW, Step
+
+MARKS = frozenset(("ag2.span.type",))
+SCOPES = re.compile(r"opentelemetry\.instrumentation\.ag2\b")
+_TYPES = {
+    "agent": AGENT, "llm": LLM, "tool": TOOL, "conversation": WORKFLOW, "multi_conversation": WORKFLOW, "code_execution": TOOL,
+    "usage": SETUP, "agent_lifetime": SETUP, "agent_event": SETUP,
+}  # fmt: skip
+"""``usage`` is bookkeeping: what was spent by calls that have spans of their own, or by those of another agent."""
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role that the type says; at a span's start its name says the same."""
+    kind = attributes.get("ag2.span.type")
+    if kind is None:
+        return SETUP if name.startswith("record_usage ") and SCOPES.match(scope) else None
+    if kind == "agent" and str(attributes.get("gen_ai.agent.name")).startswith("_"):  # the executor of a group's tools
+        return INNER
+    return _TYPES.get(kind, INNER) if kind.__class__ is str else INNER
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    step.framework = step.framework or "ag2"
+    kind = record.attributes.get("ag2.span.type")
+    if step.role in (WORKFLOW, INNER):
+        step.agent = ""  # who asked, or a part of the framework: no agent that answers
+    if kind == "code_execution" and step.tool_name is None:
+        step.tool_name = "execute_code"
+    elif kind == "conversation" and step.output_messages is None and "gen_ai.output.messages" in record.attributes:
+        step.output_messages = Later(_last_words, record.attributes["gen_ai.output.messages"])
+
+
+def _last_words(raw: Any) -> list[dict[str, Any]]:
+    """The answer in a conversation's history, which is told by the one who asked: the other one's messages have the role ``user``."""
+    history = decode(raw, "assistant").messages
+    said = (message.content for message in reversed(history) if message.role != "tool" and message.content)
+    return [{"role": "assistant", "content": next(said, None)}]

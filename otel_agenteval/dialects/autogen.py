@@ -1,0 +1,140 @@
+"""AutoGen's runtime: a span for each message that is processed, with the message as JSON text; agents and tools by the convention.
+
+Every message begins a trace of its own. What belongs to one run of a team is told by the team's id, which is in all their addresses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..spans.record import SpanRecord
+from .content import Later
+from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step, as_int, as_text
+
+MARKS: frozenset[str] = frozenset()
+SCOPES = re.compile(r"autogen( |-core\b)")
+_TEAM = re.compile(r"_([0-9a-f-]{36})(?:\.\(|/)\1")
+"""A team's id: behind the name of the agent, and as the key of its instance."""
+_USED = '"models_usage":{'
+_CORE = "core"
+
+
+def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
+    """The role of a message, by who processes it and what it holds; of agents and tools the convention says it."""
+    if not scope.startswith("autogen "):
+        return SETUP if name.startswith("create_agent") and scope == "autogen-core" else None
+    message = attributes.get("message")
+    if message.__class__ is not str:
+        return None
+    if name.startswith("autogen ack"):
+        return WORKFLOW if message[:1] == "{" and _TEAM.search(str(attributes.get("sender_agent_type"))) is None else None
+    if _TEAM.search(str(attributes.get("messaging.destination"))) is None:
+        return AGENT if attributes.get("recipient_agent_class") not in (None, "ClosureAgent") else INNER
+    if not str(attributes.get("recipient_agent_class")).endswith("Manager"):
+        return INNER  # an agent of the team; where it runs there is a span of its own
+    return LLM if message.startswith('{"message":') and _USED in message else WORKFLOW
+
+
+def read(record: SpanRecord, step: Step) -> None:
+    """Fill the fields that this dialect has and no dialect before it had."""
+    if SCOPES.match(record.scope) is None:
+        return
+    step.framework = step.framework or "autogen"
+    get = record.attributes.get
+    address = as_text(get("messaging.destination")) or as_text(get("gen_ai.agent.id")) or ""
+    team = _TEAM.search(address)
+    if team is not None:
+        step.thread = team[1]
+        step.conversation_id = step.conversation_id or team[1]
+    message = get("message")
+    if message.__class__ is not str or message[:1] != "{":
+        return
+    if team is None:
+        _read_own_message(record, step, message)
+    elif step.role == LLM:
+        _read_model_call(step, message)
+    elif step.role == WORKFLOW:
+        _read_team_message(step, message)
+
+
+def _read_team_message(step: Step, text: str) -> None:
+    if text.startswith('{"messages":'):
+        step.begins = True
+        step.input_messages = Later(_task, text)
+    elif text.startswith('{"response":'):
+        value = _object(_object(jsonio.loads_or_text(text)[0]).get("response"))
+        step.final_result = as_text(_object(value.get("chat_message")).get("content"))
+    elif text.startswith('{"message":') and '"ToolCallExecutionEvent"' in text:
+        step.output_messages = Later(_said, text)
+
+
+def _read_model_call(step: Step, text: str) -> None:
+    """What an agent of a team told the others about a call: usage and answer, not the model."""
+    step.told = True
+    message = _object(_object(jsonio.loads_or_text(text)[0]).get("message"))
+    usage = _object(message.get("models_usage"))
+    given, answered = as_int(usage.get("prompt_tokens")), as_int(usage.get("completion_tokens"))
+    if given or answered:  # of a streamed answer it knows nothing, and says 0
+        step.input_tokens, step.output_tokens = given, answered
+    step.output_messages = Later(_said, text)
+    step.agent = step.agent or as_text(message.get("source"))
+
+
+def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
+    """An application's own type of message, between agents of its own. An answer comes in a trace that names only who gave it."""
+    get = record.attributes.get
+    step.thread = _CORE
+    if record.name.startswith("autogen ack"):
+        step.final_result = _only_text(text)
+        return
+    if step.role != AGENT:
+        return
+    step.agent = as_text(get("recipient_agent_type"))
+    context = _object(jsonio.loads_or_text(str(get("message_context")))[0])
+    step.begins = context.get("sender") in (None, "None")
+    key = re.search(r"\.\((.*)\)-A$", str(get("messaging.destination")))
+    if key is not None and key[1] != "default":
+        step.conversation_id = key[1]
+    step.input_messages = _only_text(text)
+
+
+def _only_text(text: str) -> str | None:
+    """The text in a message of unknown type: its content, or the only text that it has."""
+    value = _object(jsonio.loads_or_text(text)[0])
+    content = value.get("content")
+    texts = [item for item in value.values() if item.__class__ is str]
+    return content if content.__class__ is str else texts[0] if len(texts) == 1 else None
+
+
+def _task(text: str) -> list[dict[str, Any]]:
+    messages = _object(jsonio.loads_or_text(text)[0]).get("messages")
+    return [
+        {"role": "user" if message.get("source") == "user" else "assistant", "content": message.get("content")}
+        for message in (messages if isinstance(messages, list) else ())
+        if isinstance(message, Mapping)
+    ]
+
+
+def _said(text: str) -> list[dict[str, Any]]:
+    """An agent's message: text, requests for tools, or what tools gave."""
+    message = _object(_object(jsonio.loads_or_text(text)[0]).get("message"))
+    content = message.get("content")
+    if not isinstance(content, list):
+        return [{"role": "assistant", "content": content}]
+    if message.get("type") == "ToolCallExecutionEvent":
+        return [
+            {
+                "role": "tool", "tool_call_id": item.get("call_id"), "name": item.get("name"),
+                "content": {"error": item.get("content")} if item.get("is_error") is True else item.get("content"),
+            }
+            for item in content
+            if isinstance(item, Mapping)
+        ]  # fmt: skip
+    return [{"role": "assistant", "content": None, "tool_calls": [item for item in content if isinstance(item, Mapping)]}]
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

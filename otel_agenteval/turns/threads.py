@@ -1,0 +1,103 @@
+"""Turns whose every message is a trace of its own: what the traces have in common is the id of a thread, a team's for instance.
+
+A message that nobody of the thread sent begins a turn; all others belong to the turn before them (without one, each stands for
+itself). When nothing came for a while, the turn is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..core.tenancy import number_in
+from ..dialects.step import AGENT, Step
+from .reading.turn import TurnReader
+from .roots import Group
+
+_Key = tuple[int, str]
+
+
+class Threads:
+    """Holds groups of threads. Not thread-safe: its owner serialises the calls."""
+
+    def __init__(self) -> None:
+        self._held: dict[_Key, list[tuple[float, Group]]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._held.values()))
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is held."""
+        return sum(group.size for held in self._held.values() for _, group in held)
+
+    def add(self, group: Group, thread: str, now: float) -> None:
+        """Hold a group."""
+        self._held.setdefault((number_in(group.root.trace_id), thread), []).append((now, group))
+
+    def due(self, before: float) -> list[Group]:
+        """The turns to which nothing was added since ``before``."""
+        found = []
+        for key in list(self._held):
+            rest = []
+            for part in _turns(self._held[key]):
+                if max(added for added, _ in part) <= before:
+                    found.append(_joined([group for _, group in part]))
+                else:
+                    rest += part
+            if rest:
+                self._held[key] = rest
+            else:
+                del self._held[key]
+        return found
+
+    def traces(self) -> set[int]:
+        """The traces of what is held."""
+        return {group.root.trace_id for held in self._held.values() for _, group in held}
+
+    def forget_traces(self, trace_ids: set[int]) -> list[Group]:
+        """Drop the groups of some traces, and return them."""
+        found = []
+        for key, held in list(self._held.items()):
+            found += [group for _, group in held if group.root.trace_id in trace_ids]
+            self._held[key] = [one for one in held if one[1].root.trace_id not in trace_ids]
+        return found
+
+    def forget(self) -> None:
+        """Drop everything."""
+        self._held.clear()
+
+
+def _turns(held: Iterable[tuple[float, Group]]) -> list[list[tuple[float, Group]]]:
+    parts: list[list[tuple[float, Group]]] = []
+    for one in sorted(held, key=lambda entry: entry[1].root.start_ns):
+        if not parts or _root(one[1]).begins or not _root(parts[-1][0][1]).begins:
+            parts.append([one])
+        else:
+            parts[-1].append(one)
+    return parts
+
+
+def _root(group: Group) -> Step:
+    reader: TurnReader = group.reader
+    return reader.root
+
+
+def _joined(groups: list[Group]) -> Group:
+    first = groups[0]
+    members = [record for group in groups for record in group.members]
+    whole = Group(first.root, members, first.root_seen)
+    whole.above, whole.reason = first.above, groups[-1].reason
+    whole.complete = all(group.complete for group in groups)
+    whole.size = sum(group.size for group in groups)
+    whole.portions = tuple(portion for group in groups for portion in group.portions)
+    reader = whole.reader = TurnReader(first.root, members)
+    if whole.above is not None:
+        reader.share(whole.above)
+    reader.until_ns = max(record.end_ns for record in members)
+    agents = [step for step in reader.steps if step.role == AGENT and step is not reader.root]
+    if reader.root.error is None and agents:
+        reader.root.error = max(agents, key=lambda step: step.record.end_ns).error
+    if reader.root.error is None:
+        answers = [step.final_result for step in reader.steps if step.final_result is not None]
+        reader.root.final_result = answers[-1] if answers else None
+    return whole

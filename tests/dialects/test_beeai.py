@@ -1,0 +1,55 @@
+"""BeeAI's runs and their events → steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_agenteval.dialects.content import decode
+from otel_agenteval.dialects.reader import read, role_of
+from tests.support.spans import span
+
+SCOPE = "openinference.instrumentation.beeai"
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "role"),
+    [
+        pytest.param("TOOL", {"metadata.class_name": "FunctionTool"}, "tool", id="a tool"),
+        pytest.param("TOOL", {"metadata.path": "tool.custom.x.error"}, "inner", id="what happened to it"),
+        pytest.param("AGENT", {"metadata.path": "agent.react.retry"}, "inner", id="what happened to an agent"),
+        pytest.param("TOOL", {}, "tool", id="nothing more is known"),
+    ],
+)
+def test_an_event_is_no_run(kind, more, role):
+    assert role_of({"openinference.span.kind": kind, **more}, SCOPE, "error") == role
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param('{"input": {"city": "Oslo"}, "options": null}', {"city": "Oslo"}, id="arguments beside options"),
+        pytest.param('{"input": "Oslo", "unit": "C"}', '{"input": "Oslo", "unit": "C"}', id="an argument of that name"),
+        pytest.param("Oslo", "Oslo", id="a text"),
+    ],
+)
+def test_arguments(given, expected):
+    attributes = {
+        "openinference.span.kind": "TOOL",
+        "metadata.class_name": "FunctionTool",
+        "tool.name": "x",
+        "input.value": given,
+    }
+    assert read(span(1, name="x", attributes=attributes, scope=SCOPE)).tool_arguments == expected
+
+
+def test_several_results_in_one_message():
+    prefix = "llm.input_messages.0.message"
+    attributes = {"openinference.span.kind": "LLM", "metadata.class_name": "OpenAIChatModel", f"{prefix}.role": "tool"}
+    for place in (0, 1):
+        attributes[f"{prefix}.contents.{place}.message.tool_call_id"] = f"call-{place}"
+        attributes[f"{prefix}.contents.{place}.message_content.text"] = f"result {place}"
+    (message,) = decode(read(span(1, attributes=attributes, scope=SCOPE)).input_messages, "user").messages
+    assert [(result.call_id, result.result) for result in message.tool_results] == [
+        ("call-0", "result 0"),
+        ("call-1", "result 1"),
+    ]
