@@ -6,7 +6,7 @@ dialect that is present fills the fields that those before it left open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from ..core.semconv import SCOPE
@@ -322,7 +322,7 @@ def read(record: SpanRecord) -> Step:
         make_well_formed(record)
     step = Step(record)
     attributes = record.attributes
-    about = understood(record)
+    about: Understood = record.dialects or understood(record)
     role = step.role = about.role
     if role is not None:
         for dialect in about.dialects:
@@ -373,7 +373,11 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
 unread_scope = traces.unread_scope
 
 
-def review_roles(records: Sequence[SpanRecord]) -> None:
+def review_roles(records: Collection[SpanRecord]) -> None:
     """Understand all spans of a trace. Spans of unknown spelling are judged by what stands beside them."""
-    if any([understood(record).facts is not None for record in records]):  # noqa: C419 - all of them
-        traces.review_roles(records, infer)
+    inferred = False
+    for record in records:
+        if (record.dialects or understood(record)).facts is not None:
+            inferred = True
+    if inferred:
+        traces.review_roles(list(records), infer)

@@ -68,7 +68,7 @@ class _Node:
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
-        self.role = role_in(record)
+        self.role: str | None = record.dialects.role  # found out for all spans of the trace before
         self.children: list[_Node] = []
         self.up: _Node | None = None
         self.holds = _MARKS.get(self.role, 0) if self.role is not None else 0
@@ -89,9 +89,11 @@ def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset
         known_roots: ids of spans that are roots although their parents are not among the records.
         alone: whether the trace has no other turns than these.
     """
-    unique = {record.span_id: record for record in reversed([*records])}  # a span that was sent twice is one span
-    review_roles([*reversed(unique.values())])
-    nodes = {span_id: _Node(record) for span_id, record in reversed(unique.items())}
+    unique: dict[int, SpanRecord] = {}
+    for record in records:
+        unique.setdefault(record.span_id, record)  # a span that was sent twice is one span
+    review_roles(unique.values())
+    nodes = {span_id: _Node(record) for span_id, record in unique.items()}
     tops, orphans, leaks = _linked(nodes, known_roots)
     reached = _annotated([*tops, *orphans, *leaks])
     if leaks:

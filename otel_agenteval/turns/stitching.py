@@ -353,6 +353,8 @@ def stitch(groups: Iterable[Group]) -> Iterator[Group]:
 
 def _seen_once(groups: list[Group]) -> list[Group]:
     """Rule *same response*: a call that two instrumentations wrote down in a trace each is one part."""
+    if not any(map(_is_bare_call, groups)):
+        return groups
     found: list[Group] = []
     known: dict[str, int] = {}
     failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}

@@ -19,6 +19,7 @@ from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest
 from ...dialects.content import REDACTED, Later, arguments_of, says_failed, unwrap_result
 from ...dialects.spoken import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, INNER, LLM, ROOT_ROLES, TOOL, Step, as_text
+from ...spans.record import SpanRecord
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
@@ -52,6 +53,14 @@ class ToolReader(CallReader):
 
     _by_order: dict[int, OrderedResults] | None = None
     """What is left to be found by order, by the agent's run. Each result is taken once."""
+    _tools: list[Step] | None = None
+
+    def _take(self, root: SpanRecord, steps: list[Step]) -> None:
+        super()._take(root, steps)
+        self._asked: dict[int, list[ToolRequest]] = {}
+        """What each model call asked tools for, by its span."""
+        self._tools = None
+
     _forms: set[str | None] | None = None
 
     def tool_definitions(self) -> list[dict[str, Any]]:
@@ -88,7 +97,7 @@ class ToolReader(CallReader):
         """Requests that only a later prompt shows: some instrumentations lose them when the answer is streamed."""
         asked = self._requests()
         known = {call.call_id for call, _ in asked}
-        alike = Counter(_outline_of(call) for call, _ in asked)
+        alike: Counter[tuple[str | None, Hashable]] | None = None
         found = []
         for step in self.llm:
             messages = self.inputs(step)
@@ -104,7 +113,8 @@ class ToolReader(CallReader):
                         known.add(call.call_id)
                         if place >= old:
                             found.append((call, step))
-            if step is not self.llm[0]:
+            if step is not self.llm[0] and any(call.call_id is None for message in messages for call in message.tool_calls):
+                alike = Counter(_outline_of(call) for call, _ in asked) if alike is None else alike
                 found += [(call, step) for call in _more_than(alike, since_user(messages))]
         return found
 
@@ -198,7 +208,10 @@ class ToolReader(CallReader):
 
     def outputs_asked(self, step: Step) -> list[ToolRequest]:
         """The tools that a model's answer asks for, as far as it was captured."""
-        return [call for message in self.outputs(step) for call in message.tool_calls]
+        found = self._asked.get(step.record.span_id)
+        if found is None:
+            found = self._asked[step.record.span_id] = [call for message in self.outputs(step) for call in message.tool_calls]
+        return found
 
     def _inputs_apart(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -229,6 +242,12 @@ class ToolReader(CallReader):
         return found
 
     def _tool_steps(self) -> list[Step]:
+        """The steps that are a tool's execution each."""
+        if self._tools is None:
+            self._tools = self._find_tool_steps()
+        return self._tools
+
+    def _find_tool_steps(self) -> list[Step]:
         out: list[Step] = []
         merged: dict[int, Step] = {}
         steps: Iterable[Step] = self.of_role.get(TOOL, ())

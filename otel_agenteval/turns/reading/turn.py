@@ -26,6 +26,7 @@ from .steps import END
 from .tool_calls import TOOL_OR_CALLER
 
 _AGENT_ONLY = (AGENT,)
+_AGENT_OR_TOOL = (AGENT, TOOL)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
@@ -221,11 +222,15 @@ class TurnReader(MessageReader):
 
     def _agents_in_tools(self) -> set[int]:
         """Tools that asked a model themselves: an agent, though no span calls it so."""
-        if not self.llm or len(self.llm) < 2:
+        if len(self.llm) < 2:
             return set()
-        tools = set(map(id, self._tool_steps()))
-        found = set()
-        for step in self.llm if tools else ():
+        runs = self._tool_steps()
+        tools = set(map(id, runs))
+        if all(tool.role == TOOL for tool in runs):  # nothing but a tool's own span can be one
+            nearest = [self._nearest(step, _AGENT_OR_TOOL) for step in self.llm] if tools else []
+            return {id(above) for above in nearest if above is not None and id(above) in tools}
+        found: set[int] = set()
+        for step in self.llm:
             above = next((at for at in self.ancestors(step) if at.role == AGENT or id(at) in tools), None)
             if above is not None and above.role != AGENT:
                 found.add(id(above))
