@@ -73,7 +73,7 @@ def _read_team_message(step: Step, text: str) -> None:
 
 def _read_model_call(step: Step, text: str) -> None:
     """What an agent of a team told the others about a call: usage and answer, not the model."""
-    step.told = True
+    step.secondhand = True
     message = _object(_object(jsonio.loads_or_text(text)[0]).get("message"))
     usage = _object(message.get("models_usage"))
     given, answered = as_int(usage.get("prompt_tokens")), as_int(usage.get("completion_tokens"))

@@ -56,7 +56,7 @@ class Step:
     An agent's span that alone says what its own calls used."""
     texts_only: bool = False
     """A model call whose messages were written without their requests for tools: another layer's are better."""
-    told: bool = False
+    secondhand: bool = False
     """A model call that only a message tells of: it counts where the calls have no spans of their own."""
     overwritten: bool = False
     """One span for all model calls of an agent's run, each written over the one before: only the last can be read."""

@@ -67,8 +67,8 @@ class CallReader(StepReader):
         leaves: list[Step] = []
         by_response: dict[str, Step] = {}
         steps = self.of_role[LLM]
-        if any(step.told for step in steps):
-            steps = [step for step in steps if not step.told] or steps
+        if any(step.secondhand for step in steps):
+            steps = [step for step in steps if not step.secondhand] or steps
         outermost: dict[int, Step | None] = {}
         if any(step.totals is not None for step in steps):
             self._share_totals(steps)
