@@ -4,6 +4,7 @@ import { trace } from "@opentelemetry/api";
 import { z } from "zod";
 import { ALL, SPECIALIST, SYSTEM, TOOLS, TRACES, callTool, play, zodSchema } from "./play.mjs";
 
+process.env.OTEL_NODE_DISABLED_INSTRUMENTATIONS = "undici,http,fs"; // they would also show the stage's own requests
 initializeTelemetry({ appName: "shop", appVersion: "1.0", otlpEndpoint: TRACES });
 
 async function agent(plan) {
@@ -12,7 +13,11 @@ async function agent(plan) {
   const specialist = inner && createTool({ name: plan.sub_agent, description: "Ask the travel specialist.", schema: z.object({ task: z.string() }), fn: ({ task }) => inner.runner.ask(task) });
   const builder = AgentBuilder.create("assistant").withModel(new OpenAiLlm("gpt-4.1-mini")).withInstruction(SYSTEM).withTools(...(specialist ? [specialist] : tools));
   const { runner } = await (plan.conversation_id ? builder.withQuickSession({ appName: "shop", userId: "u-1", sessionId: plan.conversation_id }) : builder).build();
-  return (text) => runner.ask(text);
+  return async (text) => {
+    const answer = await runner.ask(text); // a failure of the model is handed out as the answer
+    if (answer.startsWith("Error: ")) throw new Error(answer.slice(7));
+    return answer;
+  };
 }
 
 const flush = async () => {

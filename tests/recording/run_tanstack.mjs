@@ -15,12 +15,14 @@ const adapter = createOpenaiChatCompletions("gpt-4.1-mini", "x", { baseURL: OPEN
 
 async function ask(system, messages, tools, threadId) {
   let text = "";
+  let failure;
   const request = { adapter, messages, systemPrompts: [system], tools, agentLoopStrategy: maxIterations(10), middleware: [otel], ...(threadId ? { threadId } : {}) };
   for await (const chunk of chat(request)) {
     if (chunk.type === "TEXT_MESSAGE_CONTENT") text += chunk.delta;
     if (chunk.type === "TOOL_CALL_START") text = "";
-    if (chunk.type === "RUN_ERROR") throw Object.assign(new Error(chunk.message ?? chunk.error?.message), { name: chunk.code ?? "RunError" });
+    if (chunk.type === "RUN_ERROR") failure = Object.assign(new Error(chunk.message ?? chunk.error?.message), { name: chunk.code ?? "RunError" });
   }
+  if (failure) throw failure;
   return text;
 }
 
