@@ -1,6 +1,5 @@
 // Vendors' SDKs for JavaScript around a loop by hand on the OpenAI SDK (Chat Completions). One at a time in SDK=
-// judgeval (judgeval 1.2.1: observe, wrap) | sentry (@sentry/node 10 with openAIIntegration, spans for agent and tools as its docs teach)
-// | paid (@paid-ai/paid-node 1.7.1: trace and its OpenAI wrapper) | humanloop (humanloop 3.0: flow, prompt, tool).
+// judgeval (judgeval 1.2.1: observe, wrap) | sentry (@sentry/node 10.78 with openAIIntegration, spans for agent and tools as its docs teach).
 // openai 5 or newer, @opentelemetry/sdk-trace-node 2, @opentelemetry/exporter-trace-otlp-proto 0.203.
 import { once } from "node:events";
 import { createServer } from "node:http";
