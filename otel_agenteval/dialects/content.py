@@ -441,6 +441,8 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
     function = part.get("function")
     if isinstance(function, Mapping):
         part = {"id": part.get("id"), **function}
+    elif function.__class__ is str and part.get("name") is None:  # its name alone, beside its arguments
+        part = {**part, "name": function}
     call_id = part.get("id") or part.get("call_id") or part.get("toolUseId") or part.get("tool_call_id") or part.get("toolCallId")
     if part.get("type") == "function_call":
         call_id = part.get("call_id") or call_id

@@ -49,7 +49,8 @@ def read(record: SpanRecord, step: Step) -> None:
     if role in (LLM, EMBEDDING):
         _read_generation(record, step, given, answered)
     elif role == TOOL:
-        _read_tool(record, step, given, answered)
+        if get("langfuse.observation.type") is not None:  # else somebody else's span, which only copies its content for Langfuse
+            _read_tool(record, step, given, answered)
     elif role == RETRIEVAL:
         if step.query is None:
             step.query = first_argument(given)

@@ -278,12 +278,28 @@ def _object_in(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+_OF_MESSAGES = frozenset(("content", "tool_calls", "parts"))
+_MAY_STAND_IN_MESSAGES = _OF_MESSAGES | {
+    "role",
+    "finish_reason",
+    "refusal",
+    "reasoning_content",
+    "thought",
+    "name",
+    "id",
+    "index",
+}
+
+
 def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
     inner = fields.get("message")
     reason = fields.get("finish_reason")
     whole = fields.get("content")
     if isinstance(whole, Mapping) and "parts" in whole:  # a message of its own, whatever the event's name says
         return {"role": role, **whole, "finish_reason": reason or ("" if role == "assistant" else None)}
+    if inner.__class__ is str and inner[:1] == "{":  # the convention's object, as the JSON text that an attribute can hold
+        said = _object_in(inner)
+        inner = said if said.keys() & _OF_MESSAGES and said.keys() <= _MAY_STAND_IN_MESSAGES else inner
     if isinstance(inner, Mapping):
         return {"role": role, "finish_reason": reason, **inner}
     content = inner if inner is not None else fields.get("content")

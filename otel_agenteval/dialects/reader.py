@@ -135,6 +135,7 @@ _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _EVERYBODYS = otel_genai.MARKS | {
     "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role", "gen_ai.prompt.0.content", "gen_ai.completion.0.role",
     "gen_ai.completion.0.content", "gen_ai.span.kind", "galileo.session.id", "langwatch.thread.id",
+    "langfuse.observation.input", "langfuse.observation.output", "langfuse.trace.input", "langfuse.trace.output",
 }  # fmt: skip
 """Marks that others write too: they do not tell who wrote a span."""
 _SIGNS = ROLE_KEYS - _EVERYBODYS
@@ -290,7 +291,8 @@ def infer(record: SpanRecord) -> None:
     """What nobody said of a span of a scope that no dialect knows, as its shape shows it."""
     found = record.dialects
     facts = Facts(record)
-    role = (reading.role_of(facts) or found.said) if found.said in (None, UNKNOWN) else found.said
+    unsaid = found.said in (None, UNKNOWN) or (found.said == CHAIN and "gen_ai.operation.name" in record.attributes)
+    role = (reading.role_of(facts) or found.said) if unsaid else found.said  # an operation that the convention does not know
     if role is not None or facts.fields:
         found.facts = facts
         found.inferred = role != found.said

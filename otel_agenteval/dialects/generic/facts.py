@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...spans.record import SpanRecord
 from ..content import decode
 from ..otel_genai import documents
-from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL
+from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL
 from . import kinds
 from .keys import IN, OUT, Meaning, holds_json, meaning_of, useful
 from .shapes import are_documents, are_messages, are_requests, are_tools, is_message, is_telling, plain
@@ -43,6 +43,8 @@ MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 _CALLS = frozenset(("calls", "tools", "call", "requests"))
 _NO_TEXT = frozenset(("None", "null", "undefined", "()", "{}", "[]"))
 """What programs write where there is nothing."""
+_OF_TOOLS = frozenset(("tool", "function"))
+"""Words of events that tell of a tool's call: what they hold went into the tool, and not into the span that has the event."""
 _FAILED = frozenset(("error", "failed", "failure", "errored", "exception"))
 _TYPED_VALUE = frozenset(("type", "value"))
 _FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
@@ -300,10 +302,12 @@ class Facts:
             self._take_event_message(said, str(label), direction)
         elif role is not None and any(key in said for key in ("content", "message", "tool_calls", "text", "body", "parts")):
             self._take_event_message(_as_message(said, role), str(label), direction)
-        else:
+        elif _OF_TOOLS.isdisjoint(words_of(str(label))) or TOOL in (self.name_role, self.kind) or "tool_name" in self.fields:
             before = len(self.content)
             for key, value in tree_of(said, said).items():
                 known = meaning_of(key)
+                if known.field == "name":  # of what the event tells about, not of the span
+                    continue
                 self._walk(key if known.direction or known.field else f"{label}.{key}", value, 0, direction, attribute=True)
             self.events += self.content[before:]
 
@@ -318,6 +322,9 @@ def _as_message(said: Mapping[str, Any], role: str) -> dict[str, Any]:
         return {"role": role, "finish_reason": said.get("finish_reason"), **inner}
     content = next((said[key] for key in ("content", "text", "body", "message", "parts") if said.get(key) is not None), None)
     content = opened(content) if holds_json(content) else content
+    if isinstance(content, Mapping) and len(content) == 1:  # a program's one field: ``{"question": "…"}``
+        ((key, only),) = content.items()
+        content = only if only.__class__ is str and meaning_of(key).text else content
     if isinstance(content, Mapping) and is_message(content):
         return {"role": role, **content}
     return {

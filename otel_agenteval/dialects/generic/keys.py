@@ -287,7 +287,7 @@ def is_useful(key: str) -> bool:
         return True
     if key.startswith(_PLAIN_PREFIXES) or not words_of(key):
         return False
-    return meaning_of(key).field is not None or words_of(key)[-1] in _HOLDERS_OF_IDS
+    return meaning_of(key).field is not None or words_of(key)[-1] in _WORTH_READING
 
 
-_HOLDERS_OF_IDS = frozenset(("metadata", "attributes", "tags", "properties", "context", "error"))
+_WORTH_READING = frozenset(("metadata", "attributes", "tags", "properties", "context", "error", "parameters", "params"))

@@ -86,7 +86,7 @@ def role_of_name(name: str) -> tuple[str | None, str | None]:
     for pattern in (_SAID_FIRST, _SAID_LAST):
         found = pattern.fullmatch(name.strip())
         if found is not None:
-            return role_of_kind(found["kind"]), found["name"].strip() or None
+            return role_of_kind(found["kind"]), found["name"].strip().strip("[]") or None
     words = words_of(name)
     if not words:
         return None, None

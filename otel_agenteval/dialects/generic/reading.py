@@ -275,7 +275,7 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.tool_arguments is None:
         step.tool_arguments = _arguments(given.value) if given is not None else None
     if step.tool_result is None:
-        step.tool_result = made.value if made is not None else None
+        step.tool_result = _unwrapped(made.value) if made is not None else None
     for content in facts.events:  # some write both as messages
         if content.direction == OUT and step.tool_result is None:
             step.tool_result = _said(content)
@@ -283,8 +283,19 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
             step.tool_arguments = _said(content)
 
 
+def _unwrapped(raw: Any) -> Any:
+    """What went into a tool or came out of it, out of the one message of a tool that some write it as."""
+    value = opened(raw) if raw.__class__ is str and raw[:2] == "[{" else raw
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
+        message = value[0]
+        if message.get("role") == "tool" and message.keys() == {"role", "content"}:
+            return message["content"]
+    return raw
+
+
 def _arguments(raw: Any) -> Any:
     """What was handed to a tool, out of what its framework wrote around it."""
+    raw = _unwrapped(raw)
     value = opened(raw)
     for _ in range(3):
         if not isinstance(value, Mapping):

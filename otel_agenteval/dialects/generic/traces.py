@@ -26,6 +26,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
     """
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
+        _open_loops(records)
         return
     scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
     for record in records:
@@ -46,7 +47,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
         return
     _drop_strangers(records, inferred)
     _name_tools(inferred, records)
-    _open_loops(records, inferred)
+    _open_loops(records)
     _drop_phantoms(inferred)
     if not known:
         _name_roots(records, inferred)
@@ -145,7 +146,13 @@ def _holder_above(record: SpanRecord, by_id: dict[int, SpanRecord]) -> bool:
     return True
 
 
-def _open_loops(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
+def _only_implied(record: SpanRecord) -> bool:
+    """Whether nothing says that a span is a model's: its shape shows it, or the convention's attributes without an operation."""
+    about = record.dialects
+    return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
+
+
+def _open_loops(records: Sequence[SpanRecord]) -> None:
     """A model's span around a whole loop, with tools or several calls below it, is the loop and no call."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
@@ -157,7 +164,7 @@ def _open_loops(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -
         seen = 0
         while at is not None and seen < 100:
             seen += 1
-            if at.dialects.role == LLM and at.dialects.inferred:
+            if at.dialects.role == LLM and _only_implied(at):
                 counts = below.setdefault(at.span_id, [0, 0])
                 counts[role == TOOL] += 1
                 break
