@@ -135,6 +135,8 @@ _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _EVERYBODYS = otel_genai.MARKS | {
     "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role", "gen_ai.prompt.0.content", "gen_ai.completion.0.role",
     "gen_ai.completion.0.content", "gen_ai.span.kind", "galileo.session.id", "langwatch.thread.id",
+    "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
+    "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
 """Marks that others write too: they do not tell who wrote a span."""
 _SIGNS = ROLE_KEYS - _EVERYBODYS
