@@ -12,7 +12,7 @@ from ..content import decode
 from ..otel_genai import documents
 from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL
 from . import kinds
-from .keys import IN, OUT, Meaning, holds_json, meaning_of, useful
+from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, meaning_of, useful
 from .shapes import are_documents, are_messages, are_requests, are_tools, is_message, is_telling, plain
 from .values import Branch, opened, tree_of
 from .words import words_of
@@ -45,12 +45,10 @@ _NO_TEXT = frozenset(("None", "null", "undefined", "()", "{}", "[]"))
 """What programs write where there is nothing."""
 _FAILED = frozenset(("error", "failed", "failure", "errored", "exception"))
 _TYPED_VALUE = frozenset(("type", "value"))
-_ARGUMENTS = frozenset(("arguments", "args", "kwargs", "params", "parameters", "inputs"))
 _NO_ARGUMENTS = frozenset(
     ("", "value", "mime_type", "args", "kwargs", "arguments", "parameters", "params", "input", "messages", "raw", "json")
 )
 """Names below ``inputs`` that are no argument's."""
-_RETURNED = frozenset(("result", "return", "returned"))
 _NO_RESULTS = _NO_ARGUMENTS | {
     "content",
     "text",
@@ -200,9 +198,9 @@ class Facts:
 
     def _take_spread(self, last: str, value: Mapping[str, Any]) -> None:
         """A function's arguments, or the fields of its result, each of which is an attribute."""
-        if last in _ARGUMENTS and _NO_ARGUMENTS.isdisjoint(value):
+        if last in SPREAD_ARGUMENTS and _NO_ARGUMENTS.isdisjoint(value):
             self.spread = plain(value)
-        elif last in _RETURNED and _NO_RESULTS.isdisjoint(value):
+        elif last in SPREAD_RESULTS and _NO_RESULTS.isdisjoint(value):
             self.spread_result = plain(value)
 
     def _walk_list(self, path: str, value: list[Any], depth: int, meaning: Meaning, direction: str | None) -> None:

@@ -268,7 +268,19 @@ def interest_of(key: str) -> int:
     said = set(words)
     if said & _STRONG or words[:2] == ("gen", "ai"):
         return 2
-    return 1 if said & _WEAK and words[-1] not in _PROPERTIES else 0
+    return 1 if said & _WEAK and (words[-1] not in _PROPERTIES or _is_argument(key)) else 0
+
+
+def _is_argument(key: str) -> bool:
+    """Whether a name is that of one of a function's arguments, or of a field of its result: ``kwargs.order_id``."""
+    holder = words_of(key.rpartition(".")[0])
+    return holder[-1:] != () and holder[-1] in SPREAD
+
+
+SPREAD_ARGUMENTS = frozenset(("arguments", "args", "kwargs", "params", "parameters", "inputs"))
+SPREAD_RESULTS = frozenset(("result", "return", "returned"))
+SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
+"""Last words of names below which each argument, or each field of a result, is an attribute."""
 
 
 def holds_json(value: Any) -> bool:
