@@ -136,6 +136,8 @@ _EVERYBODYS = otel_genai.MARKS | {
     "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role", "gen_ai.prompt.0.content", "gen_ai.completion.0.role",
     "gen_ai.completion.0.content", "gen_ai.span.kind", "galileo.session.id", "langwatch.thread.id",
     "langfuse.observation.input", "langfuse.observation.output", "langfuse.trace.input", "langfuse.trace.output",
+    "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
+    "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
 """Marks that others write too: they do not tell who wrote a span."""
 _SIGNS = ROLE_KEYS - _EVERYBODYS

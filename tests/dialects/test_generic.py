@@ -295,3 +295,64 @@ def test_most_spans_are_told_by_their_names_alone():
     assert not is_plain({"body": '{"messages": []}'})
     assert is_plain({"body": "text"})
     assert (interest_of("http.request.body"), interest_of("http.route"), interest_of("gen_ai.anything")) == (1, 0, 2)
+
+
+def test_each_argument_may_be_an_attribute_and_so_may_each_field_of_a_result():
+    spread = {
+        "fw.inputs.order_id": "A-1",
+        "fw.inputs.amount": 20,
+        "fw.outputs.result.amount": 25,
+        "fw.outputs.result.currency": "EUR",
+    }
+    whole = {"fw.inputs.value": '{"city": "Paris"}', "fw.inputs.mime_type": "json"}
+    turn = turn_of(
+        span(1, 0, "run", {"fw.span.kind": "agent", "fw.input": "Weather in Paris?"}, scope="fw.core"),
+        request(),
+        span(3, 1, "pay", {"fw.span.kind": "tool", **spread}, at=20, scope="fw.core"),
+        span(4, 1, "weather", {"fw.span.kind": "tool", **whole}, at=30, scope="fw.core"),
+    )
+    assert [(call.arguments, call.result) for call in turn.tool_calls] == [
+        ({"order_id": "A-1", "amount": 20}, {"amount": 25, "currency": "EUR"}),
+        ({"city": "Paris"}, None),
+    ]
+
+
+def test_a_message_may_name_its_author_and_nothing_else():
+    call = {"tool_id": "c1", "tool_name": "weather", "tool_arguments": '{"city": "Paris"}'}
+    step = step_of({
+        "fw.span.kind": "llm",
+        "fw.input": str([json.dumps({"system": "Be brief."}), json.dumps({"user": "Weather in Paris?"})]),
+        "fw.output": json.dumps({"assistant": [call]}),
+    })  # fmt: skip
+    assert [message.role for message in decode(step.input_messages, "user").messages] == ["system", "user"]
+    assert [asked.name for asked in decode(step.output_messages, "assistant").messages[0].tool_calls] == ["weather"]
+    assert turns_of(span(1, 0, "work", {"form.input": json.dumps([{"user": "bob"}, {"user": "eve"}])})) == []
+
+
+def test_what_came_out_is_counted_from_the_total():
+    step = step_of({"fw.span.kind": "llm", "outputs.prompt_tokens": 100, "outputs.total_tokens": 111, "usage.n_requests": 1})
+    assert (step.input_tokens, step.output_tokens) == (100, 11)
+
+
+def test_an_object_with_type_parameters_is_read_as_what_it_shows():
+    assert opened("Answer[str](content='Hi.', usage=Usage(total_tokens=3))") == {"content": "Hi.", "usage": {"total_tokens": 3}}
+
+
+def test_identities_of_another_sdk_do_not_say_who_wrote_a_span():
+    identity = {"traceloop.association.properties.session_id": "s-1"}
+    turn = turn_of(
+        span(1, 0, "run", {"fw.span.kind": "agent", "fw.input": "Weather in Paris?", **identity}, scope="fw.core"),
+        request(**identity),
+    )
+    assert (len(turn.llm_calls), turn.output, turn.conversation_id) == (1, "It is 18 °C.", "s-1")
+
+
+def test_a_tool_may_be_called_by_its_whole_name():
+    asked = {**WANTS, "tool_calls": [{**CALL, "function": {"name": "weather", "arguments": "{}"}}]}
+    tool = {"fw.span.kind": "tool", "fw.tool.name": "shop.tools.weather", "fw.output": "18 °C"}
+    turn = turn_of(
+        span(1, 0, "run", {"fw.span.kind": "agent", "fw.input": "Weather in Paris?"}, scope="fw.core"),
+        request(made=asked),
+        span(3, 1, "shop.tools.weather", tool, at=20, scope="fw.core"),
+    )
+    assert [(call.name, call.result) for call in turn.tool_calls] == [("weather", "18 °C")]

@@ -12,7 +12,7 @@ from ..content import decode
 from ..otel_genai import documents
 from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL
 from . import kinds
-from .keys import IN, OUT, Meaning, holds_json, meaning_of, useful
+from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, meaning_of, useful
 from .shapes import are_documents, are_messages, are_requests, are_tools, is_message, is_telling, plain
 from .values import Branch, opened, tree_of
 from .words import words_of
@@ -47,9 +47,27 @@ _OF_TOOLS = frozenset(("tool", "function"))
 """Words of events that tell of a tool's call: what they hold went into the tool, and not into the span that has the event."""
 _FAILED = frozenset(("error", "failed", "failure", "errored", "exception"))
 _TYPED_VALUE = frozenset(("type", "value"))
+_NO_ARGUMENTS = frozenset(
+    ("", "value", "mime_type", "args", "kwargs", "arguments", "parameters", "params", "input", "messages", "raw", "json")
+)
+"""Names below ``inputs`` that are no argument's."""
+_NO_RESULTS = _NO_ARGUMENTS | {
+    "content",
+    "text",
+    "type",
+    "role",
+    "output",
+    "result",
+    "is_error",
+    "isError",
+    "count",
+    "length",
+    "message",
+    "messages",
+}
 _FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
 _ABOUT = frozenset(("meta", "usage", "response_metadata", "usage_metadata", "metadata", "token_usage", "models_usage", "custom"))
-_REPR = re.compile(r"[A-Za-z_][\w.]*\(\w+=|<[\w.]+(?: object at |:)")
+_REPR = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(\w+=|<[\w.]+(?: object at |:)")
 
 
 def is_repr(value: Any) -> bool:
@@ -82,6 +100,8 @@ class Facts:
         "name_left",
         "name_role",
         "near",
+        "spread",
+        "spread_result",
         "system",
         "talks",
         "texts",
@@ -97,6 +117,9 @@ class Facts:
         """Bare texts and whole values under names that say that they went in or came out."""
         self.wholes: list[Content] = []
         """Whole values of attributes that say that they went in or came out, messages or not."""
+        self.spread: dict[str, Any] | None = None
+        """A function's arguments, where each is an attribute: ``inputs.city``."""
+        self.spread_result: dict[str, Any] | None = None
         self.events: list[Content] = []
         self.documents: list[Any] | None = None
         self.definitions: list[Any] | None = None
@@ -128,6 +151,7 @@ class Facts:
                 self._read_event(event.name, event.attributes, None)
         for log in record.logs:
             self._read_event(log.name, log.attributes, log.body)
+        self._count_rest()
 
     def _walk(self, path: str, value: Any, depth: int, direction: str | None, *, attribute: bool = False) -> None:
         self._nodes += 1
@@ -169,8 +193,17 @@ class Facts:
             self._take_messages([value], path, direction)
             return
         branch = value.__class__ is Branch
+        if branch:
+            self._take_spread((words_of(path) or ("",))[-1], value)
         for key, inner in value.items():
             self._walk(path if key == "" else f"{path}.{key}", inner, depth if branch else depth + 1, direction, attribute=branch)
+
+    def _take_spread(self, last: str, value: Mapping[str, Any]) -> None:
+        """A function's arguments, or the fields of its result, each of which is an attribute."""
+        if last in SPREAD_ARGUMENTS and _NO_ARGUMENTS.isdisjoint(value):
+            self.spread = plain(value)
+        elif last in SPREAD_RESULTS and _NO_RESULTS.isdisjoint(value):
+            self.spread_result = plain(value)
 
     def _walk_list(self, path: str, value: list[Any], depth: int, meaning: Meaning, direction: str | None) -> None:
         items = [
@@ -272,6 +305,13 @@ class Facts:
             elif field == "conversation_id" and value.__class__ is int:
                 self._set(field, str(value), strength)
         if self.fields.get("input_tokens") is not None and self.fields.get("output_tokens") is not None:
+            self.evidence |= USAGE
+
+    def _count_rest(self) -> None:
+        """Who counts what went in and everything has counted what came out."""
+        fields = self.fields
+        if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
+            self._set("output_tokens", fields["total_tokens"] - fields["input_tokens"], 0)
             self.evidence |= USAGE
 
     def _take_kind(self, role: str, said: int) -> None:

@@ -17,7 +17,7 @@ IN, OUT = "in", "out"
 _MOST_NAMES = 16_384
 
 IN_WORDS = frozenset((
-    "input", "inputs", "prompt", "prompts", "request", "query", "question", "history", "args", "kwargs", "arguments", "task",
+    "input", "inputs", "prompt", "prompts", "request", "query", "question", "history", "arg", "args", "kwargs", "arguments", "task",
     "questions", "instruction", "given", "params", "parameters",
 ))  # fmt: skip
 OUT_WORDS = frozenset((
@@ -52,7 +52,7 @@ _STRONG = frozenset((
 ))  # fmt: skip
 _WEAK = frozenset((
     "input", "inputs", "output", "outputs", "body", "payload", "message", "messages", "request", "response", "content", "result", "results",
-    "args", "kwargs", "arguments", "choices", "history", "query", "question", "answer", "documents", "data", "state",
+    "arg", "args", "kwargs", "arguments", "choices", "history", "query", "question", "answer", "documents", "data", "state",
 ))  # fmt: skip
 """Words of attributes that are worth a look where the value is an object, a list, or either of them as text."""
 
@@ -74,7 +74,7 @@ class Meaning(NamedTuple):
 
 _NOTHING = Meaning(None, None, False, False, 0)
 _PROPERTIES = frozenset((
-    "mime", "type", "format", "id", "ids", "count", "counts", "tokens", "token", "length", "size", "time", "ms", "name", "schema", "cost", "reason",
+    "mime", "type", "types", "format", "id", "ids", "count", "counts", "tokens", "token", "length", "size", "time", "ms", "name", "schema", "cost", "reason",
     "reasons", "model", "status", "code", "usage", "index", "kind", "description", "definitions", "tools", "duration", "temperature", "version",
     "seed", "penalty", "stream", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
 ))  # fmt: skip
@@ -117,7 +117,7 @@ def _field(words: tuple[str, ...]) -> tuple[str | None, int]:
 _TOKEN_WORDS = frozenset(("token", "tokens", "usage"))
 _NO_COUNT = frozenset((
     "max", "min", "limit", "budget", "price", "cost", "rate", "per", "audio", "image", "video", "accepted", "rejected", "prediction", "tool",
-    "characters", "chars", "images", "videos", "files", "words", "bytes", "ratio", "remaining", "ms", "time", "tier", "text", "first", "source", "documents", "type", "modality",
+    "requests", "calls", "throughput", "characters", "chars", "images", "videos", "files", "words", "bytes", "ratio", "remaining", "ms", "time", "tier", "text", "first", "source", "documents", "type", "modality",
 ))  # fmt: skip
 _TOKEN_DETAILS = frozenset((("tokens", "details"), ("token", "details"), ("prompt", "details"), ("completion", "details"), ("input", "details"),
                             ("output", "details")))  # fmt: skip
@@ -140,6 +140,8 @@ def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
         return None, 0
     sure = 3 if "aggregated" not in said else 1
     for word in reversed(words):
+        if word == "total":
+            break
         if word in _GIVEN:
             return "input_tokens", sure
         if word in _MADE:
@@ -259,14 +261,26 @@ def _hints(attributes: Mapping[str, Any]) -> bool:
 def interest_of(key: str) -> int:
     """0: says nothing of interest; 1: only as an object; 2: whatever its value is."""
     words = words_of(key)
-    if not words:
+    if not words or words[-1] == "types":
         return 0
     if key.startswith(_PLAIN_PREFIXES):
         return 1 if words[-1] in _CARRIERS else 0
     said = set(words)
     if said & _STRONG or words[:2] == ("gen", "ai"):
         return 2
-    return 1 if said & _WEAK and words[-1] not in _PROPERTIES else 0
+    return 1 if said & _WEAK and (words[-1] not in _PROPERTIES or _is_argument(key)) else 0
+
+
+def _is_argument(key: str) -> bool:
+    """Whether a name is that of one of a function's arguments, or of a field of its result: ``kwargs.order_id``."""
+    holder = words_of(key.rpartition(".")[0])
+    return holder[-1:] != () and holder[-1] in SPREAD
+
+
+SPREAD_ARGUMENTS = frozenset(("arguments", "args", "kwargs", "params", "parameters", "inputs"))
+SPREAD_RESULTS = frozenset(("result", "return", "returned"))
+SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
+"""Last words of names below which each argument, or each field of a result, is an attribute."""
 
 
 def holds_json(value: Any) -> bool:

@@ -31,7 +31,7 @@ _IN_ORDER: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("retriever", "retrieval", "retrieve")), RETRIEVAL),
     (frozenset(("tool", "function")), TOOL),
     (frozenset(("llm", "generation", "completion", "completions", "chat", "inference", "lm")), LLM),
-    (frozenset(("agent",)), AGENT),
+    (frozenset(("agent", "agentic")), AGENT),
     (frozenset(("step", "turn", "cycle", "iteration")), INNER),
     (frozenset(("workflow", "chain", "graph", "pipeline", "flow", "crew", "task", "runnable", "node")), CHAIN),
 )

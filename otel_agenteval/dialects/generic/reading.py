@@ -144,7 +144,7 @@ def _agent(facts: Facts, record: SpanRecord) -> str | None:
     found = facts.fields.get("agent") or facts.name_left or facts.fields.get("name")
     if found is None:
         found = record.name if facts.kind == AGENT else None
-    return found if found and found.lower() not in ("unknown", "agent", "run") else None
+    return found if found and found[0] != "_" and found.lower() not in ("unknown", "agent", "run") else None
 
 
 # --- model calls
@@ -262,6 +262,8 @@ def _whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Content | No
 def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     fields = facts.fields
     given, made = _whole(facts, IN, _ARGUMENTS), _whole(facts, OUT, _RESULTS)
+    if "own_name" in fields:
+        step.tool_name = fields["own_name"]
     if step.tool_name is None:
         step.tool_name = (
             fields.get("tool_name")
@@ -273,9 +275,9 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:
-        step.tool_arguments = _arguments(given.value) if given is not None else None
+        step.tool_arguments = facts.spread or (_arguments(given.value) if given is not None else None)
     if step.tool_result is None:
-        step.tool_result = _unwrapped(made.value) if made is not None else None
+        step.tool_result = facts.spread_result or (_unwrapped(made.value) if made is not None else None)
     for content in facts.events:  # some write both as messages
         if content.direction == OUT and step.tool_result is None:
             step.tool_result = _said(content)

@@ -42,6 +42,9 @@ _TYPED = frozenset(
 _LANGCHAIN = frozenset(
     ("human", "ai", "system", "tool", "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk")
 )
+_SAID_BY = frozenset(("assistant", "ai"))
+_AUTHORS = _SAID_BY | {"system", "user", "human", "tool"}
+"""Who speaks, as the only name in an object: ``{"assistant": "Hello."}``."""
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {
     "contents": "content", "toolCalls": "tool_calls", "toolCallId": "tool_call_id", "finishReason": "finish_reason", "toolRequests": "tool_calls",
@@ -52,6 +55,10 @@ _MAX_DEPTH = 12
 
 def is_message(node: Mapping[str, Any]) -> bool:
     """Whether an object is a message to or from a model."""
+    if len(node) == 1:
+        ((key, inner),) = node.items()
+        if key in _SAID_BY and isinstance(inner, (str, list, Mapping)) and inner:
+            return inner.__class__ is not str or len(inner) > 1
     role = node.get("role")
     if role.__class__ is str:
         return role.lower() in MODEL_ROLES and any(key in node for key in _CONTENT) and not _is_list_of_words(node.get("content"))
@@ -94,7 +101,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
     inner = node.get("message")
     if isinstance(inner, Mapping) and "role" not in node:
         node = inner
-    role = node.get("role")
+    role = node.get("role", next(iter(node)) if len(node) == 1 else None)
     return (
         (role.__class__ is str and role.lower() in TELLING_ROLES)
         or any(node.get(key) for key in ("tool_calls", "toolCalls", "parts"))
@@ -105,6 +112,8 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 def are_messages(node: list[Any]) -> bool:
     """Whether a list is one of messages. A few entries may be something else."""
+    if all(isinstance(item, Mapping) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
+        return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, Mapping))
     return found > 0 and 2 * found >= min(len(node), 50)
 
@@ -165,6 +174,8 @@ def plain(node: Any, depth: int = 0) -> Any:
         return node
     if len(node) == 1:
         ((key, inner),) = node.items()
+        if key in _AUTHORS and not (key in _WRAPPERS and isinstance(inner, Mapping)):
+            return _said_by(key, inner, depth)
         if key in _WRAPPERS and isinstance(inner, Mapping):
             return plain(inner, depth + 1)
     changed = {
@@ -182,6 +193,26 @@ def plain(node: Any, depth: int = 0) -> Any:
     if calls.__class__ is str:
         changed["tool_calls"] = opened(calls)
     return changed
+
+
+def _said_by(author: str, said: Any, depth: int) -> dict[str, Any]:
+    """The message of ``{"assistant": …}``: a text, or requests for tools."""
+    value = opened(said) if said.__class__ is str and said[:1] in ("{", "[") else said
+    items = [opened(item) for item in value] if isinstance(value, list) else [value]
+    calls = [_request(item) for item in items if isinstance(item, Mapping)]
+    if author in _SAID_BY and calls and len(calls) == len(items) and are_requests(calls):
+        return {"role": author, "content": None, "tool_calls": calls}
+    return {"role": author, "content": plain(said, depth + 1)}
+
+
+def _request(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {_REQUEST.get(key, key): inner for key, inner in node.items()}
+
+
+_REQUEST = {
+    "tool_function": "name", "tool_name": "name", "tool_id": "id", "tool_call_id": "id", "tool_arguments": "arguments", "args": "arguments",
+    "tool_args": "arguments", "tool_input": "arguments",
+}  # fmt: skip
 
 
 def _alias(key: str, node: Mapping[str, Any]) -> str:

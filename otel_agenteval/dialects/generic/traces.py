@@ -95,10 +95,11 @@ def _is_other_work(record: SpanRecord) -> bool:
     return any(key.startswith(_OTHER_WORK) for key in record.attributes)
 
 
-def _name_tools(inferred: Sequence[SpanRecord], records: Iterable[SpanRecord]) -> None:
-    """A span that is called what a model asked for is that tool."""
+def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
+    """A span that is called what a model asked for is that tool, also by its whole name: ``shop.orders.get_order``."""
     chains = [record for record in inferred if record.dialects.role == CHAIN and record.dialects.facts.kind_said < 2]
-    if not chains:
+    qualified = [record for record in records if record.dialects.role == TOOL and "." in _tool_name(record)]
+    if not chains and not qualified:
         return
     names: set[str] = set()
     for record in records:
@@ -113,6 +114,16 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Iterable[SpanRecord]) -
     for record in chains:
         if record.name in names or record.dialects.facts.fields.get("name") in names:
             record.dialects.role = TOOL
+    for record in qualified:
+        name = _tool_name(record)
+        own = name.rpartition(".")[2]
+        if own in names and name not in names:
+            record.dialects.facts.fields["own_name"] = own
+
+
+def _tool_name(record: SpanRecord) -> str:
+    facts = record.dialects.facts
+    return str(facts.fields.get("tool_name", "")) if facts is not None else ""
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:

@@ -15,7 +15,7 @@ _MAX_PATH = 16
 _SHOWN_OBJECT = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|<(?:[\w.]+:\s*(?P<value>'[^'\n]*'|"[^"\n]*"|-?\d+)|[^<>'"\n]{1,200})>"""
 )
-_CALL = re.compile(r"[A-Za-z_][\w.]*\(")
+_CALL = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(")
 _BRACKETS = re.compile(r"\[(\d{1,4})\]")
 
 
