@@ -167,7 +167,7 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("function", "call", "id"): ("tool_call_id", 3), ("tool", "id"): ("tool_call_id", 1),
     ("tool", "description"): ("tool_description", 1),
     ("conversation", "id"): ("conversation_id", 4), ("session", "id"): ("conversation_id", 3), ("thread", "id"): ("conversation_id", 2),
-    ("session",): ("conversation_id", 1), ("chat", "id"): ("conversation_id", 1), ("conversation",): ("conversation_id", 1),
+    ("session",): ("conversation_id", 1), ("group", "id"): ("conversation_id", 1), ("chat", "id"): ("conversation_id", 1), ("conversation",): ("conversation_id", 1),
     ("state",): ("outcome", 1), ("status",): ("outcome", 1), ("span", "status"): ("outcome", 1), ("error",): ("failure", 1),
     ("error", "message"): ("failure", 1), ("is", "error"): ("failure", 1),
     ("user", "id"): ("user_id", 2), ("enduser", "id"): ("user_id", 1),
@@ -248,7 +248,7 @@ def _hints(attributes: Mapping[str, Any]) -> bool:
         interest = interest_of(key)
         if interest == 0:
             meaning = meaning_of(key)
-            if meaning.field == "kind" and meaning.strength > 1:
+            if meaning.field == "kind":
                 if attributes[key].__class__ is str and role_of_kind(attributes[key]) is not None:
                     return True
             elif len(PLAIN_KEYS) < _MOST_NAMES:

@@ -56,7 +56,7 @@ def role_of(facts: Facts) -> str | None:
         and facts.wholes
     ):
         return TOOL
-    if facts.kind is not None and (facts.kind_said > 1 or said or model or usage):
+    if facts.kind is not None and (facts.kind_said > 1 or facts.kind == AGENT or said or model or usage):
         if facts.kind == LLM and not (model or usage or said):
             return None
         return facts.kind

@@ -70,7 +70,7 @@ def _says_kind(record: SpanRecord) -> bool:
     return record.dialects.role is not None and (facts is None or facts.kind_said > 1)
 
 
-def is_enough(records: Iterable[SpanRecord]) -> bool:
+def is_enough(records: Sequence[SpanRecord]) -> bool:
     """Whether what these spans hold is a model's work."""
     evidence = 0
     roles = set()
@@ -79,7 +79,9 @@ def is_enough(records: Iterable[SpanRecord]) -> bool:
         roles.add(record.dialects.role)
     if any(evidence & wanted == wanted for wanted in _ENOUGH):
         return bool(roles - {None})
-    return evidence & KIND != 0 and (AGENT in roles or LLM in roles)
+    if evidence & KIND:
+        return AGENT in roles or LLM in roles
+    return {record.dialects.facts.kind for record in records} >= {AGENT, LLM}  # a run that failed before anything was said
 
 
 def unread_scope(records: Iterable[SpanRecord]) -> str | None:
