@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk._logs import LogRecordProcessor
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 _PREFIX = "gen_ai."
 
 
+def _may_be_message(body: Any) -> bool:
+    """Whether a body may be a message to or from a model, of an instrumentation that nobody has named."""
+    return '"role"' in body if body.__class__ is str else isinstance(body, Mapping) and "role" in body
+
+
 class AgentEvalLogProcessor(LogRecordProcessor):
-    """Joins GenAI log records to the turn that their span belongs to. Changes no record.
+    """Joins GenAI log records, and those that may hold messages, to the turn that their span belongs to. Changes no record.
 
     Args:
         processor: the span processor whose turns get the content.
@@ -28,7 +34,7 @@ class AgentEvalLogProcessor(LogRecordProcessor):
         self._processor = weakref.ref(processor)
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
-        """Keep a GenAI record of an open turn; ignore everything else."""
+        """Keep a record of an open turn that may hold content; ignore everything else."""
         processor = self._processor()
         if processor is None:
             return
@@ -37,7 +43,9 @@ class AgentEvalLogProcessor(LogRecordProcessor):
             record = log_record.log_record
             attributes: Any = record.attributes or {}
             name = record.event_name or attributes.get("event.name") or ""
-            if not name.startswith(_PREFIX) or name == semconv.EVENT or not record.span_id or not record.trace_id:
+            if not record.span_id or not record.trace_id or name == semconv.EVENT:
+                return
+            if not name.startswith(_PREFIX) and not _may_be_message(record.body):
                 return
             part = LogPart(name, dict(attributes), record.body, record.timestamp or record.observed_timestamp or 0)
             engine.receive_log(record.trace_id, record.span_id, part)

@@ -57,3 +57,14 @@ def test_an_application_s_own_traces_are_not_looked_at(caplog):
         assert rig.count("agenteval.unread_traces") == {}
         assert rig.engine.assembler.open_turns == 0
     assert caplog.messages == []
+
+
+def test_messages_in_log_records_of_this_process_are_read():
+    with Rig() as rig:
+        log = rig.logger_provider.get_logger("fw.log")
+        with rig.provider.get_tracer("fw.core").start_as_current_span("call", attributes={"fw.model": "gpt-4.1-mini"}):
+            log.emit(body={"role": "user", "content": "Weather in Paris?"}, timestamp=1)
+            log.emit(body=json.dumps(ANSWER), timestamp=2)
+            log.emit(body="connected", timestamp=3)
+        turn = rig.turn()
+        assert (turn.input, turn.output, turn.reading) == ("Weather in Paris?", "It is 18 °C.", "inferred")
