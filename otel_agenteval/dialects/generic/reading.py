@@ -74,7 +74,7 @@ def role_of(facts: Facts) -> str | None:
         return AGENT
     if named in (CHAIN, INNER) and said and not facts.near:
         return named
-    if (usage and (model or facts.content)) or (model and (answered or "finish_reason" in fields)):
+    if (usage and (model or facts.content)) or (model and (answered or "finish_reason" in fields or _ends_in_answer(facts))):
         return LLM
     if named == LLM and (model or facts.content or {content.direction for content in facts.texts} >= {IN, OUT}):
         return LLM
@@ -83,6 +83,11 @@ def role_of(facts: Facts) -> str | None:
     if named in (CHAIN, INNER, RETRIEVAL) and said:
         return named
     return CHAIN if said else None
+
+
+def _ends_in_answer(facts: Facts) -> bool:
+    """Whether messages that do not say whether they went in or came out end in the model's words."""
+    return any(content.direction is None and _start_of_answer(content.value) < len(content.value) for content in facts.content)
 
 
 def has_answer(facts: Facts) -> bool:
