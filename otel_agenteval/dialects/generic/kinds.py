@@ -66,7 +66,7 @@ def _role_in(words: frozenset[str]) -> str | None:
 _OPERATIONS = ("chat", "text_completion", "generate_content", "execute_tool", "invoke_agent", "create_agent", "embeddings", "retrieval",
                "invoke_workflow", "handoff")  # fmt: skip
 _SAID_FIRST = re.compile(
-    r"(?P<kind>llm|chat|tool|function|agent|generation|completion|embeddings?|retriev(?:er|al)|execute_tool|invoke_agent|handoff|tool[ _]call|agent[ _]run"
+    r"(?P<kind>llm|chat|tool|function|agent|generation|completion|embeddings?|retriever|retrieval|execute_tool|invoke_agent|handoff|tool[ _]call|agent[ _]run"
     r"|call[ _]llm|model)\s*(?:[:/ .\-]\s*|\(\s*['\"]?)(?P<name>[^'\")]+)",
     re.IGNORECASE,
 )
