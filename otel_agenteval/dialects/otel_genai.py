@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.semconv import EVENT as EVALUATION
 from ..core.turn import Document
 from ..spans.record import SpanRecord
 from .content import Later
@@ -65,7 +66,7 @@ WHOLE = frozenset((
 ))  # fmt: skip
 """Attributes of the convention's newest form, which says everything in one place: beside them nothing is looked for under other names."""
 WHOLE_PREFIXES = ("gen_ai.request.", "gen_ai.usage.", "gen_ai.response.time", "gen_ai.server.")
-EVENTS = frozenset((*_MESSAGE_EVENTS, "exception"))
+EVENTS = frozenset((*_MESSAGE_EVENTS, "exception", EVALUATION))
 """Span events and log records that are read here to the last."""
 _DETAILS = "gen_ai.client.inference.operation.details"
 

@@ -356,3 +356,14 @@ def test_a_tool_may_be_called_by_its_whole_name():
         span(3, 1, "shop.tools.weather", tool, at=20, scope="fw.core"),
     )
     assert [(call.name, call.result) for call in turn.tool_calls] == [("weather", "18 °C")]
+
+
+def test_scores_on_a_span_are_no_words_of_its_agent():
+    """Recordings of scored traces are scored again: what the scores say is nothing that anybody said."""
+    scored = [SpanEvent("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "x", "gen_ai.evaluation.score.label": "pass",
+                                                     "gen_ai.evaluation.explanation": '{"role": "assistant", "content": "well done"}'})]  # fmt: skip
+    run = span(
+        1, 0, "invoke_agent", {"gen_ai.operation.name": "invoke_agent", "mine.state": "done"}, events=scored, ms=90, scope="mine"
+    )
+    turn = turn_of(run, request(2, 1))
+    assert turn.output == "It is 18 °C."

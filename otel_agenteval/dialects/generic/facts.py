@@ -147,10 +147,11 @@ class Facts:
         for key, value in tree_of(attributes, useful(attributes)).items():
             self._walk(key, value, 0, None, attribute=True)
         for event in record.events:
-            if event.name != "exception":
+            if not _is_about(event.name):
                 self._read_event(event.name, event.attributes, None)
         for log in record.logs:
-            self._read_event(log.name, log.attributes, log.body)
+            if not _is_about(log.name):
+                self._read_event(log.name, log.attributes, log.body)
         self._count_rest()
 
     def _walk(self, path: str, value: Any, depth: int, direction: str | None, *, attribute: bool = False) -> None:
@@ -354,6 +355,14 @@ class Facts:
     def _take_event_message(self, message: Mapping[str, Any], path: str, direction: str | None) -> None:
         self._take_messages([message], path, direction)
         self.events.append(self.content[-1])
+
+
+def _is_about(event: str) -> bool:
+    """Whether an event says something about the span and holds nothing of what was said: an exception, a score, feedback."""
+    return event == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(event))
+
+
+_ABOUT_SPANS = frozenset(("exception", "evaluation", "evaluator", "score", "scores", "feedback", "annotation", "guardrail"))
 
 
 def _as_message(said: Mapping[str, Any], role: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _PLAIN_PREFIXES = (
     "http.", "url.", "net.", "network.", "server.", "client.", "db.", "messaging.", "rpc.", "user_agent.", "exception.", "thread.",
     "code.", "process.", "host.", "os.", "k8s.", "container.", "service.", "telemetry.", "deployment.", "cloud.", "faas.", "otel.",
     "peer.", "enduser.", "tls.", "browser.", "device.", "dns.", "feature_flag.", "aws.s3", "aws.sqs", "aws.dynamodb", "aws.request_id",
-    "graphql.", "celery.", "signalr.", "aspnetcore.", "kestrel.", "jvm.", "destination.", "source.", "sampling.", "cloudevents.",
+    "agenteval.", "gen_ai.evaluation.", "graphql.", "celery.", "signalr.", "aspnetcore.", "kestrel.", "jvm.", "destination.", "source.", "sampling.", "cloudevents.",
     "source_path", "file.", "geo.", "log.", "logger.", "webengine.", "vcs.", "cicd.", "test.", "artifact.", "error.", "hw.",
     "asyncio.", "fastapi.", "express.", "koa.", "nestjs.", "next.", "redis.", "sql.", "kafka.", "rabbitmq.", "temporal", "airflow",
 )  # fmt: skip
