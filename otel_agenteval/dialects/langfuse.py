@@ -14,7 +14,7 @@ from ..core import jsonio
 from ..spans.record import ERROR, SpanRecord
 from .content import object_in, unquoted
 from .otel_genai import documents
-from .step import (  # fmt: skip
+from .step import (
     AGENT,
     CHAIN,
     EMBEDDING,
