@@ -23,7 +23,7 @@ ROOT_ROLES = frozenset((AGENT, WORKFLOW, CHAIN))
 CONVERSATION_NAMES = (
     "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
 )  # fmt: skip
-"""What applications call a conversation's id among the metadata or inputs that they hand over."""
+"""What applications call a conversation's id in metadata or inputs of their own."""
 NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt"))
 """Exceptions that only steer: a stream whose consumer stopped reading, LangGraph's way to another agent, its waiting for a person."""
 
