@@ -12,8 +12,23 @@ from typing import Any
 
 from ..core import jsonio
 from ..spans.record import SpanRecord
+from .content import Later
 from .openinference import unflatten
-from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, TOOL, WORKFLOW, Step, as_text
+from .step import (
+    AGENT,
+    CHAIN,
+    CONVERSATION_NAMES,
+    EMBEDDING,
+    GUARDRAIL,
+    HANDOFF,
+    INNER,
+    LLM,
+    RERANK,
+    TOOL,
+    WORKFLOW,
+    Step,
+    as_text,
+)
 
 KINDS = {
     "workflow": WORKFLOW, "task": CHAIN, "operation": CHAIN, "agent": AGENT, "tool": TOOL, "llm": LLM, "llm.call": LLM, "chain": CHAIN,
@@ -25,8 +40,7 @@ MARKS = frozenset((
     "agentops.span.kind", "agentops.operation.name", "agentops.entity.name", "agentops.tags", "workflow.step.type", "gen_ai.request.type",
 ))  # fmt: skip
 SCOPES = re.compile(r"agentops\b")
-_ENTITIES = ("session", "workflow", "task", "operation", "agent", "tool", "chain")
-_SESSION_KEYS = ("agentops.session_id", "session_id", "session.id", "conversation_id", "thread_id")
+_SESSION_KEYS = ("agentops.session_id", "session.id", *CONVERSATION_NAMES)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -64,7 +78,7 @@ def read(record: SpanRecord, step: Step) -> None:
         given, gave = _entity(get)
         step.input_value, step.output_value = given, gave
         if "gen_ai.prompt.0.content" in attributes:
-            step.input_messages = _messages(attributes, "gen_ai.prompt.")
+            step.input_messages = Later(_asked, attributes)
         if gave is None:
             step.output_value = get("langgraph.graph.final_response")
 
@@ -106,9 +120,9 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 def _read_call(attributes: dict[str, Any], step: Step) -> None:
     get = attributes.get
     if "gen_ai.prompt.0.content" in attributes or "gen_ai.prompt.0.role" in attributes:
-        step.input_messages = _messages(attributes, "gen_ai.prompt.")
+        step.input_messages = Later(_asked, attributes)
     if any(key in attributes for key in _ANSWERED):
-        step.output_messages = _messages(attributes, "gen_ai.completion.")
+        step.output_messages = Later(_answered, attributes)
     step.finish_reason = as_text(get("gen_ai.completion.0.finish_reason")) or as_text(get("gen_ai.response.stop_reason"))
     said = get("gen_ai.completion")
     if said.__class__ is str and said[:2] == '["':  # LangChain's texts
@@ -120,8 +134,15 @@ def _read_call(attributes: dict[str, Any], step: Step) -> None:
 _ANSWERED = ("gen_ai.completion.0.role", "gen_ai.completion.0.content", "gen_ai.completion.0.tool_calls.0.name")
 
 
-def _messages(attributes: dict[str, Any], prefix: str) -> list[Any]:
+def _asked(attributes: dict[str, Any]) -> list[Any]:
+    return _messages(attributes, "gen_ai.prompt.", "user")
+
+
+def _answered(attributes: dict[str, Any]) -> list[Any]:
+    return _messages(attributes, "gen_ai.completion.", "assistant")
+
+
+def _messages(attributes: dict[str, Any], prefix: str, author: str) -> list[Any]:
     items = unflatten(attributes, prefix)
     found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-    author = "user" if prefix == "gen_ai.prompt." else "assistant"
     return [{"role": author, **item} for item in found]

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
 from ..spans.record import ERROR, SpanRecord
+from .content import object_in, unquoted
 from .langfuse import call_arguments
-from .step import CHAIN, GUARDRAIL, INNER, LLM, TOOL, Step, as_float, as_int, as_text
+from .step import CHAIN, CONVERSATION_NAMES, GUARDRAIL, INNER, LLM, TOOL, Step, as_float, as_int, as_text
 
 KINDS = {
     "llm": LLM, "tool": TOOL, "score": GUARDRAIL, "classifier": GUARDRAIL, "review": GUARDRAIL, "facet": INNER, "preprocessor": INNER,
@@ -24,7 +24,6 @@ MARKS = frozenset((
 SCOPES = re.compile(r"braintrust\b")
 
 _TYPE = re.compile(r'"type": ?"(\w+)"')
-_IDS = ("session_id", "thread_id", "conversation_id", "sessionId", "threadId", "conversationId")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -46,7 +45,7 @@ def read(record: SpanRecord, step: Step) -> None:
     role = step.role
     given = get("braintrust.input_json", get("braintrust.input"))
     answered = get("braintrust.output_json", get("braintrust.output"))
-    metadata = _object(get("braintrust.metadata"))
+    metadata = object_in(get("braintrust.metadata"))
     if role == LLM:
         _read_model(record, step, given, answered, metadata)
     elif role == TOOL:
@@ -55,14 +54,14 @@ def read(record: SpanRecord, step: Step) -> None:
         if step.tool_arguments is None:
             step.tool_arguments = given
         if step.tool_result is None:
-            step.tool_result = _plain(answered)
+            step.tool_result = unquoted(answered)
     else:
         if step.input_value is None:
-            step.input_value = call_arguments(_plain(given))
+            step.input_value = call_arguments(unquoted(given))
         if step.output_value is None:
-            step.output_value = _plain(answered)
+            step.output_value = unquoted(answered)
     if step.conversation_id is None:
-        step.conversation_id = next((text for key in _IDS if (text := _text_under(get, metadata, key))), None)
+        step.conversation_id = next((text for key in CONVERSATION_NAMES if (text := _text_under(get, metadata, key))), None)
     if step.user_id is None:
         step.user_id = _text_under(get, metadata, "user_id")
 
@@ -83,7 +82,7 @@ def _read_model(record: SpanRecord, step: Step, given: Any, answered: Any, metad
         step.provider = _text_under(get, metadata, "provider")
     if step.tool_definitions is None:
         step.tool_definitions = metadata.get("tools")
-    metrics = _object(get("braintrust.metrics"))
+    metrics = object_in(get("braintrust.metrics"))
     for field, key in _COUNTS:
         if getattr(step, field) is None:
             setattr(step, field, as_int(metrics.get(key, get(f"braintrust.metrics.{key}"))))
@@ -99,13 +98,3 @@ _COUNTS = (
     ("cached_tokens", "prompt_cached_tokens"),
     ("reasoning_tokens", "completion_reasoning_tokens"),
 )
-
-
-def _object(raw: Any) -> Mapping[str, Any]:
-    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
-    return value if isinstance(value, Mapping) else {}
-
-
-def _plain(raw: Any) -> Any:
-    """A text, or the JSON text of anything else."""
-    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw

@@ -600,6 +600,17 @@ def _python_literal(text: str) -> Any:
         return None
 
 
+def object_in(raw: Any) -> Mapping[str, Any]:
+    """The object that a value is, also as JSON text; an empty one where it is none."""
+    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+    return value if isinstance(value, Mapping) else {}
+
+
+def unquoted(raw: Any) -> Any:
+    """The text that was written as JSON text; any other value as it is."""
+    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw
+
+
 _LONGEST_LITERAL = 1_000_000
 
 

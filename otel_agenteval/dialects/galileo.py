@@ -1,6 +1,6 @@
 """Galileo's OpenTelemetry mode: spans of its tracer around others' model calls; its processor puts the session on every span.
 
-What a tracer's span is stands there only once it has ended well.
+A tracer's span says what it is only once it has ended well.
 """
 
 from __future__ import annotations

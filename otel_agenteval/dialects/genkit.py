@@ -13,9 +13,23 @@ from typing import Any
 from ..core import jsonio
 from ..core.turn import Document, ErrorInfo
 from ..spans.record import SpanRecord
-from .content import Later
+from .content import Later, object_in
 from .otel_genai import document
-from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step, as_int, as_text
+from .step import (
+    AGENT,
+    CHAIN,
+    CONVERSATION_NAMES,
+    EMBEDDING,
+    GUARDRAIL,
+    INNER,
+    LLM,
+    RERANK,
+    RETRIEVAL,
+    TOOL,
+    Step,
+    as_int,
+    as_text,
+)
 
 MARKS = frozenset(("genkit:type", "genkit:metadata:subtype", "genkit:path", "genkit:name", "genkit:state"))
 SCOPES = re.compile(r"genkit\b")
@@ -28,7 +42,6 @@ _TYPES = {"flow": CHAIN, "flowStep": INNER, "dotprompt": AGENT, "helper": AGENT,
 """A flow need not have anything to do with a model: it is a turn where one works below it."""
 _GOES_ON = re.compile(r"\{(?:generate,|runTurn-|send,t:helper|[^{}]*,t:(?:dotprompt|agent)|[^{}]*,s:agent)[^{}]*\}/\{[^{}]*\}$")
 """The end of the path of a ``generate`` that is part of another one's run, or of an agent's."""
-_CONVERSATION = ("sessionId", "session_id", "conversationId", "conversation_id", "threadId", "thread_id", "chatId", "chat_id")
 _LONGEST_CALL = 50_000
 
 
@@ -76,17 +89,17 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_failed = True  # the span failed, whatever its role
 
 
-def _object(raw: Any) -> Mapping[str, Any]:
-    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "{" else raw
-    return value if isinstance(value, Mapping) else {}
-
-
 def _conversation(raw: Any) -> str | None:
     """The session that an application hands to a flow, or sets as its context."""
-    if raw.__class__ is not str or raw[:1] != "{" or len(raw) > _LONGEST_CALL or not any(key in raw for key in _CONVERSATION):
+    if (
+        raw.__class__ is not str
+        or raw[:1] != "{"
+        or len(raw) > _LONGEST_CALL
+        or not any(key in raw for key in CONVERSATION_NAMES)
+    ):
         return None
-    value = _object(raw)
-    return next((text for key in _CONVERSATION if (text := as_text(value.get(key)))), None)
+    value = object_in(raw)
+    return next((text for key in CONVERSATION_NAMES if (text := as_text(value.get(key)))), None)
 
 
 def _read_call(name: str, given: Any, gave: Any, step: Step) -> None:
@@ -96,7 +109,7 @@ def _read_call(name: str, given: Any, gave: Any, step: Step) -> None:
     if given is not None:
         step.input_messages = Later(_messages_in, given)
         step.tool_definitions = Later(_tools_in, given)
-    response = _object(gave)
+    response = object_in(gave)
     usage = response.get("usage")
     if isinstance(usage, Mapping):
         step.input_tokens, step.output_tokens = as_int(usage.get("inputTokens")), as_int(usage.get("outputTokens"))
@@ -128,7 +141,7 @@ def _read_agent(name: str, gave: Any, step: Step) -> None:
     step.agent = name
     if gave.__class__ is not str:
         return
-    result = _object(gave)
+    result = object_in(gave)
     if step.conversation_id is None:
         step.conversation_id = as_text(result.get("sessionId"))
     if isinstance(result.get("message"), Mapping):
@@ -220,7 +233,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tools_in(raw: Any) -> list[Any]:
-    tools = _object(raw).get("tools")
+    tools = object_in(raw).get("tools")
     return [
         {**tool, "parameters": tool.get("inputSchema")}
         for tool in (tools if isinstance(tools, list) else ())
@@ -230,12 +243,12 @@ def _tools_in(raw: Any) -> list[Any]:
 
 def _result(raw: Any) -> Any:
     """A tool that may also give media gives both in one object."""
-    value = _object(raw)
+    value = object_in(raw)
     return value["output"] if "output" in value and not value.keys() - {"output", "content", "metadata"} else raw
 
 
 def _documents(raw: Any) -> list[Document] | None:
-    items = _object(raw).get("documents")
+    items = object_in(raw).get("documents")
     if not isinstance(items, list):
         return None
     return [document({**item, "content": _text(item.get("content"))}) for item in items if isinstance(item, Mapping)]

@@ -12,9 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
 from ..spans.record import SpanRecord
-from .content import Later
+from .content import Later, object_in
 from .openinference import messages_of, unflatten
 from .step import LLM, TOOL, Step
 
@@ -69,13 +68,13 @@ def _answered(attributes: dict[str, Any]) -> list[Any]:
     messages = messages_of(attributes, "llm.output_messages.")
     if any(message.get("content") or message.get("tool_calls") for message in messages):
         return messages
-    candidates = _object(attributes.get("output.value")).get("candidates")
+    candidates = object_in(attributes.get("output.value")).get("candidates")
     found = [candidate.get("content") for candidate in candidates or () if isinstance(candidate, Mapping)]
     return [content for content in found if isinstance(content, Mapping)] or messages
 
 
 def _history(raw: Any) -> list[Any] | None:
-    found = _object(raw).get(_HISTORY) if raw.__class__ is str and _HISTORY in raw else None
+    found = object_in(raw).get(_HISTORY) if raw.__class__ is str and _HISTORY in raw else None
     if not isinstance(found, list):
         return None
     size = len(found)
@@ -83,11 +82,6 @@ def _history(raw: Any) -> list[Any] | None:
         if size % part == 0 and found[part] == found[0] and found[:part] * (size // part) == found:
             return found[:part]
     return found
-
-
-def _object(raw: Any) -> dict[str, Any]:
-    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "{" else None
-    return value if isinstance(value, dict) else {}
 
 
 def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
 from ..spans.record import SpanRecord
+from .content import unquoted
 from .langfuse import first_argument
 from .otel_genai import documents
 from .step import CHAIN, EMBEDDING, GUARDRAIL, LLM, RETRIEVAL, TOOL, Step, as_text
@@ -63,7 +63,7 @@ def read(record: SpanRecord, step: Step) -> None:
         if step.input_value is None:
             step.input_value = _call(given) if role == CHAIN else given
         if step.output_value is None:
-            step.output_value = _text(answered)
+            step.output_value = unquoted(answered)
         if role == LLM:
             if step.input_messages is None and "gen_ai.input.messages" not in record.attributes:
                 step.input_messages = given
@@ -74,8 +74,3 @@ def read(record: SpanRecord, step: Step) -> None:
 def _call(raw: Any) -> Any:
     """Parameters by names that are the application's own."""
     return {"kwargs": raw} if raw.__class__ is str and raw[:1] == "{" and not raw.startswith('{"messages"') else raw
-
-
-def _text(raw: Any) -> Any:
-    """A text is written as JSON text."""
-    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw

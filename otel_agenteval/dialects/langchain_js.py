@@ -58,6 +58,6 @@ def _speaker(raw: Any) -> str | None:
     messages = _message_in(raw).get("messages") if raw.__class__ is str and '"name"' in raw else None
     for message in reversed(messages) if isinstance(messages, list) else ():
         inner = _message_in(message)
-        if "AIMessage" in str(message.get("id")) or inner.get("type") == "ai" if isinstance(message, Mapping) else False:
+        if isinstance(message, Mapping) and ("AIMessage" in str(message.get("id")) or inner.get("type") == "ai"):
             return as_text(inner.get("name"))
     return None

@@ -12,8 +12,23 @@ from typing import Any
 
 from ..core import jsonio
 from ..spans.record import ERROR, SpanRecord
+from .content import object_in, unquoted
 from .otel_genai import documents
-from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, INNER, LLM, RETRIEVAL, TOOL, Step, as_float, as_int, as_text  # fmt: skip
+from .step import (
+    AGENT,
+    CHAIN,
+    EMBEDDING,
+    GUARDRAIL,
+    INNER,
+    LLM,
+    RETRIEVAL,
+    TOOL,
+    Step,
+    as_float,
+    as_int,
+    as_text,
+    first_int,
+)
 
 KINDS = {
     "generation": LLM, "embedding": EMBEDDING, "agent": AGENT, "tool": TOOL, "retriever": RETRIEVAL, "chain": CHAIN, "span": CHAIN,
@@ -100,13 +115,13 @@ def _read_generation(record: SpanRecord, step: Step, given: Any, answered: Any) 
         step.finish_reason = _plain(get("langfuse.observation.metadata.finish_reason"))
     usage = get("langfuse.observation.usage_details")
     if usage is not None:
-        read_usage(_object(usage), step)
+        read_usage(object_in(usage), step)
     cost = get("langfuse.observation.cost_details")
     if cost is not None and step.cost_usd is None:
-        step.cost_usd = _cost(_object(cost))
+        step.cost_usd = _cost(object_in(cost))
     started = get("langfuse.observation.completion_start_time")
     if started is not None and step.time_to_first_token_s is None:
-        step.time_to_first_token_s = _seconds_until(started, record.start_ns)
+        step.time_to_first_token_s = seconds_until(started, record.start_ns)
 
 
 def _read_tool(record: SpanRecord, step: Step, given: Any, answered: Any) -> None:
@@ -124,7 +139,7 @@ def _arguments(raw: Any) -> Any:
     """``{"args": [...], "kwargs": {...}}`` of a decorated function, unpacked: positional values have lost their names."""
     if raw.__class__ is not str or not raw.startswith('{"args"'):
         return raw
-    call = _object(raw)
+    call = object_in(raw)
     args, kwargs = call.get("args"), call.get("kwargs")
     if not args:
         return kwargs if isinstance(kwargs, Mapping) else raw
@@ -150,16 +165,9 @@ def first_argument(raw: Any) -> Any:
     return value
 
 
-def _object(raw: Any) -> Mapping[str, Any]:
-    value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
-    return value if isinstance(value, Mapping) else {}
-
-
 def _plain(value: Any) -> str | None:
     """A metadata value, as text or as JSON text."""
-    if value.__class__ is str and value[:1] == '"':
-        value, _ = jsonio.loads_or_text(value)
-    return as_text(value)
+    return as_text(unquoted(value))
 
 
 _CACHED = ("input_cache_read", "cache_read_input_tokens", "input_cached_tokens", "cached_tokens")
@@ -170,10 +178,10 @@ _TOTALS = frozenset(("input_tokens", "output_tokens", "input_tokens_details", "o
 
 def read_usage(usage: Mapping[str, Any], step: Step) -> None:
     """Token counts by kind: as the provider's API names them, or as kinds that exclude each other and add up to the total."""
-    given = _count(usage, ("input", "prompt_tokens", "input_tokens", "prompt"))
-    answered = _count(usage, ("output", "completion_tokens", "output_tokens", "completion"))
+    given = first_int(usage, ("input", "prompt_tokens", "input_tokens", "prompt"))
+    answered = first_int(usage, ("output", "completion_tokens", "output_tokens", "completion"))
     more_given, more_answered = _apart(usage, "input_"), _apart(usage, "output_")
-    total = _count(usage, ("total", "total_tokens"))
+    total = first_int(usage, ("total", "total_tokens"))
     if (more_given or more_answered) and (total is None or total != (given or 0) + (answered or 0)):
         answered = (answered or 0) + more_answered
         given = (given or 0) + more_given if total is None or total < answered else total - answered
@@ -187,10 +195,6 @@ def read_usage(usage: Mapping[str, Any], step: Step) -> None:
         step.reasoning_tokens = _detail(
             usage, ("completion_tokens_details", "output_tokens_details"), "reasoning_tokens", _REASONING
         )
-
-
-def _count(usage: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
-    return next((count for key in keys if key in usage and (count := as_int(usage[key])) is not None), None)
 
 
 def _apart(usage: Mapping[str, Any], prefix: str) -> int:
@@ -208,7 +212,7 @@ def _detail(usage: Mapping[str, Any], groups: tuple[str, ...], name: str, keys: 
         details = usage.get(group)
         if isinstance(details, Mapping):
             return as_int(details.get(name))
-    return _count(usage, keys)
+    return first_int(usage, keys)
 
 
 def _cost(costs: Mapping[str, Any]) -> float | None:
@@ -218,7 +222,8 @@ def _cost(costs: Mapping[str, Any]) -> float | None:
     return sum(known) if known else None
 
 
-def _seconds_until(raw: Any, start_ns: int) -> float | None:
+def seconds_until(raw: Any, start_ns: int) -> float | None:
+    """The time from a span's start to a moment that is written as text."""
     text = _plain(raw)
     if text is None:
         return None

@@ -17,7 +17,7 @@ from ..spans.record import SpanRecord
 from .content import Later
 from .langfuse import first_argument
 from .otel_genai import documents
-from .step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RETRIEVAL, TOOL, Step, as_int, as_text
+from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, INNER, LLM, NO_FAILURES, RETRIEVAL, TOOL, Step, as_int, as_text
 
 KINDS = {
     "llm": LLM,
@@ -31,14 +31,12 @@ KINDS = {
 MARKS = frozenset(("langsmith.span.kind", "langsmith.trace.name", "langsmith.metadata.ls_method"))
 SCOPES = re.compile(r"langsmith$")
 _METADATA = "langsmith.metadata."
-_SESSION_KEYS = tuple(f"{_METADATA}{name}" for name in ("session_id", "conversation_id", "thread_id"))
+_SESSION_KEYS = tuple(f"{_METADATA}{name}" for name in CONVERSATION_NAMES)
 _USER_KEYS = tuple(f"{_METADATA}{name}" for name in ("user_id", "ls_user_id"))
 _AGENT_NAMES = tuple(f"{_METADATA}{name}" for name in ("lc_agent_name", "ls_agent_name"))
 _UNNAMED = frozenset(("Span", "Handoff", "Guardrail", "Custom"))
 _FINISH = re.compile(r'"(?:finish_reason|stop_reason|finishReason)": ?"(\w+)"')
 _RAISED = re.compile(r"(\w+)\((.*?)\)(?=\s*Traceback|\s*$)", re.DOTALL)
-_NO_FAILURES = ("GraphInterrupt(", "NodeInterrupt(", "GraphBubbleUp(", "ParentCommand(", "GeneratorExit(", "ToolInterrupt(")
-"""How LangGraph stops a run that is not over, or was left by its reader."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -153,7 +151,7 @@ def _read_failure(record: SpanRecord, step: Step) -> None:
     for event in reversed(record.events):
         if event.name == "exception":
             said = as_text(event.attributes.get("exception.message")) or ""
-            if not said.startswith(_NO_FAILURES):
+            if said.partition("(")[0] not in NO_FAILURES:
                 raised = _RAISED.match(said)
                 kind, message = (raised[1], raised[2].strip("'\"")) if raised is not None else (None, said.split("\n", 1)[0])
                 step.error = ErrorInfo(kind or "error", message)

@@ -27,7 +27,6 @@ _TASKS = {
     "xmloutputparser": INNER, "load_pdf": INNER, "vector_store": INNER, "split_text": INNER,
 }  # fmt: skip
 _METHODS = re.compile(r"(invoke|ainvoke|generate|agenerate|generate_prompt|agenerate_prompt|predict|stream|astream)$")
-_SERVICES = {"vectordb": RETRIEVAL}
 _FINISH = re.compile(r'"finish_reason": "(\w+)"')
 _MODEL = re.compile(r'"model_name": "([^"]+)"')
 
@@ -50,7 +49,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         return RERANK if operation == "rerank" else LLM
     if kind == "framework":
         return None if "gen_ai.operation.name" in attributes else CHAIN
-    return _SERVICES.get(kind) if kind.__class__ is str else None
+    return RETRIEVAL if kind == "vectordb" else None
 
 
 def read(record: SpanRecord, step: Step) -> None:
@@ -77,7 +76,7 @@ def read(record: SpanRecord, step: Step) -> None:
             step.output_value = gave
 
 
-_CLASS_NAMES = re.compile(r'\{\s*"\w+": "(?:\w*Message|\w*MessageChunk|Document|\w+)"\s*\}')
+_CLASS_NAMES = re.compile(r'\{\s*"\w+": "\w+"\s*\}')
 """Of what is no text, only the class is told."""
 
 

@@ -14,9 +14,10 @@ from ..core.turn import Document
 from ..spans.record import SpanRecord
 from .content import Later
 from .langfuse import call_arguments
-from .step import (  # fmt: skip
+from .step import (
     AGENT,
     CHAIN,
+    CONVERSATION_NAMES,
     EMBEDDING,
     GUARDRAIL,
     LLM,
@@ -27,6 +28,7 @@ from .step import (  # fmt: skip
     as_float,
     as_int,
     as_text,
+    first_int,
     without_provider,
 )
 
@@ -43,7 +45,7 @@ SCOPES = re.compile(r"langwatch\b")
 _VALUE = re.compile(r'\{"type": ?"\w+", ?"value": ?')
 _GRAPH_INPUT = re.compile(r'\{"type": ?"json", ?"value": ?\{"messages": ?\[(?:\{"role":|\[")')
 _NODES = frozenset(("LangGraph", "model", "tools", "agent", "chatbot", "call_model", "__start__"))
-_IDS = ("thread_id", "threadId", "session_id", "sessionId", "conversation_id", "conversationId")
+_IDS = ("thread_id", "threadId", *CONVERSATION_NAMES)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -140,7 +142,7 @@ def _read_model(record: SpanRecord, step: Step, given: Any, answered: Any) -> No
     if metrics:
         for field, keys in _COUNTS:
             if getattr(step, field) is None:
-                setattr(step, field, next((count for key in keys if (count := as_int(metrics.get(key))) is not None), None))
+                setattr(step, field, first_int(metrics, keys))
         if step.cost_usd is None:
             step.cost_usd = as_float(metrics.get("cost"))
     times = _object(get("langwatch.timestamps"))

@@ -15,7 +15,7 @@ from ..core import jsonio
 from ..spans.record import SpanRecord
 from .content import Later, literal
 from .openinference import unflatten
-from .step import EMBEDDING, LLM, RERANK, WORKFLOW, Step, as_int, as_text
+from .step import EMBEDDING, LLM, RERANK, WORKFLOW, Step, as_int, as_text, first_int
 
 MARKS = frozenset(("litellm.call_id", "hidden_params", "litellm.provider.model"))
 SCOPES = re.compile(r"litellm$")
@@ -123,8 +123,8 @@ def _read_raw(record: SpanRecord, step: Step) -> None:
     step.response_id = as_text(raw.get("id"))
     usage = literal(raw.get("usage") or raw.get("usageMetadata"))
     if isinstance(usage, Mapping):
-        step.input_tokens = _first_count(usage, "prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens")
-        step.output_tokens = _first_count(usage, "completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens")
+        step.input_tokens = first_int(usage, ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens"))
+        step.output_tokens = first_int(usage, ("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens"))
     if step.input_messages is None and not raw.keys().isdisjoint(_PROMPTS):
         step.input_messages = Later(_raw_prompt, raw)
     if step.output_messages is None and not raw.keys().isdisjoint(_ANSWERS):
@@ -133,10 +133,6 @@ def _read_raw(record: SpanRecord, step: Step) -> None:
         step.system = literal(raw.get("system") or raw.get("instructions"))
     if step.tool_definitions is None and raw.get("tools"):
         step.tool_definitions = Later(literal, raw["tools"])
-
-
-def _first_count(usage: Mapping[str, Any], *names: str) -> int | None:
-    return next((count for name in names if (count := as_int(usage.get(name))) is not None), None)
 
 
 _PROMPTS = ("messages", "input", "contents", "prompt")

@@ -6,7 +6,6 @@ and from version 1.4 on also a ``model_inference`` below it.
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +14,8 @@ from ..core import jsonio
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
 from .content import Later
-from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, INNER, LLM, MEMORY, TOOL, Step, as_text, first_text
+from .langfuse import seconds_until
+from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, GUARDRAIL, INNER, LLM, MEMORY, TOOL, Step, as_text, first_text
 
 MARKS = frozenset(("mastra.span.type",))
 SCOPES = re.compile(r"@mastra/")
@@ -25,7 +25,7 @@ _ROLES = {
     "mcp_tool_call": TOOL, "provider_tool_call": TOOL, "client_tool_call": TOOL, "rag_embedding": EMBEDDING,
     "memory_operation": MEMORY, "scorer_run": GUARDRAIL, "scorer_step": GUARDRAIL,
 }  # fmt: skip
-_CONVERSATION = ("threadId", "sessionId", "conversationId", "thread_id", "session_id", "conversation_id", "chatId")
+_CONVERSATION = ("threadId", *CONVERSATION_NAMES)
 _BRIEF = re.compile(r"\[(tool|tool-result): ([^\]]+)\]$")
 """What stands for a tool's request and its result in the messages of a step."""
 
@@ -94,16 +94,8 @@ def _read_call(record: SpanRecord, kind: str, given: Any, gave: Any, step: Step)
     if step.finish_reason == "error":
         step.error, step.output_messages = ErrorInfo("error", None), []  # the empty text beside it is no answer
     began = get("mastra.completion_start_time")
-    if began.__class__ is str:
-        step.time_to_first_token_s = _seconds_until(began, record.start_ns)
-
-
-def _seconds_until(time: str, start_ns: int) -> float | None:
-    try:
-        seconds = datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() - start_ns / 1e9
-    except ValueError:
-        return None
-    return seconds if seconds >= 0 else None
+    if began is not None:
+        step.time_to_first_token_s = seconds_until(began, record.start_ns)
 
 
 def _value(raw: Any) -> Any:

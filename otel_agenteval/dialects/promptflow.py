@@ -9,6 +9,7 @@ from typing import Any
 from ..core import jsonio
 from ..spans.record import SpanRecord
 from .content import Later
+from .langfuse import read_usage
 from .otel_genai import documents
 from .step import CHAIN, EMBEDDING, LLM, RETRIEVAL, WORKFLOW, Step, as_int, as_text
 
@@ -74,15 +75,7 @@ def _read_llm(get: Any, given: Any, gave: Any, step: Step) -> None:
     step.finish_reason = as_text(first.get("finish_reason")) if isinstance(first, Mapping) else None
     usage = response.get("usage")
     if isinstance(usage, Mapping):
-        step.input_tokens = as_int(usage.get("prompt_tokens"))
-        step.output_tokens = as_int(usage.get("completion_tokens"))
-        step.cached_tokens = _detail(usage, "prompt_tokens_details", "cached_tokens")
-        step.reasoning_tokens = _detail(usage, "completion_tokens_details", "reasoning_tokens")
-
-
-def _detail(usage: Mapping[str, Any], group: str, name: str) -> int | None:
-    details = usage.get(group)
-    return as_int(details.get(name)) if isinstance(details, Mapping) else None
+        read_usage(usage, step)
 
 
 def _joined(chunks: list[Mapping[str, Any]]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ from . import (
 from .generic import keys, reading, traces
 from .generic.facts import Facts
 from .otel_genai import OPERATIONS
-from .step import CHAIN, TOOL, UNKNOWN, Step, as_text
+from .step import CHAIN, NO_FAILURES, TOOL, UNKNOWN, Step, as_text
 
 
 class Dialect(Protocol):
@@ -313,8 +313,6 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
     return UNKNOWN if role is None and is_genai_scope(scope) else role
 
 
-_NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp"))
-"""Exceptions that only steer: a stream whose consumer stopped reading, LangGraph's way to another agent, its waiting for a person."""
 _NAMELESS = frozenset(("unknown", "Unknown", "OpenAI Agent"))
 """What instrumentations write where they do not know an agent's name."""
 _IDENTITIES = frozenset(("session.id", "user.id", "enduser.id"))
@@ -369,7 +367,7 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
         head = message.split(":", 1)[0]
         if head.isidentifier() and head[:1].isupper():
             kind = head
-    if kind is not None and kind.rpartition(".")[2] in _NO_FAILURES:
+    if kind is not None and kind.rpartition(".")[2] in NO_FAILURES:
         return None
     return ErrorInfo(kind or "error", message)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core import jsonio
@@ -19,6 +20,14 @@ ROOT_ROLES = frozenset((AGENT, WORKFLOW, CHAIN))
 """What can hold a whole turn, topmost first."""
 
 
+CONVERSATION_NAMES = (
+    "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
+)  # fmt: skip
+"""What applications call a conversation's id in metadata or inputs of their own."""
+NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt"))
+"""Exceptions that only steer: a stream whose consumer stopped reading, LangGraph's way to another agent, its waiting for a person."""
+
+
 class Step:
     """A span's GenAI facts. What no dialect gives is None; content stays raw until the turn needs it."""
 
@@ -26,7 +35,6 @@ class Step:
     agent: str | None = None
     agent_is_class: bool = False
     """Whether the agent's name is only that of a framework's class: where a tool runs it, the tool's name says more."""
-    agent_id: str | None = None
     framework: str | None = None
     model: str | None = None
     request_model: str | None = None
@@ -41,7 +49,6 @@ class Step:
     time_to_first_token_s: float | None = None
     conversation_id: str | None = None
     user_id: str | None = None
-    retries: int | None = None
     deferred: bool = False
     """Whether the model is called only when its stream is read, which may be after the span has ended."""
     duration_s: float | None = None
@@ -53,7 +60,7 @@ class Step:
     loop: bool = False
     """A model span that may stand around a whole loop: where its calls have spans of their own, it is none itself.
 
-    An agent's span that alone says what its own calls used."""
+    On an agent's span: it alone says what the calls of its run used."""
     texts_only: bool = False
     """A model call whose messages were written without their requests for tools: another layer's are better."""
     secondhand: bool = False
@@ -141,6 +148,11 @@ def as_float(value: Any) -> float | None:
 def as_text(value: Any) -> str | None:
     """Text that says something; anything else is unknown."""
     return value if value.__class__ is str and value else None
+
+
+def first_int(values: Mapping[str, Any], names: Iterable[str]) -> int | None:
+    """The first of these names that has a token count."""
+    return next((count for name in names if (count := as_int(values.get(name))) is not None), None)
 
 
 def first_text(value: Any) -> str | None:

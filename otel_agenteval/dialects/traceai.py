@@ -15,19 +15,7 @@ from ..spans.record import ERROR, SpanRecord
 from . import openinference
 from .content import Later, repr_text
 from .openinference import messages_of
-from .step import (  # fmt: skip
-    AGENT,
-    CHAIN,
-    INNER,
-    LLM,
-    RETRIEVAL,
-    ROOT_ROLES,
-    TOOL,
-    Step,
-    as_float,
-    as_int,
-    as_text,
-)
+from .step import AGENT, CHAIN, INNER, LLM, RETRIEVAL, ROOT_ROLES, TOOL, Step, as_float, as_int, as_text
 
 KINDS = {**openinference.KINDS, "STEP": INNER, "TASK": CHAIN, "ENTRY": CHAIN, "WORKFLOW": CHAIN, "CONVERSATION": CHAIN}
 MARKS = frozenset(("gen_ai.span.kind", "fi.span.kind"))

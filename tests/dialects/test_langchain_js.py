@@ -114,3 +114,13 @@ def test_an_agent_s_graph_in_openinference():
     assert role_of(attributes, scope, "bot") == "agent"
     assert role_of(attributes, scope, "tools") == "chain"
     assert role_of({**attributes, "metadata": 7}, scope, "bot") == "chain"
+
+
+def test_a_call_without_its_request_for_a_tool():
+    """Its messages hold texts only: those of the provider's SDK below it say what was asked for."""
+    asked = [{"id": "c1", "name": "look", "arguments": {}}]
+    turn = turn_of(
+        chat(1, user="Look!", says="", scope=SCOPE, ms=100),
+        chat(2, 1, user="Look!", calls=asked, at=1, scope="@traceloop/instrumentation-openai"),
+    )
+    assert [call.name for message in turn.messages for call in message.tool_calls] == ["look"]

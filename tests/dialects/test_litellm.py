@@ -6,7 +6,7 @@ import pytest
 
 from otel_agenteval.dialects.content import decode
 from otel_agenteval.dialects.reader import read, role_of
-from tests.support.spans import span, turn_of
+from tests.support.spans import chat, span, turn_of
 
 REQUEST = {"gen_ai.request.model": "gpt-4o", "llm.request.type": "completion", "hidden_params": "{}"}
 
@@ -96,3 +96,15 @@ def test_a_literal_that_was_cut_is_no_message():
         span(1, name="raw_gen_ai_request", scope="litellm", attributes={"llm.openai.messages": "[{'role': 'user', 'content"})
     )
     assert [message.content for message in decode(step.input_messages, "user").messages if message.role == "assistant"] == []
+
+
+def test_a_raw_request_knows_better():
+    """The messages that went over the wire are whole; those of the span around it may not be."""
+    turn = turn_of(
+        chat(1, user="Look!", says="", scope="shop", ms=100),
+        span(
+            2, 1, name="raw_gen_ai_request", scope="litellm", at=1,
+            attributes={"llm.openai.choices": "[{'message': {'role': 'assistant', 'content': 'There.'}}]"},
+        ),
+    )  # fmt: skip
+    assert turn.output == "There."

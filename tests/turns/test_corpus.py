@@ -91,12 +91,13 @@ def test_a_set_of_recordings_comes_out_right(recordings, name):
 
 
 @pytest.fixture(scope="module")
-def alone(unpacked, tmp_path_factory):
+def alone(unpacked, recordings, tmp_path_factory):
     """The recordings that show rules, each a set of its own."""
     sets = tmp_path_factory.mktemp("rules")
     for _, recording in rules():
         name, file = recording.split("/")
-        found = (unpacked[archive] / name for archive in ("corpus.tar.xz", "frameworks.tar.xz", "corpus_b.tar.xz"))
+        folders = (*(unpacked[archive] for archive in ("corpus.tar.xz", "frameworks.tar.xz", "corpus_b.tar.xz")), recordings[0])
+        found = (folder / name for folder in folders)
         source = next(folder for folder in found if (folder / file).exists())  # sets of the second one have names of others
         target = sets / recording.replace("/", " ")
         target.mkdir(exist_ok=True)
