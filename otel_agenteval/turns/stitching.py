@@ -23,6 +23,8 @@ from .threads import Threads
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MAX_PAUSE_NS = 600 * 10**9
 """Calls that are further apart are not joined by anything weaker than an id."""
+_MOST_RESPONSES = 8
+"""Answers of a part that a later call is taken to name as the previous one: the last, or one shortly before it."""
 _LATE_END_NS = 10**9
 """Some end the span of a streamed answer in a callback, which may run when the next call has begun."""
 
@@ -139,12 +141,27 @@ def _top(part: list[Step], reader: TurnReader) -> Step | None:
 class _Piece:
     """One trace's part of a turn that may go on elsewhere."""
 
-    __slots__ = ("answers", "asks", "continues", "first", "groups", "headless", "response_ids", "since", "waits")
+    __slots__ = (
+        "answers",
+        "asks",
+        "continues",
+        "end_ns",
+        "first",
+        "groups",
+        "headless",
+        "response_ids",
+        "since",
+        "size",
+        "waits",
+    )
 
     def __init__(self, group: Group, reader: TurnReader, since: float) -> None:
         self.groups = [group]
         self.since = since
-        self.response_ids: set[str] = set()
+        self.end_ns = group.root.end_ns
+        self.size = group.size
+        self.response_ids: dict[str, None] = {}
+        """Of its last answers."""
         self._begins_with(reader)
         self._ends_with(reader)
 
@@ -168,7 +185,7 @@ class _Piece:
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
         """Whether it cannot be the end of a turn."""
         if last.response_id:
-            self.response_ids.add(last.response_id)
+            self.response_ids[last.response_id] = None
 
     @property
     def tenant(self) -> int:
@@ -179,24 +196,22 @@ class _Piece:
     def start_ns(self) -> int:
         return self.groups[0].root.start_ns
 
-    @property
-    def end_ns(self) -> int:
-        return max(group.root.end_ns for group in self.groups)
-
-    @property
-    def size(self) -> int:
-        return sum(group.size for group in self.groups)
-
     def append(self, later: _Piece) -> None:
         """The turn goes on with ``later``."""
         self.groups += later.groups
         self.asks, self.waits = later.asks, later.waits
         self.response_ids |= later.response_ids
+        while len(self.response_ids) > _MOST_RESPONSES:
+            del self.response_ids[next(iter(self.response_ids))]
+        self.end_ns = max(self.end_ns, later.end_ns)
+        self.size += later.size
 
     def replace(self, group: Group, whole: Group) -> None:
         """One of its groups is known better now."""
         at = self.groups.index(group)
         self.groups[at] = whole
+        self.end_ns = max(self.end_ns, whole.root.end_ns)
+        self.size += whole.size - group.size
         if at == 0:
             self._begins_with(reader_of(whole))
         if at == len(self.groups) - 1:
@@ -275,7 +290,7 @@ class Stitcher:
         if after is not None:
             self._release(after)
             self._append(piece, after)
-        return self._settled(piece)
+        return self._whole_or_held(piece)
 
     def holds(self, group: Group) -> bool:
         """Whether a turn is a part that waits."""
@@ -289,7 +304,7 @@ class Stitcher:
         piece.replace(group, whole)
         piece.since = now
         self._piece_of[id(whole)] = piece
-        return self._settled(piece)
+        return self._whole_or_held(piece)
 
     def take_apart(self, group: Group) -> list[Group]:
         """No longer hold a part, and what it was joined with. Returns all of it."""
@@ -307,7 +322,7 @@ class Stitcher:
             del self._piece_of[id(group)]
         return piece
 
-    def _settled(self, piece: _Piece) -> list[Group]:
+    def _whole_or_held(self, piece: _Piece) -> list[Group]:
         """The turn that a part is, or what has to go out for it to wait."""
         if not (piece.waits or piece.headless):
             return [self._let_go(piece).joined()]
