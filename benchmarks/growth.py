@@ -28,7 +28,10 @@ from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.spans.record import SpanRecord
 from otel_agenteval.turns.recordings import turns_of
+from otel_agenteval.turns.roots import Group, split
 from otel_agenteval.turns.state import Closed
+from otel_agenteval.turns.stitching import Stitcher
+from otel_agenteval.turns.twins import Twins
 
 TRACE = 0xA1
 START = 1_767_225_600_000_000_000
@@ -315,9 +318,39 @@ def _without_parents(tracer: Tracer, n: int) -> None:
     root.end()
 
 
+def calls_seen_twice(n: int) -> Callable[[], None]:
+    """A loop of model calls, and an agent's, each of which another instrumentation wrote into a trace of its own."""
+
+    def loop_call(i: int, number: int, at: int) -> Group:
+        ask, asked = ([{"type": "tool_call", "id": f"c{k}", "name": "t", "arguments": {}}] for k in (i, i - 1))
+        brought = [{"type": "tool_call_response", "id": f"c{i - 1}", "response": "r"}]
+        more = [{"role": "assistant", "parts": asked}, {"role": "tool", "parts": brought}] if i else []
+        return alone(_chat(number, 0, at, asked=[*_MESSAGE, *more], answer=ask), f"r{i}")
+
+    def alone(record: SpanRecord, response: str) -> Group:
+        record.trace_id = record.span_id
+        record.attributes = {**record.attributes, "gen_ai.response.id": response}
+        return split([record])[0]
+
+    loop = [loop_call(i, 10 * n + 2 * i + side, 10 * i + side) for i in range(n) for side in (0, 1)]
+    inner = siblings(n)
+    for record in inner[1:]:
+        record.attributes = {**record.attributes, "gen_ai.response.id": f"s{record.span_id}"}
+    outside = [alone(_chat(50 * n + i, 0, i), f"s{i}") for i in range(2, n + 1)]
+
+    def run() -> None:
+        twins = Twins(Stitcher(30.0))
+        out = [whole for group in (*loop, *outside[::2], *split(inner), *outside[1::2]) for whole in twins.add(group, 0.0)]
+        out += twins.due(60.0)
+        assert len(out) == len(outside[::2]) + 3, len(out)  # the loop, the agent's turn, and that once more
+
+    return run
+
+
 STREAMS: dict[str, Callable[[int], Callable[[], None]]] = {
     "turns of one trace, one by one": one_by_one,
     "one long trace": one_long_trace,
+    "calls seen twice": calls_seen_twice,
     "in process: nesting depth": _in_process(_deep),
     "in process: turns at once": _in_process(_wide),
     "in process: turns in turn": _in_process(_in_turn),

@@ -23,7 +23,8 @@ from .readings import Readings
 from .revisions import Earlier, Revisions, stands_alone
 from .roots import Group, split
 from .state import Closed, Portion
-from .stitching import Stitcher, may_go_on, reader_of, separate
+from .stitching import Stitcher, reader_of, separate
+from .twins import Twins, seen_once
 
 SCORED = "scored"
 _HELD_BYTES = 32 * 1024 * 1024
@@ -69,7 +70,7 @@ class Composer:
         """What scores carry beside their tenant, by its name."""
         self._now = now
         self._holding = threading.Lock()
-        self._stitcher = Stitcher(patience, _HELD_BYTES)
+        self._parts = Twins(Stitcher(patience, _HELD_BYTES), _REVISABLE_BYTES)
         self._revisions = Revisions(_REVISABLE_BYTES, _REVISABLE_SECONDS, now)
 
     # --- closed spans → groups
@@ -140,36 +141,33 @@ class Composer:
         self._account(found, late, portion, "late")
         for group in found:
             group.reason, group.size = closed.reason, closed.size + 512 * len(group.members)
-        return [part for group in found for part in separate(group)]
+        return seen_once([part for group in found for part in separate(group)])
 
     # --- parts of turns that wait for their continuation
 
     def _stitched(self, group: Group) -> list[Group]:
-        if not may_go_on(group):
-            return [group]
         with self._holding:
-            return self._stitcher.add(group, self._now())
+            return self._parts.add(group, self._now())
 
     @property
     def waiting(self) -> int:
         """Parts of turns that wait for the trace in which they go on."""
-        return len(self._stitcher)
+        return len(self._parts)
 
     def waiting_traces(self) -> set[int]:
         """The traces of these parts."""
         with self._holding:
-            return self._stitcher.traces()
+            return self._parts.traces()
 
     def due(self) -> list[Group]:
         """Turns whose continuation did not come in time, to be evaluated as they are."""
         with self._holding:
-            return self._stitcher.due(self._now())
+            return self._parts.due(self._now())
 
     def stop_waiting(self) -> list[Group]:
         """All parts that wait. From now on none is held."""
         with self._holding:
-            self._stitcher.patience = 0.0
-            return self._stitcher.release_all()
+            return self._parts.release_all(self._now())
 
     # --- groups → turns
 
@@ -222,14 +220,14 @@ class Composer:
     def forget_traces(self, trace_ids: set[int]) -> None:
         """Drop what waits, and what may be revised, of some traces: another process evaluates them."""
         with self._holding:
-            for group in self._stitcher.forget_traces(trace_ids):
+            for group in self._parts.forget_traces(trace_ids):
                 count_group(group, "moved")
         self._revisions.forget_traces(trace_ids)
 
     def after_fork_in_child(self) -> None:
         """The parent owns what waits and what may be revised; the child gets locks of its own."""
         self._holding = threading.Lock()
-        self._stitcher.forget()
+        self._parts.forget()
         self._revisions.forget()
         self.spans.reset()
         self.readings.reset()

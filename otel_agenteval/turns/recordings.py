@@ -19,7 +19,8 @@ from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
 from .readings import warn_unread
 from .roots import Group, split
-from .stitching import reader_of, stitch
+from .stitching import reader_of
+from .twins import stitch
 
 Report = Callable[[str], None]
 """Gets one line about each thing that could not be read."""

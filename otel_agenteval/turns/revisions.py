@@ -85,8 +85,7 @@ class _Trace:
 
     def add(self, part: _Part) -> None:
         """Remember a part, in place of those that it is made of."""
-        for old in {id(old): old for old in self._absorbed(part)}.values():
-            self._remove(old)
+        self.leave(part)
         self._parts[id(part)] = part
         self.size += part.size
         for record in part.records:
@@ -96,6 +95,11 @@ class _Trace:
         if part.group is not None:
             self._of_root[part.group.root.span_id] = part
             bisect.insort(self._by_end, (part.group.root.end_ns, id(part)))
+
+    def leave(self, part: _Part) -> None:
+        """Forget what a part is made of."""
+        for old in {id(old): old for old in self._absorbed(part)}.values():
+            self._remove(old)
 
     def _remove(self, part: _Part) -> None:
         del self._parts[id(part)]
@@ -188,6 +192,14 @@ class _Trace:
         return list(found.values())
 
 
+def _traces_of(group: Group) -> list[int]:
+    """The traces of a turn, that of its root first."""
+    first = group.root.trace_id
+    if group.until_ns is None:
+        return [first]
+    return [first, *sorted({record.trace_id for record in group.members} - {first})]
+
+
 def _start_of(part: _Part) -> int:
     return part.group.root.start_ns if part.group is not None else 0
 
@@ -232,7 +244,21 @@ class Revisions:
     def keep(self, group: Group, as_what: Earlier) -> None:
         """Remember an evaluated turn."""
         group.reader = None  # what was read takes several times the memory of the spans, and is hardly ever needed again
-        self._keep(group.root.trace_id, [_Part(group.members, group.size, group, as_what)])
+        part = _Part(group.members, group.size, group, as_what)
+        self._keep(group.root.trace_id, [part])
+        if group.until_ns is not None:
+            self._leave_to(part)
+
+    def _leave_to(self, part: _Part) -> None:
+        """Forget the turns that went out by themselves and are parts of one in another trace now."""
+        assert part.group is not None
+        with self._lock:
+            for trace_id in _traces_of(part.group)[1:]:
+                trace = self._traces.get(trace_id)
+                if trace is not None:
+                    self._bytes -= trace.size
+                    trace.leave(part)
+                    self._bytes += trace.size
 
     def keep_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
         """Remember spans that were in no turn: a late span may show that they are."""
@@ -261,8 +287,8 @@ class Revisions:
     def before(self, group: Group) -> Earlier:
         """What was evaluated before of this turn. Of several turns that turn out to be one, the first; the others are ``also``."""
         with self._lock:
-            trace = self._traces.get(group.root.trace_id)
-            found = trace.earlier(group) if trace is not None else []
+            traces = [self._traces.get(trace_id) for trace_id in _traces_of(group)]
+            found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
         if not found:
             return _NOTHING
         others = {known for one in found[1:] for known in (one.turn_id, one.first_id) if known is not None}

@@ -31,7 +31,9 @@ _STOPPED_FOR_TOOLS = frozenset(("tool-calls", "tool_calls", "tool_call", "tool_u
 class Group:
     """The spans of one turn."""
 
-    __slots__ = ("above", "complete", "members", "portions", "reader", "reason", "root", "root_seen", "size")
+    __slots__ = (
+        "__weakref__", "above", "complete", "members", "portions", "reader", "reason", "root", "root_seen", "seen", "size", "until_ns",
+    )  # fmt: skip
 
     def __init__(self, root: SpanRecord, members: list[SpanRecord], root_seen: bool = True) -> None:
         self.root = root
@@ -49,6 +51,10 @@ class Group:
         """The accounts of the spans in it that were in no turn before."""
         self.reader: Any = None
         """What was read of the spans on the way, so that nothing is read twice."""
+        self.until_ns: int | None = None
+        """The end of a turn in several traces."""
+        self.seen: list[Any] = []
+        """What its parts are known by, for calls that two instrumentations write."""
 
     @property
     def all_seen(self) -> bool:

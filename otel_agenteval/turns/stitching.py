@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ..core.tenancy import number_in
 from ..core.turn import Message
 from ..dialects.step import AGENT, LLM, Step
-from ..spans.record import SpanRecord
 from .reading.turn import TurnReader
 from .roots import Group
 from .threads import Threads
@@ -24,6 +23,8 @@ from .threads import Threads
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MAX_PAUSE_NS = 600 * 10**9
 """Calls that are further apart are not joined by anything weaker than an id."""
+_MOST_RESPONSES = 8
+"""Answers of a part that a later call is taken to name as the previous one: the last, or one shortly before it."""
 _LATE_END_NS = 10**9
 """Some end the span of a streamed answer in a callback, which may run when the next call has begun."""
 
@@ -34,6 +35,8 @@ def reader_of(group: Group) -> TurnReader:
         group.reader = TurnReader(group.root, group.members)
         if group.above is not None:
             group.reader.share(group.above)
+        if group.until_ns is not None:
+            group.reader.until_ns = group.until_ns
     found: TurnReader = group.reader
     return found
 
@@ -138,26 +141,42 @@ def _top(part: list[Step], reader: TurnReader) -> Step | None:
 class _Piece:
     """One trace's part of a turn that may go on elsewhere."""
 
-    __slots__ = ("answers", "asks", "continues", "first", "groups", "headless", "response_ids", "since", "waits")
+    __slots__ = (
+        "answers",
+        "asks",
+        "continues",
+        "end_ns",
+        "first",
+        "groups",
+        "headless",
+        "response_ids",
+        "since",
+        "size",
+        "waits",
+    )
 
     def __init__(self, group: Group, reader: TurnReader, since: float) -> None:
-        first, last = reader.llm[0], reader.llm[-1]
         self.groups = [group]
         self.since = since
-        tail = _tail(reader.inputs(first))
-        self.first = first
+        self.end_ns = group.root.end_ns
+        self.size = group.size
+        self.response_ids: dict[str, None] = {}
+        """Of its last answers."""
+        self._begins_with(reader)
+        self._ends_with(reader)
+
+    def _begins_with(self, reader: TurnReader) -> None:
+        self.first = reader.llm[0]
+        tail = _tail(reader.inputs(self.first))
         self.answers = {result.call_id for message in tail for result in message.tool_results if result.call_id}
         """Ids of the tool calls whose results its first prompt brings."""
         self.headless = bool(self.answers)
         """Whether the part that asked for those results is missing."""
         self.continues = bool(tail) and not _user_spoke(tail)
         """Whether its first prompt ends in something that is not the user's."""
-        self.asks: set[str] = set()
-        self.waits = False
-        self.response_ids: set[str] = set()
-        self._ends_with(reader, last)
 
-    def _ends_with(self, reader: TurnReader, last: Step) -> None:
+    def _ends_with(self, reader: TurnReader) -> None:
+        last = reader.llm[-1]
         answers = reader.outputs(last)
         calls = [call for message in answers for call in message.tool_calls]
         self.asks = {call.call_id for call in calls if call.call_id}
@@ -166,7 +185,7 @@ class _Piece:
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
         """Whether it cannot be the end of a turn."""
         if last.response_id:
-            self.response_ids.add(last.response_id)
+            self.response_ids[last.response_id] = None
 
     @property
     def tenant(self) -> int:
@@ -177,19 +196,26 @@ class _Piece:
     def start_ns(self) -> int:
         return self.groups[0].root.start_ns
 
-    @property
-    def end_ns(self) -> int:
-        return max(group.root.end_ns for group in self.groups)
-
-    @property
-    def size(self) -> int:
-        return sum(group.size for group in self.groups)
-
     def append(self, later: _Piece) -> None:
         """The turn goes on with ``later``."""
         self.groups += later.groups
         self.asks, self.waits = later.asks, later.waits
         self.response_ids |= later.response_ids
+        while len(self.response_ids) > _MOST_RESPONSES:
+            del self.response_ids[next(iter(self.response_ids))]
+        self.end_ns = max(self.end_ns, later.end_ns)
+        self.size += later.size
+
+    def replace(self, group: Group, whole: Group) -> None:
+        """One of its groups is known better now."""
+        at = self.groups.index(group)
+        self.groups[at] = whole
+        self.end_ns = max(self.end_ns, whole.root.end_ns)
+        self.size += whole.size - group.size
+        if at == 0:
+            self._begins_with(reader_of(whole))
+        if at == len(self.groups) - 1:
+            self._ends_with(reader_of(whole))
 
     def joined(self) -> Group:
         """The whole turn."""
@@ -200,16 +226,19 @@ class _Piece:
         whole.reason, whole.complete = self.groups[-1].reason, all(group.complete for group in self.groups)
         whole.size = sum(group.size for group in self.groups)
         whole.portions = tuple(portion for group in self.groups for portion in group.portions)
-        whole.reader = reader_of(self.groups[0]).extended([reader_of(group) for group in self.groups[1:]], self.end_ns)
+        whole.seen = [seen for group in self.groups for seen in group.seen]
+        whole.until_ns = self.end_ns
+        whole.reader = reader_of(self.groups[0]).extended([reader_of(group) for group in self.groups[1:]], whole.until_ns)
         return whole
 
 
 def may_go_on(group: Group) -> bool:
     """Whether a turn can be a part of one: a model call that is a trace of its own, or a message of a thread."""
-    return reader_of(group).root.thread is not None or _is_bare_call(group)
+    return reader_of(group).root.thread is not None or is_bare_call(group)
 
 
-def _is_bare_call(group: Group) -> bool:
+def is_bare_call(group: Group) -> bool:
+    """Whether a turn is a model call that is a trace of its own."""
     reader = reader_of(group)
     return reader.root.role == LLM and bool(reader.llm)
 
@@ -235,6 +264,8 @@ class Stitcher:
         """By tenant and call id, as the next two: ids are unique only within a tenant."""
         self._answered: dict[tuple[int, str], _Piece] = {}
         self._responses: dict[tuple[int, str], _Piece] = {}
+        self._piece_of: dict[int, _Piece] = {}
+        """By the id of a group that it holds."""
 
     def __len__(self) -> int:
         return len(self._held) + len(self._threads)
@@ -248,23 +279,59 @@ class Stitcher:
             self._threads.add(group, thread, now)
             return self._threads.due(now) if self._threads.size > self._max_bytes else []
         piece = _Piece(group, reader_of(group), now)
+        self._piece_of[id(group)] = piece
         before = self._before(piece)
         if before is not None:
             self._release(before)
-            before.append(piece)
+            self._append(before, piece)
             before.since = now
             piece = before  # whose own beginning may still be missing
         after = self._after(piece)
         if after is not None:
             self._release(after)
-            piece.append(after)
+            self._append(piece, after)
+        return self._whole_or_held(piece)
+
+    def holds(self, group: Group) -> bool:
+        """Whether a turn is a part that waits."""
+        return id(group) in self._piece_of
+
+    def replace(self, group: Group, whole: Group, now: float) -> list[Group]:
+        """More is known of a part that waits. Returns what is over by that, as :meth:`add`."""
+        piece = self._release(self._piece_of.pop(id(group)))
+        if len(piece.groups) == 1:
+            return self.add(whole, now)
+        piece.replace(group, whole)
+        piece.since = now
+        self._piece_of[id(whole)] = piece
+        return self._whole_or_held(piece)
+
+    def take_apart(self, group: Group) -> list[Group]:
+        """No longer hold a part, and what it was joined with. Returns all of it."""
+        piece = self._release(self._piece_of[id(group)])
+        self._let_go(piece)
+        return piece.groups
+
+    def _append(self, piece: _Piece, later: _Piece) -> None:
+        piece.append(later)
+        for group in later.groups:
+            self._piece_of[id(group)] = piece
+
+    def _let_go(self, piece: _Piece) -> _Piece:
+        for group in piece.groups:
+            del self._piece_of[id(group)]
+        return piece
+
+    def _whole_or_held(self, piece: _Piece) -> list[Group]:
+        """The turn that a part is, or what has to go out for it to wait."""
         if not (piece.waits or piece.headless):
-            return [piece.joined()]
+            return [self._let_go(piece).joined()]
         self._hold(piece)
         found = []
         while self._bytes > self._max_bytes:
             most = max(self._held_by, key=self._held_by.__getitem__)
-            found.append(self._release(next(held for held in self._held.values() if held.tenant == most)).joined())
+            oldest = next(held for held in self._held.values() if held.tenant == most)
+            found.append(self._let_go(self._release(oldest)).joined())
         return found
 
     def due(self, now: float) -> list[Group]:
@@ -274,12 +341,13 @@ class Stitcher:
             oldest = next(iter(self._held.values()))
             if oldest.since + self.patience > now:
                 break
-            found.append(self._release(oldest).joined())
+            found.append(self._let_go(self._release(oldest)).joined())
         return found + self._threads.due(now - self.patience)
 
     def release_all(self) -> list[Group]:
         """Everything that waits, by start time."""
-        found = [self._release(piece).joined() for piece in list(self._held.values())] + self._threads.due(float("inf"))
+        found = [self._let_go(self._release(piece)).joined() for piece in list(self._held.values())]
+        found += self._threads.due(float("inf"))
         return sorted(found, key=lambda group: group.root.start_ns)
 
     def traces(self) -> set[int]:
@@ -289,11 +357,12 @@ class Stitcher:
     def forget_traces(self, trace_ids: set[int]) -> list[Group]:
         """Drop the parts that some traces begin or go on with, and return them."""
         found = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
-        return [group for piece in found for group in self._release(piece).groups] + self._threads.forget_traces(trace_ids)
+        dropped = [group for piece in found for group in self._let_go(self._release(piece)).groups]
+        return dropped + self._threads.forget_traces(trace_ids)
 
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it."""
-        for index in (self._held, self._asked, self._answered, self._responses):
+        for index in (self._held, self._asked, self._answered, self._responses, self._piece_of):
             index.clear()
         self._held_by.clear()
         self._threads.forget()
@@ -340,58 +409,6 @@ class Stitcher:
 
     def _indexed(self, piece: _Piece) -> tuple[tuple[dict[tuple[int, str], _Piece], Iterable[str]], ...]:
         return (self._asked, piece.asks), (self._answered, piece.answers), (self._responses, piece.response_ids)
-
-
-def stitch(groups: Iterable[Group]) -> Iterator[Group]:
-    """The turns of recorded groups, by start time; what belongs together is joined, however long it took."""
-    stitcher = Stitcher(float("inf"))
-    parts = _seen_once([part for group in groups for part in separate(group)])
-    found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
-    found += stitcher.release_all()
-    yield from sorted(found, key=lambda group: group.root.start_ns)
-
-
-def _seen_once(groups: list[Group]) -> list[Group]:
-    """Rule *same response*: a call that two instrumentations wrote down in a trace each is one part."""
-    if not any(map(_is_bare_call, groups)):
-        return groups
-    found: list[Group] = []
-    known: dict[str, int] = {}
-    failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
-    """By the model that was asked: calls without a response, whose times say which of them are one."""
-    for group in sorted(groups, key=lambda group: (group.root.start_ns, group.root.end_ns, group.root.span_id)):
-        place = None
-        if not _is_bare_call(group):
-            for call in reader_of(group).llm:
-                if call.response_id is not None:
-                    known[call.response_id] = len(found)
-                elif call.error is not None:
-                    failed.setdefault(call.model, []).append((len(found), call.record))
-        else:
-            call = reader_of(group).llm[0]
-            if call.response_id is not None:
-                place = known.setdefault(call.response_id, len(found))
-            elif call.error is not None:
-                beside = failed.setdefault(call.model, [])
-                place = next((at for at, outer in reversed(beside) if _is_within(group.root, outer)), None)
-                beside += [(len(found), group.root)] if place is None and len(group.members) == 1 else []
-        if place is None or place == len(found):
-            found.append(group)
-        else:
-            found[place] = _both(found[place], group)
-    return found
-
-
-def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
-    """Whether a failed call was seen by another instrumentation while it ran: both say that it failed."""
-    return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
-
-
-def _both(first: Group, second: Group) -> Group:
-    both = Group(first.root, [*first.members, *second.members], first.root_seen and second.root_seen)
-    both.complete = first.complete and second.complete
-    both.reader = reader_of(first).extended([reader_of(second)], max(first.root.end_ns, second.root.end_ns))
-    return both
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:

@@ -93,7 +93,8 @@ def _joined(groups: list[Group]) -> Group:
     reader = whole.reader = TurnReader(first.root, members)
     if whole.above is not None:
         reader.share(whole.above)
-    reader.until_ns = max(record.end_ns for record in members)
+    whole.seen = [seen for group in groups for seen in group.seen]
+    reader.until_ns = whole.until_ns = max(record.end_ns for record in members)
     agents = [step for step in reader.steps if step.role == AGENT and step is not reader.root]
     if reader.root.error is None and agents:
         reader.root.error = max(agents, key=lambda step: step.record.end_ns).error

@@ -63,6 +63,7 @@ class Stream:
         self.finish()
         last = {}
         for scored in self.kept:
-            last.pop(scored.supersedes, None)
+            for earlier in (scored.supersedes, *scored.absorbs):
+                last.pop(earlier, None)
             last[scored.turn.turn_id] = scored.turn.to_dict()
         return last

@@ -13,6 +13,8 @@ from functools import cache
 import pytest
 
 from otel_agenteval import load_turns
+from otel_agenteval.core.jsonio import loads
+from otel_agenteval.spans.otlp import from_json
 from tests.support.recordings import CORPUS, CORPUS_B, files_in
 from tests.support.streams import Stream, pieces
 
@@ -105,11 +107,7 @@ def without(turn, *more):
     return {key: value for key, value in turn.items() if key not in (*_DIFFERS, *more)}
 
 
-SEEN_TWICE = {"anthropic-sdk-traceloop-and-native"}
-"""Bare calls that two instrumentations write into a trace each: as they arrive, each trace is a turn; in a file they are joined."""
-
-
-@pytest.mark.parametrize("recordings", [name for name in SETS if name not in SEEN_TWICE])
+@pytest.mark.parametrize("recordings", SETS)
 def test_spans_that_arrive_in_any_order_make_the_turns_of_the_file(recordings, tmp_path):
     stream = Stream()
     expected = {}
@@ -125,22 +123,31 @@ def test_spans_that_arrive_in_any_order_make_the_turns_of_the_file(recordings, t
     stream.engine.shutdown()
 
 
-AS_IN_A_FILE_ONLY = {"agentops-classes", "agentops-graph", "openlit-loop", *SEEN_TWICE}
-"""Sets whose traces belong together by what only a whole file shows."""
+def whole(recordings):
+    """Recordings, each with those that hold the rest of its traces: a process sends spans and logs when the next run goes on."""
+    first_with = {}
+    found = {}
+    for name, lines in recordings.items():
+        items = [item for line in lines for item in from_json(loads(line))]
+        traces = {item.trace_id for item in items if item.trace_id}
+        homes = {first_with[trace_id] for trace_id in traces if trace_id in first_with}
+        home = min([name, *homes])
+        found[home] = [line for one in sorted(homes) for line in found.pop(one)] + lines
+        first_with |= dict.fromkeys(traces, home) | {trace_id: home for trace_id, one in first_with.items() if one in homes}
+    return found
 
 
 @pytest.mark.parametrize("archive", FURTHER)
 def test_those_of_any_other_recording_do_too(archive, tmp_path):
     stream = Stream()
     expected = {}
-    for name, lines in lines_in(archive).items():
-        if "_nowrap_off" not in name and name.split("/")[0] not in AS_IN_A_FILE_ONLY:
-            expected |= {turn["turn_id"]: without(turn) for turn in turns_of(lines, tmp_path)}
-            spans = [line for is_log, _, line in pieces(lines) if not is_log]
-            random.Random(name).shuffle(spans)
-            stream.send(spans)
-            stream.send_logs([line for is_log, _, line in pieces(lines) if is_log])
-            stream.finish()
+    for name, lines in whole({name: lines for name, lines in lines_in(archive).items() if "_nowrap_off" not in name}).items():
+        expected |= {turn["turn_id"]: without(turn) for turn in turns_of(lines, tmp_path)}
+        spans = [line for is_log, _, line in pieces(lines) if not is_log]
+        random.Random(name).shuffle(spans)
+        stream.send(spans)
+        stream.send_logs([line for is_log, _, line in pieces(lines) if is_log])
+        stream.finish()
     assert {turn_id: without(turn) for turn_id, turn in stream.turns().items()} == expected
     stream.engine.shutdown()
 

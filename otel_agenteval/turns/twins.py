@@ -1,0 +1,285 @@
+"""One model call that two instrumentations write into a trace each (rules *same response* and *same failure*).
+
+:func:`seen_once` joins them in a file. :class:`Twins` does where traces come one after the other: what was composed lately is
+known by its responses and failures for as long as it can be revised. What waits for its continuation takes a twin in; a
+turn that went out already is revised with all its twins at once.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from ..core.tenancy import number_in
+from ..dialects.step import Step
+from ..spans.record import SpanRecord
+from .roots import Group
+from .stitching import Stitcher, is_bare_call, reader_of, separate
+
+_MOST_CALLS = 10_000
+"""Calls that are known at most."""
+_MOST_FAILURES = 32
+"""And failed ones of each model."""
+
+
+def stitch(groups: Iterable[Group]) -> Iterator[Group]:
+    """The turns of recorded groups, by start time; what belongs together is joined, however long it took."""
+    stitcher = Stitcher(float("inf"))
+    parts = seen_once([part for group in groups for part in separate(group)])
+    found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
+    found += stitcher.release_all()
+    yield from sorted(found, key=lambda group: group.root.start_ns)
+
+
+def seen_once(groups: list[Group]) -> list[Group]:
+    """A call that two instrumentations wrote down in a trace each is one part."""
+    if not any(map(is_bare_call, groups)):
+        return groups
+    found: list[Group] = []
+    known: dict[str, int] = {}
+    failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
+    """By the model that was asked: calls without a response, whose times say which of them are one."""
+    for group in sorted(groups, key=_order):
+        place = None
+        if not is_bare_call(group):
+            for call in reader_of(group).llm:
+                if call.response_id is not None:
+                    known[call.response_id] = len(found)
+                elif call.error is not None:
+                    failed.setdefault(call.model, []).append((len(found), call.record))
+        else:
+            call = reader_of(group).llm[0]
+            if call.response_id is not None:
+                place = known.setdefault(call.response_id, len(found))
+            elif call.error is not None:
+                beside = failed.setdefault(call.model, [])
+                place = next((at for at, outer in reversed(beside) if _is_within(group.root, outer)), None)
+                beside += [(len(found), group.root)] if place is None and len(group.members) == 1 else []
+        if place is None or place == len(found):
+            found.append(group)
+        else:
+            found[place] = _together([found[place], group])
+    return found
+
+
+def _order(group: Group) -> tuple[int, int, int]:
+    return group.root.start_ns, group.root.end_ns, group.root.span_id
+
+
+def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
+    """Whether a failed call was seen by another instrumentation while it ran: both say that it failed."""
+    return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
+
+
+def _together(groups: list[Group]) -> Group:
+    """The first of some groups with what the others saw of it."""
+    first, *others = sorted(groups, key=_order)
+    whole = Group(first.root, [record for group in (first, *others) for record in group.members])
+    whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
+    whole.reason, whole.above = groups[-1].reason, first.above
+    whole.size = sum(group.size for group in groups)
+    whole.portions = tuple(portion for group in groups for portion in group.portions)
+    whole.seen = [seen for group in groups for seen in group.seen]
+    whole.until_ns = max(group.root.end_ns if group.until_ns is None else group.until_ns for group in groups)
+    whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
+    return whole
+
+
+class _Seen:
+    """A part of a turn that is known by its calls, and what it is in by now."""
+
+    __slots__ = ("alone", "group", "root")
+
+    def __init__(self, group: Group, alone: bool) -> None:
+        self.root = group.root
+        self.alone = alone
+        """Whether it is a model call that is a trace of its own: only those are seen twice."""
+        self.group = weakref.ref(group)
+
+
+class _Waiting:
+    """Twins of a turn that went out before them."""
+
+    __slots__ = ("groups", "since")
+
+    def __init__(self, since: float) -> None:
+        self.groups: list[Group] = []
+        self.since = since
+
+
+class Twins:
+    """Puts a :class:`~.stitching.Stitcher` behind it. Not thread-safe: its owner serialises the calls."""
+
+    def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
+        self._stitcher = stitcher
+        self._max_bytes = max_bytes
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop everything unevaluated: in a forked child, the parent owns it."""
+        self._stitcher.forget()
+        self._answered: OrderedDict[tuple[int, str], _Seen] = OrderedDict()
+        self._failed: OrderedDict[tuple[int, str | None], deque[tuple[_Seen, SpanRecord]]] = OrderedDict()
+        self._waiting: OrderedDict[_Seen, _Waiting] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._stitcher) + sum(len(waiting.groups) for waiting in self._waiting.values())
+
+    def add(self, group: Group, now: float) -> list[Group]:
+        """Add a turn that seems to be over. Returns what really is: usually this turn; nothing while it waits."""
+        reader = reader_of(group)
+        if self._stitcher.patience <= 0 or not reader.llm:
+            return self._stitched(group, now)
+        seen = _Seen(group, is_bare_call(group))
+        calls = reader.llm[:1] if seen.alone else reader.llm
+        twins = self._twins(seen, group, calls)
+        group.seen = [seen]
+        self._know(seen, group, calls)
+        if not twins or reader.root.thread is not None:
+            return self._stitched(group, now)
+        if not seen.alone:
+            return self._around(group, twins, now)
+        ((beside, other),) = twins.items()
+        if self._stitcher.holds(other):
+            return self._replaced(other, _together([other, group]), now)
+        waiting = self._waiting.setdefault(beside, _Waiting(now))
+        waiting.groups.append(group)
+        self._bytes += group.size
+        found: list[Group] = []
+        while self._bytes > self._max_bytes and self._waiting:
+            found += self._with_twins(next(iter(self._waiting)), now)
+        return found
+
+    def due(self, now: float) -> list[Group]:
+        """Turns as they are, whose continuation did not come in time, and turns with what was seen of them beside."""
+        found = self._out(self._stitcher.due(now))
+        while self._waiting:
+            seen, waiting = next(iter(self._waiting.items()))
+            if waiting.since + self._stitcher.patience > now:
+                break
+            found += self._with_twins(seen, now)
+        return found
+
+    def release_all(self, now: float) -> list[Group]:
+        """Everything that waits, by start time. From now on nothing is held."""
+        self._stitcher.patience = 0.0
+        found = [group for seen in list(self._waiting) for group in self._with_twins(seen, now)]
+        found += self._out(self._stitcher.release_all())
+        return sorted(found, key=_order)
+
+    def traces(self) -> set[int]:
+        """The traces of what waits."""
+        waiting = {group.root.trace_id for waiting in self._waiting.values() for group in waiting.groups}
+        return self._stitcher.traces() | waiting
+
+    def forget_traces(self, trace_ids: set[int]) -> list[Group]:
+        """Drop what waits of some traces, and return it."""
+        found = self._stitcher.forget_traces(trace_ids)
+        for seen, waiting in list(self._waiting.items()):
+            dropped = [group for group in waiting.groups if group.root.trace_id in trace_ids]
+            found += dropped
+            self._bytes -= sum(group.size for group in dropped)
+            waiting.groups = [group for group in waiting.groups if group not in dropped]
+            if not waiting.groups:
+                del self._waiting[seen]
+        return found
+
+    def _twins(self, seen: _Seen, group: Group, calls: list[Step]) -> dict[_Seen, Group]:
+        """What another instrumentation saw of the same calls, and is still at hand."""
+        tenant = number_in(seen.root.trace_id)
+        found: dict[_Seen, Group] = {}
+        for call in calls:
+            others: Iterable[_Seen] = ()
+            if call.response_id is not None:
+                known = self._answered.get((tenant, call.response_id))
+                others = (known,) if known is not None else ()
+            elif call.error is not None:
+                failed = reversed(self._failed.get((tenant, call.model), ()))
+                others = islice((one for one, record in failed if _failed_together(seen, call.record, one, record)), 1)
+            for other in others:
+                whole = other.group()
+                if whole is not None and _are_two(seen, group, other, whole):
+                    found[other] = whole
+        return found
+
+    def _know(self, seen: _Seen, group: Group, calls: list[Step]) -> None:
+        """Remember a turn by its calls."""
+        tenant = number_in(seen.root.trace_id)
+        for call in calls:
+            if call.response_id is not None:
+                known = self._answered.get((tenant, call.response_id))
+                if known is not None and known.root.span_id == seen.root.span_id:  # the same turn once more
+                    known.group = seen.group
+                    group.seen.append(known)
+                elif not seen.alone or known is None or known.group() is None:
+                    self._answered[tenant, call.response_id] = seen
+            elif call.error is not None:
+                self._failed.setdefault((tenant, call.model), deque(maxlen=_MOST_FAILURES)).append((seen, call.record))
+        while len(self._answered) > _MOST_CALLS:
+            self._answered.popitem(last=False)
+        while len(self._failed) > _MOST_CALLS // _MOST_FAILURES:
+            self._failed.popitem(last=False)
+
+    def _around(self, group: Group, twins: dict[_Seen, Group], now: float) -> list[Group]:
+        """A turn whose calls came before it, each as a trace of its own."""
+        parts: dict[int, Group] = {id(group): group}
+        others: list[Group] = []
+        for seen, whole in twins.items():
+            waiting = self._waiting.pop(seen, None)
+            if waiting is not None:
+                self._bytes -= sum(twin.size for twin in waiting.groups)
+                parts.update((id(twin), twin) for twin in waiting.groups)
+            if self._stitcher.holds(whole):
+                others += (part for part in self._stitcher.take_apart(whole) if not any(one in twins for one in part.seen))
+            parts[id(whole)] = whole
+        found = self._out([_together([*parts.values()])])
+        return found + [whole for other in others for whole in self._stitched(other, now)]
+
+    def _with_twins(self, seen: _Seen, now: float) -> list[Group]:
+        """A turn that went out, with what was seen of it beside; if it was forgotten meanwhile, that by itself."""
+        groups = self._waiting.pop(seen).groups
+        self._bytes -= sum(group.size for group in groups)
+        home = seen.group()
+        if home is None:
+            return self._out(groups)
+        whole = _together([home, *groups])
+        return self._replaced(home, whole, now) if self._stitcher.holds(home) else self._out([whole])
+
+    def _replaced(self, held: Group, whole: Group, now: float) -> list[Group]:
+        self._out([whole])
+        return self._out(self._stitcher.replace(held, whole, now))
+
+    def _stitched(self, group: Group, now: float) -> list[Group]:
+        return self._out(self._stitcher.add(group, now))
+
+    @staticmethod
+    def _out(wholes: list[Group]) -> list[Group]:
+        """What some parts are in from now on."""
+        for whole in wholes:
+            for seen in whole.seen:
+                seen.group = weakref.ref(whole)
+        return wholes
+
+
+def _failed_together(seen: _Seen, record: SpanRecord, other: _Seen, failed: SpanRecord) -> bool:
+    """Whether one of two failed calls is a trace of its own, within the time of the other."""
+    return (seen.alone and _is_within(seen.root, failed)) or (other.alone and _is_within(other.root, record))
+
+
+def _are_two(seen: _Seen, group: Group, other: _Seen, whole: Group) -> bool:
+    """Whether two sightings are of two instrumentations, and not of one turn before and after something late came."""
+    if not (seen.alone or other.alone):
+        return False
+    if seen.root.trace_id == other.root.trace_id and (_holds(group, other.root) or _holds(whole, seen.root)):
+        return False
+    if seen.alone and other.alone:
+        return True
+    inner, outer = (seen.root, other.root) if seen.alone else (other.root, seen.root)
+    return outer.start_ns <= inner.start_ns
+
+
+def _holds(group: Group, record: SpanRecord) -> bool:
+    return any(member.span_id == record.span_id for member in group.members)
