@@ -66,7 +66,7 @@ WHOLE = frozenset((
 ))  # fmt: skip
 """Attributes of the convention's newest form, which says everything in one place: beside them nothing is looked for under other names."""
 WHOLE_PREFIXES = ("gen_ai.request.", "gen_ai.usage.", "gen_ai.response.time", "gen_ai.server.")
-EVENTS = frozenset((*_MESSAGE_EVENTS, "exception", EVALUATION))
+EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
 """Span events and log records that are read here to the last."""
 _DETAILS = "gen_ai.client.inference.operation.details"
 

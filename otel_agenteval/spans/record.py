@@ -134,6 +134,7 @@ def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:
             others.append(part)
             found.append(part)
     record.logs = found
+    record.dialects = None  # what it is may stand in them
 
 
 def _outline(part: LogPart) -> Hashable:
