@@ -12,6 +12,7 @@ from __future__ import annotations
 import bisect
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from ..core.tenancy import number_in
 from ..core.turn import Message
@@ -307,11 +308,12 @@ class Stitcher:
         previous = piece.first.record.attributes.get("gen_ai.request.previous_response.id")
         if isinstance(previous, str) and (piece.tenant, previous) in self._responses and piece.continues:
             return self._responses[piece.tenant, previous]
-        return next((held for held in reversed(self._held.values()) if _follows(held, piece)), None) or self._only_waiting(piece)
+        follows = (held for held in reversed(self._held.values()) if _follows(held, piece)) if piece.continues else iter(())
+        return next(follows, None) or self._only_waiting(piece)
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
         """Rule *next call*: where the prompt shows nothing else, sizes and times decide, and only if exactly one part fits."""
-        fitting = [held for held in self._held.values() if _may_be_next(held, piece)]
+        fitting = list(islice((held for held in self._held.values() if _may_be_next(held, piece)), 2))
         return fitting[0] if len(fitting) == 1 else None
 
     def _after(self, piece: _Piece) -> _Piece | None:
@@ -372,7 +374,7 @@ def _seen_once(groups: list[Group]) -> list[Group]:
             if call.response_id is not None:
                 place = known.setdefault(call.response_id, len(found))
             elif call.error is not None:
-                beside = failed.setdefault(call.model, [])
+                beside = failed[call.model] = [one for one in failed.get(call.model, ()) if one[1].end_ns >= group.root.start_ns]
                 place = next((at for at, outer in reversed(beside) if _is_within(group.root, outer)), None)
                 beside += [(len(found), group.root)] if place is None and len(group.members) == 1 else []
         if place is None or place == len(found):
@@ -396,7 +398,7 @@ def _both(first: Group, second: Group) -> Group:
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
     """Rules *repeated messages* and *same conversation*: no ids, but the prompt goes on where the held part stopped."""
-    if not held.waits or not piece.continues or not _soon_after(held, piece, _LATE_END_NS):
+    if not held.waits or not _soon_after(held, piece, _LATE_END_NS):
         return False
     reader, earlier = reader_of(piece.groups[0]), reader_of(held.groups[-1])
     asked = _last(earlier.outputs(earlier.llm[-1]))
@@ -455,7 +457,7 @@ def _shows_less(held: _Piece, piece: _Piece) -> bool:
     if not held.asks:
         return False
     if any(message.role in ("user", "assistant") for message in messages):
-        return _said(before) == _said(messages)
+        return len(before) == len(messages) and _said(before) == _said(messages)
     kinds = {call_id.partition("_")[0] for call_id in held.asks}  # a call has two ids where one of them is an item's
     return kinds.isdisjoint(call_id.partition("_")[0] for call_id in piece.answers)
 
