@@ -143,6 +143,16 @@ def sub_agents(n: int) -> list[SpanRecord]:
     ]  # fmt: skip
 
 
+def requested_agents(n: int) -> list[SpanRecord]:
+    """Agents without names and without spans of tools, which one answer asks for, or an answer each."""
+    calls = [{"type": "tool_call", "id": f"c{i}", "name": f"ask_{i}", "arguments": {}} for i in range(n // 2 + 1, n + 1)]
+    found = [_span(1, 0, "invoke_agent", 0, 9 * n, gen_ai__agent__name="boss")]
+    for i in range(2, n // 2, 2):
+        found += [_chat(i, 1, 3 * i, answer=[{**calls[0], "id": f"c{i}"}]), _span(i + 1, 1, "invoke_agent", 3 * i + 2, 1)]
+    found.append(_chat(n // 2, 1, 2 * n, answer=calls))
+    return [*found, *(_span(i, 1, "invoke_agent", 3 * n + 3 * i, 1) for i in range(n // 2 + 1, n + 1))]
+
+
 def retries(n: int) -> list[SpanRecord]:
     """One tool, called with the same arguments until it works."""
     found = [_span(1, 0, "invoke_agent", 0, 9 * n), _chat(2, 1, 1)]
@@ -167,6 +177,23 @@ def tools(n: int) -> list[SpanRecord]:
             for i in range(n, 3, -1)
         ),
     ]
+
+
+def tools_by_order(n: int) -> list[SpanRecord]:
+    """The same, but the results have other ids than the calls, and the requests are not in the answer."""
+    found = tools(n)
+    calls = [{"type": "tool_call", "id": f"x{i}", "name": "search", "arguments": {"q": i}} for i in range(n, 3, -1)]
+    results = [{"type": "tool_call_response", "id": f"x{i}", "response": f"found {i}"} for i in range(4, n + 1)]
+    asked = [*_MESSAGE, {"role": "assistant", "parts": calls}, {"role": "tool", "parts": results}]
+    return [found[0], _chat(2, 1, 1), _chat(3, 1, 6 * n, asked=asked), *found[3:]]
+
+
+def bare_tools(n: int) -> list[SpanRecord]:
+    """Requests that have lost their arguments, and that only messages show."""
+    calls = [{"type": "tool_call", "id": f"c{i}", "name": "now"} for i in range(n)]
+    results = [{"type": "tool_call_response", "id": f"c{i}", "response": "noon"} for i in range(n)]
+    asked = [*_MESSAGE, {"role": "assistant", "parts": calls}, {"role": "tool", "parts": results}]
+    return [_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1, answer=calls), _chat(3, 1, 3, asked=asked)]
 
 
 def messages(n: int) -> list[SpanRecord]:
@@ -201,8 +228,11 @@ SHAPES: dict[str, Callable[[int], list[SpanRecord]]] = {
     "nested chains": chains,
     "hand-offs": handoffs,
     "nested sub-agents": sub_agents,
+    "agents as requested": requested_agents,
     "retries": retries,
     "tools per turn": tools,
+    "tools per turn, by order": tools_by_order,
+    "tools without arguments": bare_tools,
     "messages per call": messages,
     "parts per answer": parts,
 }

@@ -21,27 +21,29 @@ class Threads:
 
     def __init__(self) -> None:
         self._held: dict[_Key, list[tuple[float, Group]]] = {}
+        self._count = 0
+        self.size = 0
+        """Bytes of what is held."""
 
     def __len__(self) -> int:
-        return sum(map(len, self._held.values()))
-
-    @property
-    def size(self) -> int:
-        """Bytes of what is held."""
-        return sum(group.size for held in self._held.values() for _, group in held)
+        return self._count
 
     def add(self, group: Group, thread: str, now: float) -> None:
         """Hold a group."""
         self._held.setdefault((number_in(group.root.trace_id), thread), []).append((now, group))
+        self._count += 1
+        self.size += group.size
 
     def due(self, before: float) -> list[Group]:
         """The turns to which nothing was added since ``before``."""
         found = []
-        for key in list(self._held):
+        for key, held in list(self._held.items()):
+            if min(added for added, _ in held) > before:
+                continue
             rest = []
-            for part in _turns(self._held[key]):
+            for part in _turns(held):
                 if max(added for added, _ in part) <= before:
-                    found.append(_joined([group for _, group in part]))
+                    found.append(_joined(self._dropped([group for _, group in part])))
                 else:
                     rest += part
             if rest:
@@ -59,12 +61,22 @@ class Threads:
         found = []
         for key, held in list(self._held.items()):
             found += [group for _, group in held if group.root.trace_id in trace_ids]
-            self._held[key] = [one for one in held if one[1].root.trace_id not in trace_ids]
-        return found
+            rest = [one for one in held if one[1].root.trace_id not in trace_ids]
+            if rest:
+                self._held[key] = rest
+            else:
+                del self._held[key]
+        return self._dropped(found)
+
+    def _dropped(self, groups: list[Group]) -> list[Group]:
+        self._count -= len(groups)
+        self.size -= sum(group.size for group in groups)
+        return groups
 
     def forget(self) -> None:
         """Drop everything."""
         self._held.clear()
+        self._count = self.size = 0
 
 
 def _turns(held: Iterable[tuple[float, Group]]) -> list[list[tuple[float, Group]]]:

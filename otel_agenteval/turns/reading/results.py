@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ class OrderedResults:
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
+        self._left: dict[str, _Left] = {}
         self._of_tool: dict[str, list[_Answer]] = {}
         for messages in prompts:
             found: dict[str, list[_Answer]] = {}
@@ -38,12 +40,55 @@ class OrderedResults:
 
     def take(self, name: str | None, arguments: Mapping[str, Any] | None) -> Any:
         """The result of the next call of a tool with these arguments; calls are asked for in the order in which they were made."""
-        answers = self._of_tool.get(name or "", [])
+        answers = self._of_tool.get(name or "")
+        if answers is None:
+            return None
+        left = self._left.get(name or "")
+        if left is None:
+            left = self._left[name or ""] = _Left(answers)
+        return left.take(arguments)
+
+
+class _Left:
+    """Answers of one tool that no call has taken, in order."""
+
+    def __init__(self, answers: Sequence[_Answer]) -> None:
+        self._answers = dict(enumerate(answers))
+        self._bare: deque[int] = deque()
+        """Those that do not say what was given."""
+        self._alike: dict[Hashable, deque[int]] = {}
         for place, answer in enumerate(answers):
-            if answer.arguments is None or arguments is None or answer.arguments == arguments:
-                del answers[place]
-                return answer.result
+            if answer.arguments is None:
+                self._bare.append(place)
+            else:
+                self._alike.setdefault(outline(answer.arguments), deque()).append(place)
+
+    def take(self, arguments: Mapping[str, Any] | None) -> Any:
+        """The result of the next call with these arguments."""
+        if arguments is None:
+            place = next(iter(self._answers), None)
+        else:
+            alike = self._alike.get(outline(arguments), deque())
+            first_left(alike, self._answers)
+            place = next((at for at in alike if at in self._answers and self._answers[at].arguments == arguments), None)
+            bare = first_left(self._bare, self._answers)
+            if place is None or (bare is not None and bare < place):
+                place = bare
+        return self._answers.pop(place).result if place is not None else None
+
+
+def first_left(places: deque[int], among: Container[int]) -> int | None:
+    """The first place that is not taken; those before it are forgotten."""
+    while places and places[0] not in among:
+        places.popleft()
+    return places[0] if places else None
+
+
+def outline(arguments: Mapping[str, Any] | None) -> Hashable:
+    """The same for equal arguments, and rarely so for others: nested values count by their sizes."""
+    if arguments is None:
         return None
+    return frozenset((key, len(value) if isinstance(value, (list, tuple, dict)) else value) for key, value in arguments.items())
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
@@ -57,23 +102,39 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 def _answered(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
     """Each request with its answer: of the same id, else of the same tool, else in their order."""
-    waiting: list[ToolRequest] = []
+    waiting = _Waiting()
     for message in messages:
-        waiting += message.tool_calls
+        for request in message.tool_calls:
+            waiting.add(request)
         for response in message.tool_results:
-            found = _asked_for(response, waiting)
+            found = waiting.take(response)
             if found is not None:
-                waiting.remove(found)
                 yield found, response
             elif response.name:  # the request stands in no message
                 yield ToolRequest(None, response.name, None), response
 
 
-def _asked_for(response: ToolResponse, waiting: Sequence[ToolRequest]) -> ToolRequest | None:
-    if response.call_id:
-        found = next((call for call in waiting if call.call_id == response.call_id), None)
-        if found is not None:
-            return found
-    if response.name:
-        return next((call for call in waiting if call.name == response.name), None)
-    return waiting[0] if waiting else None
+class _Waiting:
+    """Requests that were not answered yet, in their order."""
+
+    def __init__(self) -> None:
+        self._requests: dict[int, ToolRequest] = {}
+        self._of_id: dict[str, deque[int]] = {}
+        self._of_name: dict[str, deque[int]] = {}
+        self._count = 0
+
+    def add(self, request: ToolRequest) -> None:
+        self._requests[self._count] = request
+        if request.call_id:
+            self._of_id.setdefault(request.call_id, deque()).append(self._count)
+        if request.name:
+            self._of_name.setdefault(request.name, deque()).append(self._count)
+        self._count += 1
+
+    def take(self, response: ToolResponse) -> ToolRequest | None:
+        place = first_left(self._of_id.get(response.call_id, deque()), self._requests) if response.call_id else None
+        if place is None and response.name:
+            place = first_left(self._of_name.get(response.name, deque()), self._requests)
+        elif place is None:
+            place = next(iter(self._requests), None)
+        return self._requests.pop(place) if place is not None else None

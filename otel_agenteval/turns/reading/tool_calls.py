@@ -23,7 +23,8 @@ from ...spans.record import SpanRecord
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
-from .results import OrderedResults, since_user
+from .results import OrderedResults, first_left, outline, since_user
+from .runs import NamedRuns
 from .steps import LONGEST_CONSTANT, START
 
 _TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
@@ -324,6 +325,7 @@ class ToolReader(CallReader):
         results = self._results_in_messages()
         calls = []
         last = self.llm[-1] if self.llm else None
+        repeated: dict[str, Any] | None = None
         asked = self._requests()
         read_back = self._requests_read_back()
         if read_back:
@@ -344,18 +346,22 @@ class ToolReader(CallReader):
                 if self.root.role == LLM:
                     continue  # a model call alone: the request is executed outside of this turn
                 error = _from_tool(self.root.error)  # the loop went on to the tool, and what ended it there ended the turn
-            arguments = arguments_of(request.arguments) or self._repeated_arguments(request)
+            arguments = arguments_of(request.arguments)
+            if not arguments and request.call_id:  # a streamed request lost them
+                repeated = self._repeated_arguments() if repeated is None else repeated
+                arguments = arguments_of(repeated.get(request.call_id, request.arguments))
             calls.append(ToolCall(request.name, arguments, result, error, call_id=request.call_id, agent=step.agent))
         return calls
 
-    def _repeated_arguments(self, request: ToolRequest) -> dict[str, Any] | None:
-        """What a streamed request lost, as a later prompt has it."""
-        for step in self.llm[1:] if request.call_id else ():
+    def _repeated_arguments(self) -> dict[str, Any]:
+        """What later prompts say that tools were given, by call id."""
+        found: dict[str, Any] = {}
+        for step in self.llm[1:]:
             for message in self.inputs(step):
                 for call in message.tool_calls:
-                    if call.call_id == request.call_id and call.arguments:
-                        return arguments_of(call.arguments)
-        return arguments_of(request.arguments)
+                    if call.call_id and call.arguments:
+                        found.setdefault(call.call_id, call.arguments)
+        return found
 
     def _calls_in_code(self, request: ToolRequest, result: Any, step: Step) -> list[ToolCall]:
         """Tools that a code agent's code called. What it wrote out is one tool's result only where it called no other."""
@@ -382,29 +388,23 @@ class ToolReader(CallReader):
                 for step in self.of_role.get(TOOL, ())
                 if step.tool_name is not None and _is_handoff(step.tool_name)
             ]
-        return [self._followed(handoff, step) for handoff, step in found]
+        if not found:
+            return []
+        runs = NamedRuns(self.of_role.get(AGENT, ()), self.of_role.get(INNER, ()))
+        return [self._followed(handoff, step, runs) for handoff, step in found]
 
     def _agent_at(self, step: Step) -> str | None:
         return step.agent or self._agent_of(step)
 
-    def _at_work_before(self, step: Step) -> str | None:
-        """The agent that ran last before a span that is below no agent's."""
-        runs = (*self.of_role.get(AGENT, ()), *self.of_role.get(INNER, ()))
-        before = [run for run in runs if run.agent and run.record.start_ns <= step.record.start_ns]
-        return max(before, key=START).agent if before else None
-
-    def _followed(self, handoff: Handoff, step: Step) -> Handoff:
-        """A hand-off with what the agents' runs after it say: where it went, and that it came there."""
-        later = [
-            name
-            for run in (*self.of_role.get(AGENT, ()), *self.of_role.get(INNER, ()))
-            if run.record.start_ns >= step.record.start_ns and (name := run.agent) and name != handoff.from_
-        ]
+    @staticmethod
+    def _followed(handoff: Handoff, step: Step, runs: NamedRuns) -> Handoff:
+        """A hand-off with what the agents' runs around it say: where it went, that it came there, and who was at work before."""
+        at, source = step.record.start_ns, handoff.from_
         if handoff.to is None or handoff.to in _NOWHERE:
-            handoff = dataclasses.replace(handoff, to=next(iter(later), None))
-        if handoff.from_ is None:
-            handoff = dataclasses.replace(handoff, from_=self._at_work_before(step))
-        if handoff.success is None and handoff.to is not None and _word(handoff.to) in map(_word, later):
+            handoff = dataclasses.replace(handoff, to=runs.first_after(at, source))
+        if source is None:
+            handoff = dataclasses.replace(handoff, from_=runs.last_before(at))
+        if handoff.success is None and handoff.to is not None and runs.came(handoff.to, at, source):
             handoff = dataclasses.replace(handoff, success=True)
         return handoff
 
@@ -504,11 +504,6 @@ def _is_no_tool(name: str | None) -> bool:
     return _is_handoff(name) or gives_form(name)
 
 
-def _word(name: str) -> str:
-    """``Billing Agent`` as the name of the tool that leads to it: ``billing_agent``."""
-    return name.strip().lower().replace(" ", "_").replace("-", "_")
-
-
 def _without_prefix(name: str) -> str:
     name = name.removeprefix(_PLUGIN)
     return next((name.removeprefix(prefix) for prefix in _HANDOFF_PREFIXES if name.startswith(prefix)), name)
@@ -522,7 +517,7 @@ def _target_in(arguments: Any) -> str | None:
 
 def _outline_of(request: ToolRequest) -> tuple[str | None, Hashable]:
     """Equal for calls of a tool with the same arguments; nested values count by their sizes."""
-    return request.name, _outline(arguments_of(request.arguments))
+    return request.name, outline(arguments_of(request.arguments))
 
 
 def _more_than(known: Counter[tuple[str | None, Hashable]], messages: Iterable[Message]) -> Iterable[ToolRequest]:
@@ -599,21 +594,21 @@ class _Alike:
         self._arguments = {place: arguments_of(request.arguments) for place, request in requests.items()}
         self._places: dict[Hashable, deque[int]] = {}
         for place, wanted in self._arguments.items():
-            self._places.setdefault(_outline(wanted), deque()).append(place)
+            self._places.setdefault(outline(wanted), deque()).append(place)
         self._in_order = deque(self._arguments)
         self._of_value: dict[str, deque[int]] | None = None
 
     def first(self, requests: Mapping[int, ToolRequest], arguments: dict[str, Any] | None, bare: Any) -> int | None:
         """The first of the ``requests`` that are left with these arguments, or, where the span has only a ``bare`` value, with that."""
         if arguments is None and bare is None:
-            return _first_left(self._in_order, requests)
-        places = self._places.get(_outline(arguments), deque())
-        _first_left(places, requests)
+            return first_left(self._in_order, requests)
+        places = self._places.get(outline(arguments), deque())
+        first_left(places, requests)
         found = next((place for place in places if place in requests and self._arguments[place] == arguments), None)
         if arguments is not None:
             return found
         holding = self._holding(bare)
-        place = _first_left(holding, requests)
+        place = first_left(holding, requests)
         return place if found is None or (place is not None and place < found) else found
 
     def _holding(self, bare: Any) -> deque[int]:
@@ -625,20 +620,6 @@ class _Alike:
                 for text in {*map(jsonio.text_of, values), jsonio.text_of(values)} if wanted is not None else ():
                     self._of_value.setdefault(text, deque()).append(place)
         return self._of_value.get(jsonio.text_of(bare), deque())
-
-
-def _first_left(places: deque[int], requests: Mapping[int, ToolRequest]) -> int | None:
-    """The first place that is not taken; those before it are forgotten."""
-    while places and places[0] not in requests:
-        places.popleft()
-    return places[0] if places else None
-
-
-def _outline(arguments: Mapping[str, Any] | None) -> Hashable:
-    """The same for equal arguments, and rarely so for others: nested values count by their sizes."""
-    if arguments is None:
-        return None
-    return frozenset((key, len(value) if isinstance(value, (list, tuple, dict)) else value) for key, value in arguments.items())
 
 
 def _flagged(raw: Any) -> ErrorInfo | None:

@@ -22,6 +22,7 @@ from ...spans.record import SpanRecord
 from . import app_events
 from .finish_reasons import ends_by_itself
 from .messages import MessageReader
+from .runs import RequestedRuns
 from .steps import END
 from .tool_calls import TOOL_OR_CALLER
 
@@ -50,6 +51,7 @@ class TurnReader(MessageReader):
         "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
         "interactions", "conflicts", "logprobs",
     ))  # fmt: skip
+    _requested: RequestedRuns | None = None
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
         """The turn. ``revision`` above 1 says that it stands for a turn that was evaluated before (``supersedes``)."""
@@ -207,18 +209,17 @@ class TurnReader(MessageReader):
         """The tool that an agent without a tool's span was run for: what its caller's last model call before it asked for."""
         if caller.role != AGENT:
             return None
-        earlier = [
-            call for call in self.llm if call.record.end_ns <= step.record.start_ns and self._nearest(call, _AGENT_ONLY) is caller
-        ]
-        if not earlier:
-            return None
-        asked = max(earlier, key=END)
-        names = [call.name for message in self.outputs(asked) for call in message.tool_calls if call.name]
-        beside = [
-            one for one in self.of_role[AGENT]
-            if one.record.parent_id == step.record.parent_id and asked.record.end_ns <= one.record.start_ns <= step.record.start_ns
-        ]  # fmt: skip
-        return names[len(beside) - 1] if len(beside) <= len(names) else None
+        if self._requested is None:
+            calls: dict[int, list[Step]] = {}
+            for call in self.llm:
+                above = self._nearest(call, _AGENT_ONLY)
+                if above is not None:
+                    calls.setdefault(above.record.span_id, []).append(call)
+            self._requested = RequestedRuns(calls, self.of_role[AGENT], self._names_asked)
+        return self._requested.name_of(step, caller)
+
+    def _names_asked(self, step: Step) -> list[str]:
+        return [call.name for call in self.outputs_asked(step) if call.name]
 
     def _agents_in_tools(self) -> set[int]:
         """Tools that asked a model themselves: an agent, though no span calls it so."""
@@ -231,7 +232,7 @@ class TurnReader(MessageReader):
             return {id(above) for above in nearest if above is not None and id(above) in tools}
         found: set[int] = set()
         for step in self.llm:
-            above = next((at for at in self.ancestors(step) if at.role == AGENT or id(at) in tools), None)
+            above = self.tree.nearest(step, "agent or run of a tool", lambda at: at.role == AGENT or id(at) in tools)
             if above is not None and above.role != AGENT:
                 found.add(id(above))
         return found

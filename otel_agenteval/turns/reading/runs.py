@@ -1,0 +1,104 @@
+"""Agents' runs in the order of their starts: who was at work before a span and after it, and what a run was asked for as."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ...dialects.step import Step
+from .steps import END
+
+
+def word(name: str) -> str:
+    """``Billing Agent`` as the name of the tool that leads to it: ``billing_agent``."""
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+class _Named:
+    """Steps of one role with the names of their agents, by start time."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.found = [(step.record.start_ns, step.agent) for step in steps if step.agent]
+        self.starts = [start for start, _ in self.found]
+        self._next_other = [len(self.found)] * len(self.found)
+        """By place: where the next one with another name is."""
+        for place in range(len(self.found) - 2, -1, -1):
+            same = self.found[place][1] == self.found[place + 1][1]
+            self._next_other[place] = self._next_other[place + 1] if same else place + 1
+
+    def first_after(self, at: int, besides: str | None) -> str | None:
+        place = bisect_left(self.starts, at)
+        if place < len(self.found) and self.found[place][1] == besides:
+            place = self._next_other[place]
+        return self.found[place][1] if place < len(self.found) else None
+
+    def last_before(self, at: int) -> tuple[int, str] | None:
+        place = bisect_right(self.starts, at)
+        return self.found[bisect_left(self.starts, self.starts[place - 1])] if place else None
+
+
+class NamedRuns:
+    """Who was at work, when.
+
+    Args:
+        roles: agents' runs, then the steps of their loops, by start time each.
+    """
+
+    def __init__(self, *roles: Iterable[Step]) -> None:
+        self._roles = [_Named(steps) for steps in roles]
+        self._latest: dict[str, dict[str, int]] = {}
+        """When each name began last, by :func:`word`."""
+        for role in self._roles:
+            for start, name in role.found:
+                names = self._latest.setdefault(word(name), {})
+                names[name] = max(start, names.get(name, start))
+
+    def first_after(self, at: int, besides: str | None) -> str | None:
+        """The first agent that began at a time or later."""
+        return next((name for role in self._roles if (name := role.first_after(at, besides))), None)
+
+    def came(self, name: str, at: int, besides: str | None) -> bool:
+        """Whether an agent began at a time or later."""
+        return any(start >= at and other != besides for other, start in self._latest.get(word(name), {}).items())
+
+    def last_before(self, at: int) -> str | None:
+        """The agent that began last until a time."""
+        found = [last for role in self._roles if (last := role.last_before(at)) is not None]
+        return max(found, key=lambda last: last[0])[1] if found else None
+
+
+class RequestedRuns:
+    """Agents that have no tool's span, and the requests that they were run for.
+
+    Args:
+        calls: the model calls of each agent, by its span.
+        agents: all runs, by start time.
+        names_of: the tools that a model call asked for.
+    """
+
+    def __init__(
+        self, calls: Mapping[int, Sequence[Step]], agents: Iterable[Step], names_of: Callable[[Step], list[str]]
+    ) -> None:
+        self._calls = {span_id: sorted(own, key=END) for span_id, own in calls.items()}
+        self._ends = {span_id: [call.record.end_ns for call in own] for span_id, own in self._calls.items()}
+        self._starts: dict[int, list[int]] = {}
+        """By the span right above."""
+        for agent in agents:
+            self._starts.setdefault(agent.record.parent_id, []).append(agent.record.start_ns)
+        self._names: dict[int, list[str]] = {}
+        self._names_of = names_of
+
+    def name_of(self, step: Step, caller: Step) -> str | None:
+        """The request of its caller's last model call before it: of those, the runs that began since take one each."""
+        ends = self._ends.get(caller.record.span_id, [])
+        place = bisect_right(ends, step.record.start_ns)
+        if not place:
+            return None
+        end = ends[place - 1]
+        asked = self._calls[caller.record.span_id][bisect_left(ends, end)]
+        names = self._names.get(asked.record.span_id)
+        if names is None:
+            names = self._names[asked.record.span_id] = self._names_of(asked)
+        starts = self._starts[step.record.parent_id]
+        place = bisect_right(starts, step.record.start_ns) - bisect_left(starts, end)
+        return names[place - 1] if place <= len(names) else None
