@@ -210,6 +210,14 @@ def stands_alone(group: Group) -> bool:
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
 
+def _that_lost(found: Iterable[Group], before: Iterable[Group]) -> set[int]:
+    """Roots of turns that have lost spans: a late span showed that these belong to another one."""
+    had = {group.root.span_id: {record.span_id for record in group.members} for group in before}
+    return {
+        group.root.span_id for group in found if had.get(group.root.span_id, set()) - {record.span_id for record in group.members}
+    }
+
+
 class Revisions:
     """A bounded memory of closed turns. Thread-safe.
 
@@ -316,7 +324,10 @@ class Revisions:
         found = split(known + late, frozenset(roots), alone=turns <= len(groups))
         for group in found:
             group.above = group.above or roots.get(group.root.span_id)
-        return [group for group in found if any(record.span_id in changed for record in group.members)]
+        robbed = _that_lost(found, groups) if len(found) > 1 else set()
+        return [
+            group for group in found if group.root.span_id in robbed or any(record.span_id in changed for record in group.members)
+        ]
 
     def _was_counted(self, group: Group) -> bool:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from opentelemetry import trace
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
@@ -92,6 +92,9 @@ def test_every_model_call_below_an_agent_is_in_exactly_one_complete_turn(steps, 
     st.sampled_from([{}, {"max_spans": 4}, {"max_bytes": 3_000}, {"total_bytes": 4_000}]),
     st.integers(0, 25),
 )
+@example(
+    [("app", 0), ("agent", 0), ("end", 0), *([("app", 0)] * 6), ("agent", 0), ("chat", 1)], 2, {}, 9
+)  # a call whose agent comes late was taken for another agent's, which has to give it back
 def test_whatever_is_lost_late_or_too_much_nothing_stays_and_nothing_fails(steps, pick, limits, attach_at):
     clock = FakeClock()
     with Rig({**ONE, "turn": limits}, clock=clock, attach=False, sampler=LosesSome()) as rig:
