@@ -52,6 +52,7 @@ def step_of(attributes, name="one", **more):
         ("ai.usage.completionTokens", "output_tokens"),
         ("usage.prompt_tokens_details.cached_tokens", "cached_tokens"),
         ("usage.cache_creation.input_tokens", None),
+        ("usage.non_cached_input_tokens", None),
         ("usage.completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
         ("usage.inputCharacters", None),
         ("llm.max_tokens", None),

@@ -132,6 +132,8 @@ def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
     said = set(words)
     if said.isdisjoint(_TOKEN_WORDS):
         return None, 0
+    if said & {"non", "uncached"}:
+        return None, 0  # a part of the input, which is counted as a whole too
     if "cache" in said or "cached" in said:
         return (None, 0) if said & {"write", "creation", "audio"} else ("cached_tokens", 2)
     if said & {"reasoning", "thoughts", "thinking"}:
