@@ -34,7 +34,7 @@ def _rules(ruleset: str, enable_names: bool) -> tuple[Rule, ...]:
     return (*_DEFAULT_RULES, NAMES) if enable_names else _DEFAULT_RULES
 
 
-@metric(inline=True, aliases=("agentunit:pii_leakage", "agentunit:PIILeakageMetric"))
+@metric(inline=True, groups=("safety",), aliases=("agentunit:pii_leakage", "agentunit:PIILeakageMetric"))
 def code_pii_leakage(
     turn: Turn,
     *,

@@ -362,7 +362,7 @@ def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 
 
-@metric(needs=("output",), boolean=True, direction="neutral", inline=True, aliases=("hpd:RefusalEvaluator",))
+@metric(needs=("output",), boolean=True, direction="neutral", inline=True, groups=("quality",), aliases=("hpd:RefusalEvaluator",))
 def code_refusal(turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES) -> Result:
     """Whether the output sounds like a refusal. A detector: 1 means that a refusal was found, not that all is well.
 
