@@ -96,7 +96,7 @@ _SQL = {
 }
 _IMAGES = [
     {"modality": "image", "uri": "https://shop.example/label.png"},
-    {"modality": "image", "uri": "https://shop.example/parcel.png"},
+    {"modality": "image", "uri": "https://shop.example/package.png"},
 ]
 _CHANGES: dict[str, dict[str, Any]] = {
     "code_evaluation": {"input": "Write a function that cancels a late order and books the refund.", "output": _CODE},
@@ -393,7 +393,7 @@ def _shown(question: Question) -> str:
         return f"{found[1]}{cut}{found[3]}"
 
     text = re.sub(r"(^<<<[A-Z_0-9]+ WORD\n)(.*?)(\nWORD>>>$)", part, question.text, flags=re.MULTILINE | re.DOTALL)
-    return f"### {question.stage}\n\n````text\n{text}\n````\n"
+    return f"### {question.stage}\n\n```text\n{text.replace('```', '` ` `')}\n```\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

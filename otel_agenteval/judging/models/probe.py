@@ -16,7 +16,7 @@ from typing import Any
 from ...core.errors import ConfigError
 from ...core.score import Score
 from ...core.turn import Turn
-from ...metrics.bound_metric import get_metric
+from ...metrics.bound_metric import BoundMetric, get_metric
 from ...metrics.lib.prompts import Case
 from ...metrics.registry import Asks
 from .base import JudgeModel
@@ -128,9 +128,9 @@ def probe(
     bound = get_metric(metric, **case.params)
     listening = _Listening(judge)
 
-    def score(turn: Mapping[str, Any], judge: Asks = judge) -> Score:
+    def score(turn: Mapping[str, Any], judge: Asks = judge, metric: BoundMetric = bound) -> Score:
         with bypassing_cache():
-            return bound.evaluate(Turn.from_dict(dict(turn)), judge=judge)
+            return metric.evaluate(Turn.from_dict(dict(turn)), judge=judge)
 
     def attempt(injection: Injection) -> Attempt:
         found = score(case.with_attempt(injection.text))

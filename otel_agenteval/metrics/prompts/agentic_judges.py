@@ -199,7 +199,7 @@ CONFIDENT = task(
     },
     counts="signs of low confidence: hedging without a cause, retries, reversals, guesses, needless questions, an answer that its steps do not carry.",
     ignore="courtesy, a limit that is named because it is real, and one try again after an error. Firm words without support are no confidence.",
-    good='one search, and "Your parcel arrives on Friday." as the result says: 1.',
+    good='one search, and "Your package arrives on Friday." as the result says: 1.',
     bad='three searches that differ at random, and "It might be Friday, or not.": 0.25.',
     cases=("Refusals: a clear one for a good reason can be 1. Missing evidence: without steps judge the answer alone.",),
 )
