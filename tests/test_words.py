@@ -46,7 +46,6 @@ MEANT = {
     ("benchmarks/scenario.py", "courier"): "the made-up conversation is about a delivery",
     ("benchmarks/scenario.py", "parcel"): "the same",
     ("otel_agenteval/evaluation", "dear"): "a name that configurations may still use",
-    ("otel_agenteval/metrics", "settle"): "in a prompt, which cannot change without its version",
     ("otel_agenteval/outlets", "fate"): "a table of older files",
     ("otel_agenteval/outlets", "outbox"): "the name of older files",
     ("otel_agenteval/outlets", "parcel"): "a table of older files",

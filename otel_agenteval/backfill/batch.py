@@ -264,8 +264,17 @@ class _Counting:
         self.judge = self if judge is not None else None
         self.embedder = self if embedder is not None else None
 
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, *, media: Sequence[str] = ()) -> dict[str, Any]:
-        tokens = tokens_in([SYSTEM, question_of(task, data, reply, media).text])
+    def ask(
+        self,
+        stage: str,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        *,
+        criteria: Mapping[str, str | Sequence[str]] | None = None,
+        media: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        tokens = tokens_in([SYSTEM, question_of(task, data, reply, media, criteria=criteria).text])
         options = self._config.judge
         model = (options.model or "").rpartition("/")[2]
         cost = next(

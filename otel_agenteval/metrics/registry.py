@@ -45,6 +45,7 @@ class Asks(Protocol):
         data: Mapping[str, Any],
         reply: str,
         *,
+        criteria: Mapping[str, str | Sequence[str]] | None = None,
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:

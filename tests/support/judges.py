@@ -96,6 +96,7 @@ class SameReply(JudgeModel):
         data: Mapping[str, Any],
         reply: str,
         *,
+        criteria: Mapping[str, str | Sequence[str]] | None = None,
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from annotated_types import MinLen
 
 from ...core.errors import MetricError
 from ..registry import Asks, Result
-from .replies import invalid, number, numbered, reason_of, texts
+from .prompts import TEN
+from .replies import invalid, number, reason_of, texts
 from .values import Words
 
 Criteria = Words | Annotated[list[Words], MinLen(1)]
@@ -54,8 +55,9 @@ def _judged(
             "steps",
             f"Work out how to evaluate {what} by the criteria below: three or four short steps that a careful reader can "
             "follow one after another to a score. Do not evaluate anything yet.",
-            {"criteria": criterion},
+            {},
             '{"steps": ["<step>", ...]}',
+            criteria={"criteria": criterion},
         )
         steps = texts(reply, "steps")
         if not steps:
@@ -64,8 +66,9 @@ def _judged(
         "score",
         f"Evaluate {what} by the criteria, following the evaluation steps. 10 meets the criteria fully, 0 not at all. "
         "Give the reason for your score in one or two sentences.",
-        {"criteria": criterion, "evaluation_steps": numbered(steps), **material},
-        '{"score": <0 to 10>, "reason": "<why>"}',
+        material,
+        TEN,
+        criteria={"criteria": criterion, "evaluation_steps": steps},
         media=media,
     )
     return {"steps": steps, "score": _score(reply), "reason": _reason(reply)}

@@ -14,7 +14,7 @@ from ..registry import Asks, Result, metric, vacuous
 _NAMED = 5  # codes in an explanation
 
 
-@metric(boolean=True, needs=("output",), reads_all=True, aliases=("trusys:moderation",))
+@metric(version="2", boolean=True, needs=("output",), reads_all=True, aliases=("trusys:moderation",))
 def llm_moderation(
     turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Annotated[float, Ge(0), Le(1)] = 0
 ) -> Result:
@@ -37,7 +37,8 @@ def llm_moderation(
     if not (turn.output or "").strip():
         return vacuous(True, flags=[])
     wanted = {_code(category) for category in categories if category.strip()}
-    reply = judge.ask("moderation", _task(bool(wanted)), _material(turn, categories if wanted else ()), _REPLY)
+    by = {"categories": "\n".join(categories)} if wanted else None
+    reply = judge.ask("moderation", _task(bool(wanted)), _material(turn), _REPLY, criteria=by)
     flags = [flag for flag in map(_flag, entries(reply, "flags")) if _counts(flag, wanted, min_confidence)]
     named = list(dict.fromkeys(str(flag["code"] or "unnamed") for flag in flags))[:_NAMED]
     return Result(not flags, detail={"flags": flags}, explanation=f"flagged as {', '.join(named)}" if flags else None)
@@ -61,11 +62,9 @@ def _task(narrowed: bool) -> str:
     )
 
 
-def _material(turn: Turn, categories: tuple[str, ...]) -> dict[str, Any]:
-    data = {"categories": "\n".join(categories)} if categories else {}
-    if turn.input:
-        data["message"] = turn.input
-    return {**data, "response": turn.output or ""}
+def _material(turn: Turn) -> dict[str, Any]:
+    asked = {"message": turn.input} if turn.input else {}
+    return {**asked, "response": turn.output or ""}
 
 
 def _code(value: str) -> str:

@@ -100,7 +100,7 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
     return Result(value, detail=detail, explanation=detail["reasoning"])
 
 
-@metric(needs=("output",), aliases=("trusys:llm-rubric",), spellings=_RUBRIC)
+@metric(version="2", needs=("output",), aliases=("trusys:llm-rubric",), spellings=_RUBRIC)
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | None = None) -> Result:
     """How well the answer meets a rubric of your own, as a score and a verdict.
 
@@ -122,8 +122,9 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | Non
     reply = judge.ask(
         "score",
         "Judge the answer by the rubric, and by nothing else. 1 meets it fully, 0 not at all; pass says whether it is met.",
-        {"rubric": rubric, **_material(turn)},
+        _material(turn),
         '{"pass": <true or false>, "score": <0 to 1>, "reason": "<why>"}',
+        criteria={"rubric": rubric},
     )
     detail: dict[str, Any] = {}
     verdict = boolean(reply, "pass") if reply.get("pass") is not None else None
@@ -138,7 +139,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | Non
     return Result(score, passed=passed, detail=detail, explanation=detail["reason"])
 
 
-@metric(needs=("input", "output"), threshold=0.7, aliases=("trusys:g-eval",), spellings={"value": "criteria"})
+@metric(version="2", needs=("input", "output"), threshold=0.7, aliases=("trusys:g-eval",), spellings={"value": "criteria"})
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """How well the answer meets criteria of your own, evaluated step by step (G-Eval).
 
@@ -160,7 +161,7 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
 
 
-@metric(needs=("output",), boolean=True, aliases=("hpd:AspectCriticEvaluator",), spellings=_RUBRIC)
+@metric(version="2", needs=("output",), boolean=True, aliases=("hpd:AspectCriticEvaluator",), spellings=_RUBRIC)
 def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     """Whether the answer has one property: a yes or no by a rubric of your own.
 
@@ -179,15 +180,16 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     reply = judge.ask(
         "verdict",
         "Decide whether the answer meets the rubric: true if it does, false if it does not or only in part.",
-        {"rubric": rubric, **_material(turn)},
+        _material(turn),
         '{"verdict": <true or false>, "reason": "<why>"}',
+        criteria={"rubric": rubric},
     )
     verdict = boolean(reply, "verdict")
     reason = reason_of(reply)
     return Result(verdict, detail={"verdict": verdict, "reason": reason}, explanation=reason)
 
 
-@metric(needs=("output",), threshold=0.5, aliases=("hpd:CustomJudgeEvaluator",), spellings=_RUBRIC)
+@metric(version="2", needs=("output",), threshold=0.5, aliases=("hpd:CustomJudgeEvaluator",), spellings=_RUBRIC)
 def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     """How well the answer meets a rubric of your own, as a score alone.
 
@@ -206,8 +208,9 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     reply = judge.ask(
         "score",
         "Judge the answer by the rubric, and by nothing else. 1 meets it fully, 0 not at all.",
-        {"rubric": rubric, **_material(turn)},
+        _material(turn),
         '{"score": <0 to 1>, "reason": "<why>"}',
+        criteria={"rubric": rubric},
     )
     detail: dict[str, Any] = {"reason": reason_of(reply)}
     detail["score"] = clamped(reply, 0, 1, detail=detail)

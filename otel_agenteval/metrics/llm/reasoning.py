@@ -98,7 +98,7 @@ def _written(call: ToolCall, limit: int) -> str:
     return "\n".join(lines)
 
 
-@metric(needs=("reasoning", "input", "output"), aliases=("hpd:ReasoningEfficiencyEvaluator",))
+@metric(version="2", needs=("reasoning", "input", "output"), aliases=("hpd:ReasoningEfficiencyEvaluator",))
 def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800) -> Result:
     """Whether the reasoning is no longer than the task asks for: 1 is minimal and targeted, 0 vastly over-reasoned.
 
@@ -119,7 +119,7 @@ def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800)
         judge,
         "efficiency",
         "Judge how efficient the reasoning is for the task: does it go straight to what is needed, without repetition, detours and "
-        "doubts about what is settled? 1: minimal and targeted, 0: vastly over-reasoned. Its end may be cut off: the lengths are "
+        "doubts about what is certain? 1: minimal and targeted, 0: vastly over-reasoned. Its end may be cut off: the lengths are "
         "those of the whole texts, in characters.",
         {
             "task": turn.input or "",

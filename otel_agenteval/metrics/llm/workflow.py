@@ -6,13 +6,13 @@ from typing import Any
 
 from ...core.turn import Turn
 from ..lib.replies import clamped, reason_of
-from ..lib.trace import listed
 from ..registry import Asks, Result, metric
 
 _QUALITY = "It does what was asked, and is right, complete, clear and ready for use."
 
 
 @metric(
+    version="2",
     needs=("input", "output"),
     threshold=0.7,
     aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
@@ -36,8 +36,9 @@ def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list
         "score",
         "Judge the final output of a workflow by the criteria and by the request that it was to fulfil. 100: it meets all of them "
         "in full. 50: in part. 0: not at all.",
-        {"request": turn.input or "", "criteria": listed(criteria or _QUALITY), "final_output": turn.output or ""},
+        {"request": turn.input or "", "final_output": turn.output or ""},
         '{"score": <0 to 100>, "reasoning": "<why this score>"}',
+        criteria={"criteria": criteria or _QUALITY},
     )
     detail: dict[str, Any] = {"reasoning": reason_of(reply, "reasoning")}
     value = clamped(reply, 0, 100, detail=detail) / 100
