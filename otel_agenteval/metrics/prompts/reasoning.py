@@ -16,6 +16,7 @@ COHERENT = task(
     },
     counts="that thoughts which were tried and given up are given up openly: that is no contradiction.",
     ignore="whether reasoning and answer are true, their style and length.",
+    good='"5 days from Monday is Saturday; the shop is closed then, so Monday." and "On Monday." is 1.',
     bad='"It must be Monday." and "On Friday." is 0.25 at most.',
     cases=(
         "Missing evidence: reasoning that breaks off before a conclusion is 0.5 at most.",
@@ -34,8 +35,8 @@ GROUNDED = task(
         0.25: "Most of what matters has none.",
         0: "Nothing can be traced, or the reasoning contradicts its sources.",
     },
-    counts="a fact that a source contradicts weighs more than one without a source. A result that failed is a source for the failure alone.",
-    ignore="general knowledge that nobody doubts, plans, questions, and guesses that are called guesses; whether the tools were well chosen.",
+    counts="a contradicted fact weighs more than one without a source.",
+    ignore="common knowledge, plans, questions, and guesses that are called so.",
     bad='result "timeout", reasoning "The tool says 18 °C." is 0.',
     cases=(
         "Missing evidence: a result may have been cut off; what is cut off is neither for nor against a fact, unless the rest contradicts it.",
