@@ -20,7 +20,10 @@ from ...core import jsonio
 from ...core.extras import require
 from ...core.turn import ToolCall, Turn
 from ..lib.excerpt import excerpt
-from ..lib.grounding import SCAN_LIMIT, Given, numbers_in, text_of, ungrounded_numbers, ungrounded_urls, urls_in, without_code
+from ..lib.grounding import SCAN_LIMIT, Given, text_of, ungrounded_urls, urls_in
+from ..lib.numbers.claims import statements
+from ..lib.numbers.grounded import has_material, ungrounded_numbers, word_numbers
+from ..lib.numbers.reading import numbers_in, with_ascii_digits
 from ..lib.secrets import find_secrets
 from ..registry import Result, metric, skip, vacuous
 
@@ -392,11 +395,16 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Resul
     | an unknown number and sources that were cut | skipped ``too_long`` (by us), ``truncated`` (before us) |
     """
     output = turn.output or ""
-    numbers, small = numbers_in(without_code(output[:SCAN_LIMIT]))
+    text = statements(with_ascii_digits(output[:SCAN_LIMIT]))
+    numbers, small = numbers_in(text)
+    numbers += word_numbers(text)
     if not numbers:
         return vacuous(True)
     given = Given(turn)
-    return _grounded(output, "numbers", ungrounded_numbers(numbers, small, given, derived=derived), given)
+    left = ungrounded_numbers(text, numbers, small, given, turn, derived=derived)
+    if left and not has_material(turn):
+        return skip("missing:sources")
+    return _grounded(output, "numbers", left, given)
 
 
 def _grounded(output: str, what: str, ungrounded: list[str], given: Given) -> bool | Result:
