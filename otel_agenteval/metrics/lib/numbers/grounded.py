@@ -13,7 +13,7 @@ from ..grounding import Given
 from . import derive, units
 from .claims import is_hedged, is_no_claim
 from .moments import Timeline
-from .reading import Number, mixed_numbers, spaced_numbers, values_of, with_ascii_digits
+from .reading import Number, is_named, mixed_numbers, spaced_numbers, values_of, with_ascii_digits
 from .words import claims_in_words, may_have_words
 
 _NUMERIC = frozenset("0123456789.,")
@@ -75,14 +75,10 @@ def _stands_in(token: str, text: str) -> bool:
             return False
         end = at + len(token)
         before, after = text[max(0, at - 2) : at], text[end : end + 2]
-        if not (_continues(before[::-1]) or _continues(after) or _is_named(before)):
+        if not (_continues(before[::-1]) or _continues(after) or is_named(before)):
             return True
         at = text.find(token, end)
     return False
-
-
-def _is_named(before: str) -> bool:
-    return before[-1:].isascii() and before[-1:].islower() and before[:1] != "\\"
 
 
 def _continues(beside: str) -> bool:
@@ -175,8 +171,8 @@ class _Evidence:
             readings += number.readings[:1]
         if number.scale == 0.01:
             readings += [r for v, h in number.readings[:1] for r in ((1 - v / 100, h / 100), (100 - v, h))]
-            if "bp" in self._said or "basis" in self._said or "Basis" in self._said:
-                readings += [(v * 100, h * 100) for v, h in number.readings[:1]]
+        if "bp" in self._said or "basis" in self._said or "Basis" in self._said:
+            readings += [(v * 100, h * 100) for v, h in number.readings[:1]]
         if any(half == 0.005 for _, half in readings):
             readings += [(v * 100, 0.4) for v, h in number.readings[:1] if h == 0.005 and v >= 1]
         return any(near(self._values, *reading) for reading in readings)
@@ -247,8 +243,10 @@ class _Evidence:
 
     def _shown(self, left: list[Number]) -> list[float]:
         """The numbers of the answer that are held, in their order."""
-        missing = {number.at for number in left}
-        operands = [number for number in (*self._numbers, *self._small) if number.at not in missing]
+        missing = [(number.at, number.end) for number in left]
+        operands = [
+            number for number in (*self._numbers, *self._small) if not any(begin <= number.at < end for begin, end in missing)
+        ]
         joined = self._joined(sorted(operands, key=lambda number: number.at))
         return list(dict.fromkeys((each.readings[-1] if each.scale > 1 else each.readings[0])[0] for each in joined))
 

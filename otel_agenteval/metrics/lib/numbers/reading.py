@@ -15,6 +15,7 @@ _SPACED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?:[.,]
 _PIECE = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.,:'’\u00a0\u202f-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][-_.]?[0-9]")
 _LIST_MARKER = re.compile(r"[0-9]{1,3}[.)](?![0-9])")
+_HOUR = re.compile(r"[0-9]{1,2}h[0-9]{2}(?![0-9A-Za-z])")
 _FOOTNOTE = re.compile(r"[0-9]{1,3}\]")
 _DIGITS = bytes(48 if 48 <= code <= 57 else 32 if code <= 32 else 120 for code in range(256))
 _LONGEST_WORD = 200
@@ -28,7 +29,7 @@ _TO_ASCII |= {0x066B: ".", 0x066C: ",", 0x066A: "%", 0xFF0C: ",", 0xFF0E: ".", 0
 _FOREIGN = re.compile("[" + "".join(f"{z}-{chr(ord(z) + 9)}" for z in _ZEROS) + "\u066a-\u066c\uff05\uff0c\uff1a\u2009]")
 
 _SCALES = {
-    1e3: "thousand k tsd tausend mille mila mil miles duizend tysięcy tysiące tys тыс тысяч тысячи тисяч тис bin tusen ribu nghìn ngàn "
+    1e3: "thousand k tsd tausend mille mila mil duizend tysięcy tysiące tys тыс тысяч тысячи тисяч тис bin tusen ribu nghìn ngàn "
     "hazar हज़ार हजार ألف آلاف هزار 千 천 พัน χιλιάδες tisíc ezer tuhat tuhatta",
     1e4: "万 萬 만 หมื่น",
     1e5: "lakh lakhs lac लाख লাখ lacs แสน",
@@ -44,7 +45,7 @@ _SCALES = {
 SCALES = {word: scale for scale, words in _SCALES.items() for word in words.split()}
 _CASED = {"k": "kK", "m": "M", "b": "B", "cr": "Cc"}
 _AFTER = re.compile(
-    r"[ \u00a0\u202f-]?(?:(%|percent\b|per cent\b|prozent|procent|pour cent|por cien|per cento|процент|відсот|yüzde|persen|प्रतिशत|퍼센트|パーセント)|([^\W\d_]{1,12}))",
+    r"[ \u00a0\u202f-]?(?:(%|percent\b|per cent\b|prozent|procent|pour cent|por cien|per cento|процент|відсот|yüzde|persen|प्रतिशत|퍼센트|パーセント)|([^\W\d_](?:[^\W\d_]|[\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0e31-\u0e4e\u064b-\u0652]){0,11}))",
     re.IGNORECASE,
 )
 _GLUED = frozenset("万萬億亿兆千만억조천")
@@ -135,7 +136,7 @@ def _numbers_of_word(text: str, at: int, end: int) -> list[Number]:
         word = re.split(r"\]\(|https?:", word, maxsplit=1)[0]
     found: list[Number] = []
     for piece in _PIECE.finditer(word):
-        if not _IDENTIFIER.search(piece.group()):
+        if not _IDENTIFIER.search(piece.group()) or _HOUR.match(piece.group()):
             for token in _TOKEN.finditer(piece.group()):
                 found += _read(text, token.group(), at + piece.start() + token.end())
     return found
@@ -238,12 +239,19 @@ def _plain(token: str) -> float:
         return 0.0
 
 
+def is_named(before: str) -> bool:
+    """Whether the two characters before a run of digits make it a part of a name (``web12``)."""
+    return before[-1:].isascii() and before[-1:].islower() and before[:1] != "\\"
+
+
 def values_of(texts: Iterable[str]) -> list[float]:
     """Every number that the texts can mean, sorted."""
     found: set[float] = set()
     for text in texts:
         for match in _TOKEN.finditer(text):
             token = match.group()
+            if is_named(text[max(0, match.start() - 2) : match.start()]):
+                continue
             parts = (token, *token.split(",")) if "," in token else (token,)  # also a list of numbers without spaces
             values = [value for readings in chain.from_iterable(map(_readings, parts)) for value, _ in readings]
             found.update(values)

@@ -111,7 +111,10 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
             elif not _fits(parts, value):
                 yield start, end, _combined(parts)
                 parts, start = [], found.start()
-            parts.append(value)
+            if value == 20 and parts and parts[-1] == 4:
+                parts[-1] = 80.0  # quatre-vingt
+            else:
+                parts.append(value)
             end = found.end()
     if parts:
         yield start, end, _combined(parts)
@@ -134,7 +137,7 @@ def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
     if not text.isascii():
         for start, end, value in cjk_value(text):
             numerals = text[start:end]
-            if value > 10 and end - start > 1 and numerals[-1] not in "万萬億亿千百" and numerals[0] not in "十百千万":
+            if value > 10 and end - start > 1 and numerals[-1] not in "万萬億亿千百" and numerals[0] not in "百千万":
                 yield start, end, value
 
 
@@ -154,9 +157,7 @@ def _fits(parts: list[float], value: float) -> bool:
 def _combined(parts: list[float]) -> float:
     total = current = 0.0
     for value in parts:
-        if value == 20 and current % 100 == 4:  # quatre-vingt
-            current += 76
-        elif value == 100:
+        if value == 100:
             current = (current or 1) * 100
         elif value >= 1000:
             total += (current or 1) * value
@@ -177,23 +178,29 @@ def _value(word: str) -> float | None:
 
 def _compound(word: str) -> float | None:
     """``dreiundzwanzig``, ``vijfentachtig``, ``centoventi``, ``zweihundertfünfzig``: the parts without spaces."""
-    parts: list[float] = []
-    at = 0
-    while at < len(word):
-        for length in range(min(14, len(word) - at), 1, -1):
-            value = _WORDS.get(word[at : at + length])
-            if value is None and word[at : at + length] + "i" in _VOWEL:  # trentuno, sessantotto
-                value = _VOWEL[word[at : at + length] + "i"]
-            if value is not None and value >= 1:
-                parts.append(value)
-                at += length
-                break
-        else:
-            link = _COMPOUND.match(word, at)
-            if link is None or not parts:
-                return None
-            at = link.end()
-    return _sum(parts) if len(parts) > 1 else None
+    parts = _parts(word, 6)
+    return _sum(parts) if parts is not None and len(parts) > 1 else None
+
+
+def _parts(word: str, most: int) -> list[float] | None:
+    if not word:
+        return []
+    if not most:
+        return None
+    for length in range(min(14, len(word)), 1, -1):
+        value = _WORDS.get(word[:length])
+        if value is None:
+            value = _VOWEL.get(word[:length] + "i")  # trentuno, sessantotto
+        if value is None or value < 1:
+            continue
+        rest = word[length:]
+        link = _COMPOUND.match(rest)
+        following = _parts(rest[link.end() :], most - 1) if link is not None and link.end() < len(rest) else None
+        if following is None:
+            following = _parts(rest, most - 1)
+        if following is not None:
+            return [value, *following]
+    return None
 
 
 _VOWEL = {word[:-1] + "i": value for word, value in _WORDS.items() if word.endswith(("anta", "enta", "venti")) and value < 100}
