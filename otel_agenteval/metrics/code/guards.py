@@ -403,7 +403,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Resul
     given = Given(turn)
     left = ungrounded_numbers(text, numbers, small, given, turn, derived=derived)
     if left and not has_material(turn):
-        return skip("missing:sources")
+        return skip(given.gap() or "missing:sources")
     return _grounded(output, "numbers", left, given)
 
 

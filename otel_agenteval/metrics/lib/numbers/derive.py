@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-_CHANCE = 0.15
+CHANCE = 0.15
 """Candidates × relative width of the number, above which a hit says nothing."""
 _NODES = 20_000
 _ROWS = 2_000
@@ -160,12 +160,12 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def holds(candidates: Sequence[float], readings: Iterable[tuple[float, float]], extra: int = 0) -> bool:
+def holds(candidates: Sequence[float], readings: Iterable[tuple[float, float]], extra: int = 0, chance: float = CHANCE) -> bool:
     """Whether one of the sorted candidates is the number, and hardly by chance."""
     for value, half in readings:
         if not value:
             continue
-        if (len(candidates) + extra) * half / abs(value) <= _CHANCE and _near(candidates, value, half):
+        if (len(candidates) + extra) * half / abs(value) <= chance and _near(candidates, value, half):
             return True
     return False
 
@@ -181,7 +181,7 @@ def tiers(pools: Sequence[Sequence[float]]) -> Iterator[list[float]]:
     yield _distinct(result for pool in pools for result in _sums(pool))
     yield _distinct(result for pool in pools for result in _products(pool))
     yield _distinct(result for pool in pools for result in _shares(pool))
-    yield _distinct(value for pool in pools for a in pool for value in (a * 12, a / 12, a * 52, a * 7, a / 7, a * 4, a / 4, a * 365))
+    yield _distinct(value for pool in pools for a in pool for value in (a * 12, a / 12, a * 52, a * 7, a / 7, a * 365))
     yield _distinct(result for pool in pools if len(pool) <= _TRIPLES for result in _threes(pool))
 
 

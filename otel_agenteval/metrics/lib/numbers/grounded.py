@@ -14,19 +14,21 @@ from . import derive, units
 from .claims import is_hedged, is_no_claim
 from .moments import Timeline
 from .reading import Number, is_named, mixed_numbers, spaced_numbers, values_of, with_ascii_digits
-from .words import claims_in_words, may_have_words
+from .words import claims_in_words, may_have_numerals, may_have_words
 
 _NUMERIC = frozenset("0123456789.,")
 _SEARCHED_UP_TO = 50  # numbers that are searched for one by one; more are compared with all values of the texts at once
 _MAX_OCCURRENCES = 20  # places where a number is looked at as text before its value decides
 _MAX_OPERANDS = 12  # more numbers than this combine to almost anything
 _QUANTITIES = 400
+_EXAMINED = 100
+"""Numbers that stand nowhere in the sources and are still looked at one by one."""
 _DERIVED_UP_TO = 60
 
 
 def word_numbers(text: str) -> list[Number]:
     """The numbers above ten that an answer states in words, or in Chinese or Japanese numerals."""
-    if not may_have_words(text.lower()) and text.isascii():
+    if not may_have_words(text.lower()) and not may_have_numerals(text):
         return []
     found = []
     for start, end, value in claims_in_words(text):
@@ -43,12 +45,17 @@ def ungrounded_numbers(text: str, numbers: list[Number], small: list[Number], gi
     ``derived``: results of calculations and counts follow, too. The usual answer, whose numbers all stand in a text, is
     done after a search for each; everything else is worked out only for what is left.
     """
-    left = numbers
-    for source in given if len(numbers) <= _SEARCHED_UP_TO else ():
+    left = list({(number.text, number.scale): number for number in numbers}.values()) if len(numbers) > 1 else numbers
+    if len(left) > _SEARCHED_UP_TO:
+        values = values_of(map(with_ascii_digits, given))
+        left = [number for number in left if not any(near(values, *reading) for reading in number.readings)]
+    for source in given if len(left) <= _SEARCHED_UP_TO else ():
         left = [number for number in left if not _is_written_in(number, source)]
         if not left:
             return []
     left = [number for number in left if not is_no_claim(number, text)]
+    if len(left) > _EXAMINED:
+        return list(dict.fromkeys(number.text for number in left))
     if left:
         left = _Evidence(text, numbers, small, given, turn).missing(left, derived)
     return list(dict.fromkeys(number.text for number in left))
@@ -218,6 +225,9 @@ class _Evidence:
         shown = self._shown(left)
         if derive.holds(derive.runs(shown), readings) or any(derive.holds(tier, readings) for tier in derive.tiers([shown[:_MAX_OPERANDS]])):
             return True
+        near_by = self._shown_beside(number, left)
+        if 1 < len(near_by) <= 4 and any(derive.holds(tier, readings, chance=0.5) for tier in islice(derive.tiers([near_by]), 2)):
+            return True
         extra = 0
         for tier in derive.tiers(self._pools(shown)):
             if derive.holds(tier, readings, extra):
@@ -249,6 +259,14 @@ class _Evidence:
         ]
         joined = self._joined(sorted(operands, key=lambda number: number.at))
         return list(dict.fromkeys((each.readings[-1] if each.scale > 1 else each.readings[0])[0] for each in joined))
+
+    def _shown_beside(self, number: Number, left: list[Number]) -> list[float]:
+        """The held numbers of the same line, which a reader takes as the operands."""
+        begin = self._text.rfind("\n", 0, number.at) + 1
+        end = self._text.find("\n", number.end)
+        inside = [each for each in (*self._numbers, *self._small) if begin <= each.at < (end if end >= 0 else len(self._text))]
+        missing = {each.at for each in left}
+        return list(dict.fromkeys(each.readings[-1 if each.scale > 1 else 0][0] for each in inside if each.at not in missing))
 
     def _pools(self, shown: Sequence[float]) -> list[list[float]]:
         asked = values_of([with_ascii_digits(self._turn.input or "")])[:6]

@@ -134,7 +134,7 @@ class Timeline:
 
     def _holds_years(self, years: int) -> bool:
         """Full years between two given dates or years, or up to today."""
-        today = datetime.date.today()
+        today = datetime.datetime.now(datetime.timezone.utc).date()
         days = [day for given in self._given_dates if (day := given.date) is not None][:40]
         for i, first in enumerate([*days, today]):
             for second in days[i + 1 :] if i < len(days) else days:

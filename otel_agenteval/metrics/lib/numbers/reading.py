@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .words import cjk_value, values_of_words
 
 _TOKEN = re.compile(r"[0-9]+(?:[.,'’\u00a0\u202f][0-9]+)*")
-_SPACED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?:[.,][0-9]{1,2})?(?![0-9])")
+_SPACED = re.compile(r"(?<![0-9.,])(?<![0-9][ \u00a0\u202f])[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3}){1,4}(?:[.,][0-9]{1,2})?(?![ \u00a0\u202f]?[0-9])")
 _PIECE = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.,:'’\u00a0\u202f-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][-_.]?[0-9]")
 _LIST_MARKER = re.compile(r"[0-9]{1,3}[.)](?![0-9])")
@@ -73,7 +73,13 @@ class Number(NamedTuple):
 
 def with_ascii_digits(text: str) -> str:
     """The text with the digits of other scripts as 0 to 9; positions stay."""
-    return text if text.isascii() or _FOREIGN.search(text) is None else text.translate(_TO_ASCII)
+    if text.isascii():
+        return text
+    try:
+        text.encode("latin-1")  # much faster than a search
+    except UnicodeEncodeError:
+        return text if _FOREIGN.search(text) is None else text.translate(_TO_ASCII)
+    return text
 
 
 def numbers_in(text: str) -> tuple[list[Number], list[Number]]:
@@ -145,23 +151,29 @@ def _numbers_of_word(text: str, at: int, end: int) -> list[Number]:
 def _read(text: str, token: str, end: int) -> list[Number]:
     """The number that a run of digits ending at ``end`` of the text writes (several for a date)."""
     at = end - len(token)
-    following = text[end : end + 2]
-    scale = scale_after(text, end) if following and (following[0] == "%" or following[-1].isalpha() or following[-1] == "%") else 1.0
+    scale = _scale_of(text[end : end + 16])
     found = []
     for readings in _readings(token):
         value, half = readings[0]
         if scale != 1.0:
             if scale == 0.01 and value == 100.0:
                 continue
-            readings = (*readings, *((v * scale, h * scale) for v, h in readings))
+            scaled = tuple((v * scale, h * scale) for v, h in readings)
+            found.append(Number(token, readings + scaled, False, at, scale))
+            continue
         small = value <= _SMALL and half == 0.5 and len(readings) == 1
-        found.append(Number(token, readings, small, at, scale))
+        found.append(Number(token, readings, small, at))
     return found
 
 
 def scale_after(text: str, at: int) -> float:
     """What the word behind a number multiplies it by; 0.01 for per cent."""
-    found = _AFTER.match(text, at)
+    return _scale_of(text[at : at + 16])
+
+
+@lru_cache(maxsize=2048)
+def _scale_of(following: str) -> float:
+    found = _AFTER.match(following)
     if found is None:
         return 1.0
     if found.group(1):

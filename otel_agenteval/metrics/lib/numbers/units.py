@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .reading import Number, _readings, _TOKEN, mixed_numbers, spaced_numbers
+from .reading import _TOKEN, Number, _readings, mixed_numbers, spaced_numbers
 
 _TABLE: dict[str, dict[float, str]] = {
     "length": {
@@ -61,7 +61,7 @@ _UNIT = re.compile(r"[ \u00a0\u202f-]?((?:km|m)/[hs]\b|°\s?[CF]\b|[℃℉]|(?:k
 _FIELD = re.compile(r"([A-Za-z_]{1,60})\\?['\"]?\s{0,2}[:=]\s{0,2}['\"]?(?:[$€£]\s?)?$")
 _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
-_UNCLEAR = frozenset("in to b d h l m t y an go mo".split())  # as the last word of a name they need an underscore before them
+_UNCLEAR = frozenset(["in", "to", "b", "d", "h", "l", "m", "t", "y", "an", "go", "mo"])  # as the last word of a name they need an underscore before them
 
 
 class Quantity(NamedTuple):

@@ -71,26 +71,25 @@ def _table() -> dict[str, float]:
 
 
 _WORDS = _table()
-_STEMS = (
-    "teen", "twen", "thir", "fort", "fift", "sixt", "sevent", "eight", "ninet", "eleven", "twelve", "hundred", "dozen",
-    "zehn", "zig", "ßig", "zwölf", "hundert", "dutzend", "vingt", "onze", "ouze", "treize", "quin", "trent", "rant", "cinqu", "soixante",
-    "veint", "trei", "enta", "dieci", "doce", "venti", "anta", "vinte", "doz", "tien", "tig", "naście", "dzieś", "dziest", "nast",
-    "yirmi", "otuz", "kırk", "elli", "altmış", "yetmiş", "seksen", "doksan",  "ton", "tio", "tjugo",
-)  # fmt: skip
-_STEMS_CYRILLIC = ("дцат", "десят", "сорок", "девяно", "дев'яно", "сто", "дюжин", "тысяч")
+_STEMS = ("zig", "ßig", "tig", "anta", "enta", "hundert", "honderd", "cento", "zehn")
+"""What the compounds of German, Dutch and Italian hold."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
 _COMPOUND = re.compile(r"und|en|ën|och")
+_FOLLOWED = re.compile(r"[ \u00a0-][^\W\d_]")
 _TURKISH = re.compile(rf"\bon (?={'|'.join(_TABLES['tr'].split()[1:10])})")
-_NO_CLAIM = frozenset("once elf seize score dozen dutzend sette mille cent cento fortnight".split())  # words of another language, or idioms
+_NO_CLAIM = frozenset(["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"])  # words of another language, or idioms
+_ALONE = frozenset(word for word, value in _WORDS.items() if value > 10) - _NO_CLAIM
 
 
 def may_have_words(text: str) -> bool:
-    """Whether a (lower-case) text can hold a word for a number above ten: much cheaper than looking."""
+    """Whether a lower-case text can hold a word for a number above ten: much cheaper than looking."""
+    if not _ALONE.isdisjoint(text.replace("-", " ").split()):
+        return True
     for stem in _STEMS:  # a generator would cost more than the search
         if stem in text:
             return True
-    return not text.isascii() and any(stem in text for stem in _STEMS_CYRILLIC)
+    return False
 
 
 def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
@@ -132,9 +131,11 @@ def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
     """The numbers above ten that an answer states in words; round single words (``a hundred``) are figures of speech."""
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
-        if value > 10 and word not in _NO_CLAIM and (value < 100 or not word.isalpha() or value not in (1e2, 1e3, 1e6, 1e9)):
+        if value <= 10 or word in _NO_CLAIM or (word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end))):
+            continue  # small, a figure of speech, or a heading
+        if value != 100 or not word.startswith("a "):
             yield start, end, value
-    if not text.isascii():
+    if may_have_numerals(text):
         for start, end, value in cjk_value(text):
             numerals = text[start:end]
             if value > 10 and end - start > 1 and numerals[-1] not in "万萬億亿千百" and numerals[0] not in "百千万":
@@ -151,7 +152,7 @@ def _fits(parts: list[float], value: float) -> bool:
         return False
     if value >= 100:
         return True
-    return last >= 100 or (last % 10 == 0 and 20 <= last and value < (20 if last in (60.0, 80.0) else 10)) or (last == 4 and value == 20)
+    return last >= 100 or (last % 10 == 0 and last >= 20 and value < (20 if last in (60.0, 80.0) else 10)) or (last == 4 and value == 20)
 
 
 def _combined(parts: list[float]) -> float:
@@ -222,6 +223,11 @@ _CJK_DIGIT = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"
 _CJK_UNIT = {"十": 10, "百": 100, "千": 1000}
 _CJK_MYRIAD = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8}
 _CJK = re.compile("(百分之)?([〇零一二三四五六七八九两兩十百千万萬億亿]+)")
+
+
+def may_have_numerals(text: str) -> bool:
+    """Whether a text can hold a number above ten in Chinese or Japanese numerals."""
+    return not text.isascii() and ("十" in text or "百" in text or "千" in text or "万" in text or "〇" in text or "零" in text)
 
 
 def cjk_value(text: str) -> Iterator[tuple[int, int, float]]:
