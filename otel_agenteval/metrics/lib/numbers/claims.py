@@ -54,7 +54,10 @@ _CONSTANTS = (
     (frozenset((24.0,)), re.compile(r"24[ -]?(?:h(?:ours?|rs?)?|Stunden|heures|horas|ore|часа)\b.{0,12}(?:a|per|am|pro|par|sur|al|del|en|в|every|/) ?", re.DOTALL), ""),
     (frozenset((60.0,)), re.compile(r"60 (?:min|sec)\w* (?:in|per|an|make|are)"), ""),
 )  # fmt: skip
-_PER = re.compile(r"(?:\b(?:per|pro|je|for each|out of|pour|sur|por cada|cada|ogni|su|per każde|на|из|на каждые)|/|每|auf|par)\s?$", re.IGNORECASE)
+_PER = re.compile(
+    r"(?:\b(?:per|pro|je|for each|out of|pour|sur|por cada|cada|ogni|su|per każde|на|из|на каждые)|/|每|auf|par)\s?$",
+    re.IGNORECASE,
+)
 _HYPOTHETICAL = re.compile(
     r"\b(?:for example|for instance|e\.g\.|suppose|imagine|let's say|say you|if you (?:put|had|were|earn|invest|buy|save)|hypothetical|as a rule|"
     r"rule of thumb|in general\b|generally speaking|generally|zum beispiel|beispielsweise|z\. ?b\.|angenommen|im allgemeinen|generell|allgemein gilt|faustregel|"

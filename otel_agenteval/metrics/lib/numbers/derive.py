@@ -27,6 +27,7 @@ class Facts:
 
     def __init__(self) -> None:
         self.counts: set[float] = set()
+        self.sums: set[float] = set()
         self.totals: set[float] = set()
         self.pools: list[list[float]] = []
 
@@ -118,7 +119,8 @@ class Facts:
         total, ordered = sum(column), sorted(column)
         middle = len(ordered) // 2
         median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-        self.totals.update((total, total / len(column), median, ordered[-1] - ordered[0]))
+        self.sums.add(total)
+        self.totals.update((total / len(column), median, ordered[-1] - ordered[0]))
         if len(self.pools) < _POOLS:
             self.pools.append(list(dict.fromkeys(column))[:_POOL])
 
@@ -213,6 +215,7 @@ def _shares(pool: Sequence[float]) -> Iterator[float]:
             yield (b - a) / a
             yield 1 - b / a
             if 0 < b <= 100:
+                yield a / (b * b)
                 yield from (a * b / 100, a * (1 - b / 100), a * (1 + b / 100))
             if 0 < b < 1:
                 yield from (a * (1 - b), a * (1 + b))
@@ -227,6 +230,11 @@ def _threes(pool: Sequence[float]) -> Iterator[float]:
                     yield from (a + b + c, a + b - c, (a + b) * c, a * b * c, a * b + c, a * b - c, (a - b) * c)
                     if c:
                         yield from (a * b / c, (a + b) / c, (a - b) / c)
+
+
+def scaled(pools: Sequence[Sequence[float]], factors: Sequence[float]) -> list[float]:
+    """Proportions: what is given for ``c`` of something, for as many as the user asked about."""
+    return _distinct(a * b / c for pool in pools for a in pool for b in factors for c in pool if c and a != c)
 
 
 def runs(numbers: Sequence[float]) -> list[float]:

@@ -14,6 +14,7 @@ from . import derive, units
 from .claims import is_hedged, is_no_claim
 from .moments import Timeline
 from .reading import Number, is_named, mixed_numbers, spaced_numbers, values_of, with_ascii_digits
+from .times import durations_in
 from .words import claims_in_words, may_have_numerals, may_have_words
 
 _NUMERIC = frozenset("0123456789.,")
@@ -39,7 +40,9 @@ def word_numbers(text: str) -> list[Number]:
     return found
 
 
-def ungrounded_numbers(text: str, numbers: list[Number], small: list[Number], given: Given, turn: Turn, *, derived: bool) -> list[str]:
+def ungrounded_numbers(
+    text: str, numbers: list[Number], small: list[Number], given: Given, turn: Turn, *, derived: bool
+) -> list[str]:
     """The numbers, as written, that follow from nothing that was given.
 
     ``derived``: results of calculations and counts follow, too. The usual answer, whose numbers all stand in a text, is
@@ -115,12 +118,33 @@ class _Evidence:
         if not left or not derived:
             return left
         for _ in range(2):  # results may be operands once
+            left = self._unlike_shown(left)
             rest = left[_DERIVED_UP_TO:]
             still = [number for number in left[:_DERIVED_UP_TO] if not self._is_derived(number, left)]
             if len(still) + len(rest) == len(left):
                 break
             left = still + rest
         return left
+
+    def _unlike_shown(self, left: list[Number]) -> list[Number]:
+        """Without the numbers that only say in another unit what the answer says, and what is held."""
+        missing = {number.at for number in left}
+        shown = [
+            units.Quantity(each.readings[0][0], *unit)
+            for each in (*self._numbers, *self._small)
+            if each.at not in missing and (unit := units.unit_of(each, self._text)) is not None
+        ]
+        if not shown:
+            return left
+        self._timeline.learn(shown)
+        still = []
+        for number in left:
+            unit = units.unit_of(number, self._text)
+            if unit is not None and any(units.holds(reading, unit, shown, ()) for reading in self._readings(number)):
+                continue
+            if self._timeline.holds(number) is not True:
+                still.append(number)
+        return still
 
     def _joined(self, left: list[Number]) -> list[Number]:
         """Numbers that are written in several parts (``4 200``, ``34万2千``) as one."""
@@ -139,7 +163,9 @@ class _Evidence:
 
     @cached_property
     def _quantities(self) -> list[units.Quantity]:
-        return [each for source in self._sources for each in units.quantities_in(source, _QUANTITIES)][: 2 * _QUANTITIES]
+        found = [each for source in self._sources for each in units.quantities_in(source, _QUANTITIES)][: 2 * _QUANTITIES]
+        lasting = islice((each for source in self._sources for each in durations_in(source)), _QUANTITIES)
+        return found + [units.Quantity(seconds, "time", 1.0) for _, _, seconds, _ in lasting]
 
     @cached_property
     def _timeline(self) -> Timeline:
@@ -185,12 +211,21 @@ class _Evidence:
         return any(near(self._values, *reading) for reading in readings)
 
     @cached_property
+    def _asked(self) -> list[float]:
+        return values_of([with_ascii_digits((self._turn.input or "")[:5_000])])[:6]
+
+    @cached_property
     def _said(self) -> str:
         return "\n".join(source[:20_000] for source in self._sources)
 
     @cached_property
     def _says_scale(self) -> bool:
-        return re.search(r"(?:in|_) ?(?:millions?|mio|mn|m|thousands?|k|bn|billions?|tsd|crores?|lakhs?)\b", self._said, re.IGNORECASE) is not None
+        return (
+            re.search(
+                r"(?:in|_) ?(?:millions?|mio|mn|m|thousands?|k|bn|billions?|tsd|crores?|lakhs?)\b", self._said, re.IGNORECASE
+            )
+            is not None
+        )
 
     def _is_converted(self, number: Number) -> bool:
         unit = units.unit_of(number, self._text)
@@ -210,7 +245,11 @@ class _Evidence:
         own = re.sub(r"[^0-9]", "", number.text)
         if len(digits) >= 6 and re.search(rf"(?<![0-9]){digits}(?![0-9])", self._digits):
             return True
-        ending = re.search(r"(?:\*{2,}|•{2,}|x{3,}|ending(?: in)?|ends in|endet (?:auf|mit)|endend|letzte\w*|last four|terminad[ao] en|se terminant par|…)\W{0,6}$", text[max(0, number.at - 30) : number.at], re.IGNORECASE)
+        ending = re.search(
+            r"(?:\*{2,}|•{2,}|x{3,}|ending(?: in)?|ends in|endet (?:auf|mit)|endend|letzte\w*|last four|terminad[ao] en|se terminant par|…)\W{0,6}$",
+            text[max(0, number.at - 30) : number.at],
+            re.IGNORECASE,
+        )
         return ending is not None and len(own) >= 3 and re.search(rf"{own}(?![0-9])", self._digits) is not None
 
     def _is_derived(self, number: Number, left: list[Number]) -> bool:
@@ -218,15 +257,25 @@ class _Evidence:
         value, half = readings[0]
         if half == 0.5 and value in self._facts.counts:
             return True
-        if self._is_length(number) or (self._timeline.holds_age(number) and units.unit_of(number, self._text) in (None, ("time", 31556952.0))):
+        if self._is_length(number) or (
+            self._timeline.holds_age(number) and units.unit_of(number, self._text) in (None, ("time", 31556952.0))
+        ):
             return True
-        if derive.holds(sorted(self._facts.totals), readings):
+        if derive.holds(sorted(self._facts.sums), readings, chance=0.3) or derive.holds(sorted(self._facts.totals), readings):
             return True
         shown = self._shown(left)
-        if derive.holds(derive.runs(shown), readings) or any(derive.holds(tier, readings) for tier in derive.tiers([shown[:_MAX_OPERANDS]])):
+        if derive.holds(derive.runs(shown), readings) or any(
+            derive.holds(tier, readings) for tier in derive.tiers([shown[:_MAX_OPERANDS]])
+        ):
             return True
         near_by = self._shown_beside(number, left)
-        if 1 < len(near_by) <= 4 and any(derive.holds(tier, readings, chance=0.5) for tier in islice(derive.tiers([near_by]), 2)):
+        if 1 < len(near_by) <= 4:
+            first, second, *more = derive.tiers([near_by])
+            if derive.holds(first, readings, chance=0.5) or derive.holds(second, readings, chance=0.5):
+                return True
+            if any(derive.holds(tier, readings, chance=0.3) for tier in more):
+                return True
+        if derive.holds(derive.scaled(self._facts.pools[:6], self._asked[:3]), readings):
             return True
         extra = 0
         for tier in derive.tiers(self._pools(shown)):
@@ -246,7 +295,11 @@ class _Evidence:
 
     def _is_length(self, number: Number) -> bool:
         """Characters or words of a given text, where the answer says that it counts them."""
-        if not re.search(r"\b(?:characters?|letters?|words?|zeichen|wörter|mots|palabras|слов|символ)|字", self._text[number.end : number.end + 20], re.IGNORECASE):
+        if not re.search(
+            r"\b(?:characters?|letters?|words?|zeichen|wörter|mots|palabras|слов|символ)|字",
+            self._text[number.end : number.end + 20],
+            re.IGNORECASE,
+        ):
             return False
         value = number.readings[0][0]
         return any(value in (len(source), len(source.split())) for source in self._sources)
@@ -269,8 +322,10 @@ class _Evidence:
         return list(dict.fromkeys(each.readings[-1 if each.scale > 1 else 0][0] for each in inside if each.at not in missing))
 
     def _pools(self, shown: Sequence[float]) -> list[list[float]]:
-        asked = values_of([with_ascii_digits(self._turn.input or "")])[:6]
-        pools = [list(dict.fromkeys((*pool, *asked, *(shown if len(shown) <= 4 else ()))))[:14] for pool in self._facts.pools[:20]]
+        asked = self._asked
+        pools = [
+            list(dict.fromkeys((*pool, *asked, *(shown if len(shown) <= 4 else ()))))[:14] for pool in self._facts.pools[:20]
+        ]
         if len(self._values) <= 8:
             pools.append(self._values)
         return [list(pool) for pool in pools]
@@ -314,7 +369,11 @@ def has_material(turn: Turn) -> bool:
     if any(_has_number(text) for text in _conversation(turn)):
         return True
     asked = turn.input or ""
-    return len(asked) >= _SHORTEST_MATERIAL and _TASK.search(asked) is not None and len(re.findall(r"[0-9]+", with_ascii_digits(asked[:20_000]))) >= 2
+    return (
+        len(asked) >= _SHORTEST_MATERIAL
+        and _TASK.search(asked) is not None
+        and len(re.findall(r"[0-9]+", with_ascii_digits(asked[:20_000]))) >= 2
+    )
 
 
 def _results(turn: Turn) -> Iterable[object]:

@@ -23,6 +23,10 @@ class Timeline:
         self._quantities = [each for each in quantities if each.dimension == "time"]
         self._years = [int(year) for year in years if 1500 <= year <= 2200 and year == int(year)][:LIMIT]
 
+    def learn(self, quantities: Iterable[Quantity]) -> None:
+        """Take durations that the answer states, and that are held, as given."""
+        self._quantities += [each for each in quantities if each.dimension == "time"]
+
     @cached_property
     def _given_dates(self) -> list[Moment]:
         return list(islice(chain.from_iterable(chain(dates_in(text), epochs_in(text)) for text in self._sources), LIMIT))
@@ -109,7 +113,9 @@ class Timeline:
         slack = unit * 0.5000001
         for each in self._quantities:
             given = each.value * each.factor
-            if abs(given - seconds) <= slack or (unit > 60 and 0 <= given - seconds < unit and given != seconds and unit < 2_000_000):
+            if abs(given - seconds) <= slack or (
+                unit > 60 and 0 <= given - seconds < unit and given != seconds and unit < 2_000_000
+            ):
                 return True
         if any(abs(each - seconds) <= max(slack, 30 if unit >= 60 else slack) for each in self._spans(unit)):
             return True

@@ -11,7 +11,9 @@ from typing import NamedTuple
 from .words import cjk_value, values_of_words
 
 _TOKEN = re.compile(r"[0-9]+(?:[.,'’\u00a0\u202f][0-9]+)*")
-_SPACED = re.compile(r"(?<![0-9.,])(?<![0-9][ \u00a0\u202f])[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3}){1,4}(?:[.,][0-9]{1,2})?(?![ \u00a0\u202f]?[0-9])")
+_SPACED = re.compile(
+    r"(?<![0-9.,])(?<![0-9][ \u00a0\u202f])[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3}){1,4}(?:[.,][0-9]{1,2})?(?![ \u00a0\u202f]?[0-9])"
+)
 _PIECE = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.,:'’\u00a0\u202f-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][-_.]?[0-9]")
 _LIST_MARKER = re.compile(r"[0-9]{1,3}[.)](?![0-9])")
@@ -25,7 +27,17 @@ _MAX_DIGITS = 300  # more overflow a float; no number of an answer has them
 
 _ZEROS = "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u1040\uff10"
 _TO_ASCII = {ord(zero) + digit: str(digit) for zero in _ZEROS for digit in range(10)}
-_TO_ASCII |= {0x066B: ".", 0x066C: ",", 0x066A: "%", 0xFF0C: ",", 0xFF0E: ".", 0xFF05: "%", 0xFF1A: ":", 0x2009: "\u202f", 0x2212: "-"}
+_TO_ASCII |= {
+    0x066B: ".",
+    0x066C: ",",
+    0x066A: "%",
+    0xFF0C: ",",
+    0xFF0E: ".",
+    0xFF05: "%",
+    0xFF1A: ":",
+    0x2009: "\u202f",
+    0x2212: "-",
+}
 _FOREIGN = re.compile("[" + "".join(f"{z}-{chr(ord(z) + 9)}" for z in _ZEROS) + "\u066a-\u066c\uff05\uff0c\uff1a\u2009]")
 
 _SCALES = {
@@ -224,7 +236,9 @@ def spaced_numbers(text: str) -> Iterator[Number]:
         yield Number(token, ((value * scale, half * scale),) if scale != 1.0 else ((value, half),), False, found.start(), scale)
 
 
-_MIXED = re.compile(r"([0-9][0-9.,]*) ?([万萬億亿兆千만억조천百백])(?: ?([0-9][0-9.,]*) ?([万萬만千천百백]?))?(?: ?([0-9][0-9.,]*))?")
+_MIXED = re.compile(
+    r"([0-9][0-9.,]*) ?([万萬億亿兆千만억조천百백])(?: ?([0-9][0-9.,]*) ?([万萬만千천百백]?))?(?: ?([0-9][0-9.,]*))?"
+)
 _CJK_SCALE = {"千": 1e3, "천": 1e3, "百": 1e2, "백": 1e2, **{c: SCALES[c] for c in "万萬億亿兆만억조"}}
 
 
@@ -253,7 +267,7 @@ def _plain(token: str) -> float:
 
 def is_named(before: str) -> bool:
     """Whether the two characters before a run of digits make it a part of a name (``web12``)."""
-    return before[-1:].isascii() and before[-1:].islower() and before[:1] != "\\"
+    return before[-1:].isascii() and before[-1:].islower() and before[-1:] != "p" and before[:1] != "\\"
 
 
 def values_of(texts: Iterable[str]) -> list[float]:

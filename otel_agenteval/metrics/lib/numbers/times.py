@@ -34,7 +34,10 @@ _MONTHS = (
     "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesäkuuta heinäkuuta elokuuta syyskuuta lokakuuta marraskuuta joulukuuta|"
     "január február március április május június július augusztus szeptember október november december"
 )
-MONTHS = {name: month for names in _MONTHS.split("|") for month, name in enumerate(names.split(), start=1)} | {"sept": 9, "mär": 3}
+MONTHS = {name: month for names in _MONTHS.split("|") for month, name in enumerate(names.split(), start=1)} | {
+    "sept": 9,
+    "mär": 3,
+}
 _NAMES = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
 _ISO = re.compile(
     r"(?<![0-9])([12][0-9]{3})[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12][0-9]|3[01])(?![0-9])"
@@ -48,7 +51,8 @@ _DAY_FIRST = re.compile(
     re.IGNORECASE,
 )
 _MONTH_FIRST = re.compile(
-    rf"(?<![^\W\d_])({_NAMES})\.?\s(?:the\s)?([0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])(?:\.?,?\s([12][0-9]{{3}})(?![0-9]))?", re.IGNORECASE
+    rf"(?<![^\W\d_])({_NAMES})\.?\s(?:the\s)?([0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])(?:\.?,?\s([12][0-9]{{3}})(?![0-9]))?",
+    re.IGNORECASE,
 )
 _VIETNAMESE = re.compile(r"([0-3]?[0-9]) tháng ([01]?[0-9])(?:(?: năm |/)([12][0-9]{3}))?", re.IGNORECASE)
 _EPOCH = re.compile(r"(?<![0-9.])(1[0-9]{9}|1[0-9]{12})(?![0-9.])")
@@ -58,7 +62,9 @@ _CLOCK = re.compile(
     re.IGNORECASE,
 )
 _AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
-_DURATION = re.compile(r"(?<![0-9.,:])([0-9]+(?:[.,][0-9]+)?)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ ,]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,]{0,2}([0-9]{1,2})[ \u00a0]?([^\W\d_]{1,14}))?")
+_DURATION = re.compile(
+    r"(?<![0-9.,:])([0-9]+(?:[.,][0-9]+)?)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ ,]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,]{0,2}([0-9]{1,2})(?![0-9:.,])[ \u00a0]?([^\W\d_]{1,14})?)?"
+)
 LIMIT = 60
 """Moments of the sources that are looked at."""
 
@@ -78,7 +84,10 @@ _OFFSETS = {
     "tokyo": (540,), "tokio": (540,), "japan": (540,), "jst": (540,), "東京": (540,), "日本": (540,), "seoul": (540,), "kst": (540,), "서울": (540,), "한국": (540,), "adelaide": (570, 630),
     "sydney": (600, 660), "melbourne": (600, 660), "aest": (600,), "aedt": (660,), "brisbane": (600,), "auckland": (720, 780), "honolulu": (-600,), "hawaii": (-600,),
 }  # fmt: skip
-_LOCAL = re.compile(r"local time|your time|ortszeit|heure locale|hora local|ora locale|местн|現地|当地|现地|ihre zeit|deine zeit|yerel saat|местного|czasu lokalnego", re.IGNORECASE)
+_LOCAL = re.compile(
+    r"local time|your time|ortszeit|heure locale|hora local|ora locale|местн|現地|当地|现地|ihre zeit|deine zeit|yerel saat|местного|czasu lokalnego",
+    re.IGNORECASE,
+)
 
 
 class Moment(NamedTuple):
@@ -172,8 +181,11 @@ def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
         if "." in first or "," in first:
             unit *= 10.0 ** -len(re.split("[.,]", first)[1])
         under = _time_unit(smaller) if smaller else None
+        if second and unit == 3600 and (under is None or smaller in ("m", "M")):
+            under = 60.0  # "2 h 35", "1h 45m"
+            smaller = smaller if smaller in ("m", "M") else None
         if under is not None and under < unit:
-            end, seconds, unit = found.end(), seconds + float(second) * under, under
+            end, seconds, unit = found.end() if smaller else found.end(3), seconds + float(second) * under, under
         yield found.start(), end, seconds, unit
 
 
@@ -187,7 +199,9 @@ def _time_unit(word: str) -> float | None:
 
 def same_date(one: Moment, other: Moment) -> bool:
     """Whether two dates can be the same day."""
-    return one.month == other.month and one.day == other.day and (one.year is None or other.year is None or one.year == other.year)
+    return (
+        one.month == other.month and one.day == other.day and (one.year is None or other.year is None or one.year == other.year)
+    )
 
 
 def offsets_named(texts: Iterable[str]) -> set[int]:
@@ -197,7 +211,10 @@ def offsets_named(texts: Iterable[str]) -> set[int]:
         lowered = text.lower()
         for name, offsets in _OFFSETS.items():
             at = lowered.find(name)
-            if at >= 0 and not (name.isascii() and (lowered[at - 1 : at].isalpha() or (len(name) < 5 and lowered[at + len(name) : at + len(name) + 1].isalpha()))):
+            if at >= 0 and not (
+                name.isascii()
+                and (lowered[at - 1 : at].isalpha() or (len(name) < 5 and lowered[at + len(name) : at + len(name) + 1].isalpha()))
+            ):
                 found.update(offsets)
     return found
 

@@ -21,14 +21,14 @@ _TABLE: dict[str, dict[float, str]] = {
     },
     "mass": {
         1.0: "kg kilogram kilograms kilo kilos kilogramm кг 公斤 千克 กก 킬로그램", 0.001: "g gram grams gramm grammes gramos г 克 grammi gramas",
-        1e-6: "mg milligram milligrams мг", 0.45359237: "lb lbs pound pounds livres libras libbre pfund фунтов", 0.028349523: "oz ounce ounces",
+        1e-6: "mg milligram milligrams мг", 0.45359237: "磅 ポンド lb lbs pound pounds livres libras libbre pfund фунтов", 0.028349523: "oz ounce ounces",
         1000.0: "t ton tons tonnes tonne tonnen toneladas tonnellate тонн 吨",
     },
     "volume": {
         1.0: "l liter liters litre litres litros litri л литров 升", 0.001: "ml мл 毫升", 3.785411784: "gal gallon gallons",
         0.4731765: "pint pints", 0.2365882: "cup cups", 0.01: "cl", 0.1: "dl", 1000.0: "m3 m³", 0.0295735: "floz",
     },
-    "area": {1.0: "m2 m² sqm", 0.09290304: "sqft ft2 ft²", 10000.0: "ha hectares hectare hektar", 4046.856: "acre acres", 1e6: "km2 km² sqkm"},
+    "area": {1.0: "m2 m² sqm squaremeters squaremetres quadratmeter qm кв.м 平米 平方米 mq", 0.09290304: "sqft ft2 ft² squarefeet", 10000.0: "ha hectares hectare hektar", 4046.856: "acre acres", 1e6: "km2 km² sqkm squarekilometers squarekilometres kvadratkilometer"},
     "speed": {1.0: "km/h kmh kph", 1.609344: "mph", 3.6: "m/s mps", 1.852: "kn knots kt"},
     "energy": {1.0: "kwh", 1000.0: "mwh", 0.001: "wh", 1 / 3.6: "mj", 0.001163: "kcal", 0.000277778: "kj"},
     "pressure": {1.0: "hpa mbar", 1000.0: "bar", 68.94757: "psi", 10.0: "kpa"},
@@ -37,6 +37,7 @@ _TABLE: dict[str, dict[float, str]] = {
         1.0: "b bytes byte size octets", 1e3: "kb ko кб", 1e6: "mb mo мб", 1e9: "gb go гб", 1e12: "tb to",
         1024.0: "kib", 1024.0**2: "mib", 1024.0**3: "gib", 1024.0**4: "tib",
     },
+    "rate": {1.0: "bps", 1e3: "kbps kbit/s", 1e6: "mbps mbit/s", 1e9: "gbps gbit/s", 8e6: "mb/s"},
     "time": {
         1e-3: "ms millis milliseconds millisekunden", 1e-6: "µs us micros", 1e-9: "ns nanos",
         1.0: "s sec secs second seconds sekunden sekunde secondes segundos secondi seconden секунд сек 秒 saniye sekunder detik giây ثانية 초",
@@ -55,13 +56,20 @@ _TABLE: dict[str, dict[float, str]] = {
         "yıl lat lata år tahun năm سنة سنوات שנים ปี साल वर्ष yaşında",
     },
 }  # fmt: skip
-UNITS = {word: (dimension, factor) for dimension, table in _TABLE.items() for factor, words in table.items() for word in words.split()}
+UNITS = {
+    word: (dimension, factor) for dimension, table in _TABLE.items() for factor, words in table.items() for word in words.split()
+}
 _BINARY = {1e3: 1024.0, 1e6: 1024.0**2, 1e9: 1024.0**3, 1e12: 1024.0**4}
-_UNIT = re.compile(r"[ \u00a0\u202f-]?((?:km|m)/[hs]\b|°\s?[CF]\b|[℃℉]|(?:km|ft|m)[²³23]|[^\W\d_]+)")
+_UNIT = re.compile(
+    r"[ \u00a0\u202f-]?((?:km|m|[kmg]bit|mb)/[hs]\b|sq\.? ?(?:ft|m|km)\b|square (?:feet|met(?:er|re)s|kilomet(?:er|re)s)\b|°\s?[CF]\b|[℃℉]|(?:km|ft|m)[²³23]|[^\W\d_](?:[^\W\d_]|[\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0e31-\u0e4e\u064b-\u0652])*)",
+    re.IGNORECASE,
+)
 _FIELD = re.compile(r"([A-Za-z_]{1,60})\\?['\"]?\s{0,2}[:=]\s{0,2}['\"]?(?:[$€£]\s?)?$")
 _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
-_UNCLEAR = frozenset(["in", "to", "b", "d", "h", "l", "m", "t", "y", "an", "go", "mo"])  # as the last word of a name they need an underscore before them
+_UNCLEAR = frozenset(
+    ["in", "to", "b", "d", "h", "l", "m", "t", "y", "an", "go", "mo"]
+)  # as the last word of a name they need an underscore before them
 
 
 class Quantity(NamedTuple):
@@ -77,7 +85,7 @@ def unit_after(text: str, at: int) -> tuple[str, float] | None:
     found = _UNIT.match(text, at)
     if found is None:
         return None
-    word = found.group(1).lower().replace(" ", "")
+    word = found.group(1).lower().replace(" ", "").replace(".", "")
     unit = UNITS.get(word)
     if unit is None and not word.isascii():  # no space between words
         for length in (3, 2, 1):
@@ -123,7 +131,10 @@ def holds(number: tuple[float, float], unit: tuple[str, float], given: Iterable[
     slack = half * 1.000001
     if dimension == "temperature":
         return any(
-            abs(converted - value) <= slack for each in given if each.dimension == dimension for converted in _degrees(each, factor)
+            abs(converted - value) <= slack
+            for each in given
+            if each.dimension == dimension
+            for converted in _degrees(each, factor)
         )
     factors = [factor, _BINARY[factor]] if dimension == "bytes" and factor in _BINARY else [factor]
     for scale in factors:
@@ -133,7 +144,9 @@ def holds(number: tuple[float, float], unit: tuple[str, float], given: Iterable[
                     if abs(each.value * other / scale - value) <= slack:
                         return True
         if half <= 0.02 * value and dimension in ("bytes", "time", "length", "mass"):
-            likely = (1.0, 1e-3, 60.0) if dimension == "time" else (1.0,) if dimension == "bytes" else _TABLE[dimension]
+            likely = (
+                (1.0, 1e-3, 60.0) if dimension == "time" else (1.0, 1e3, 1024.0) if dimension == "bytes" else _TABLE[dimension]
+            )
             if any(abs(each * other / scale - value) <= slack for each in bare for other in likely if other != scale):
                 return True
     return False

@@ -64,7 +64,17 @@ def _table() -> dict[str, float]:
     for word, value in list(words.items()):  # the Russian and Ukrainian genitive
         if word[-1] == "ь" and value >= 5:
             words[word[:-1] + "и"] = value
-    del words["on"], words["null"], words["nul"], words["en"], words["to"], words["ti"], words["tres"], words["seratus"], words["mil"]
+    del (
+        words["on"],
+        words["null"],
+        words["nul"],
+        words["en"],
+        words["to"],
+        words["ti"],
+        words["tres"],
+        words["seratus"],
+        words["mil"],
+    )
     turkish = _TABLES["tr"].split()[1:10]
     words |= {f"on\u02bc{unit}": 10.0 + value for value, unit in enumerate(turkish, start=1)}
     return {**words, "mil": 1000.0, "tres": 3.0, **_MORE}
@@ -78,7 +88,9 @@ _LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
 _COMPOUND = re.compile(r"und|en|ën|och")
 _FOLLOWED = re.compile(r"[ \u00a0-][^\W\d_]")
 _TURKISH = re.compile(rf"\bon (?={'|'.join(_TABLES['tr'].split()[1:10])})")
-_NO_CLAIM = frozenset(["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"])  # words of another language, or idioms
+_NO_CLAIM = frozenset(
+    ["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"]
+)  # words of another language, or idioms
 _ALONE = frozenset(word for word, value in _WORDS.items() if value > 10) - _NO_CLAIM
 
 
@@ -131,7 +143,11 @@ def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
     """The numbers above ten that an answer states in words; round single words (``a hundred``) are figures of speech."""
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
-        if value <= 10 or word in _NO_CLAIM or (word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end))):
+        if (
+            value <= 10
+            or word in _NO_CLAIM
+            or (word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end)))
+        ):
             continue  # small, a figure of speech, or a heading
         if value != 100 or not word.startswith("a "):
             yield start, end, value
@@ -152,7 +168,11 @@ def _fits(parts: list[float], value: float) -> bool:
         return False
     if value >= 100:
         return True
-    return last >= 100 or (last % 10 == 0 and last >= 20 and value < (20 if last in (60.0, 80.0) else 10)) or (last == 4 and value == 20)
+    return (
+        last >= 100
+        or (last % 10 == 0 and last >= 20 and value < (20 if last in (60.0, 80.0) else 10))
+        or (last == 4 and value == 20)
+    )
 
 
 def _combined(parts: list[float]) -> float:
