@@ -76,6 +76,8 @@ class Number(NamedTuple):
     """Where it stands in the text."""
     scale: float = 1.0
     """What the word behind it multiplies it by (``million``, ``%``)."""
+    after: str = ""
+    """The beginning of that word."""
 
     @property
     def end(self) -> int:
@@ -171,7 +173,7 @@ def _read(text: str, token: str, end: int) -> list[Number]:
             if scale == 0.01 and value == 100.0:
                 continue
             scaled = tuple((v * scale, h * scale) for v, h in readings)
-            found.append(Number(token, readings + scaled, False, at, scale))
+            found.append(Number(token, readings + scaled, False, at, scale, text[end : end + 5]))
             continue
         small = value <= _SMALL and half == 0.5 and len(readings) == 1
         found.append(Number(token, readings, small, at))

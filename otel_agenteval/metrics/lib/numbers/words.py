@@ -81,7 +81,7 @@ def _table() -> dict[str, float]:
 
 
 _WORDS = _table()
-_STEMS = ("zig", "ßig", "tig", "anta", "enta", "hundert", "honderd", "cento", "zehn")
+_STEMS = ("zig", "ßig", "tig", "anta", "enta", "hundert", "cento")
 """What the compounds of German, Dutch and Italian hold."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
@@ -166,7 +166,7 @@ def _fits(parts: list[float], value: float) -> bool:
     last = parts[-1]
     if value < 1 or last < 1:
         return False
-    if value >= 100:
+    if value >= 100 or (last == 10 and 7 <= value <= 9 and parts[-2:-1] in ([60.0], [80.0])):
         return True
     return (
         last >= 100
