@@ -20,7 +20,10 @@ from ...core import jsonio
 from ...core.extras import require
 from ...core.turn import ToolCall, Turn
 from ..lib.excerpt import excerpt
-from ..lib.grounding import SCAN_LIMIT, Given, numbers_in, text_of, ungrounded_numbers, ungrounded_urls, urls_in, without_code
+from ..lib.grounding import SCAN_LIMIT, Given, text_of, ungrounded_urls, urls_in
+from ..lib.numbers.claims import statements
+from ..lib.numbers.grounded import has_material, ungrounded_numbers, word_numbers
+from ..lib.numbers.reading import numbers_in, with_ascii_digits
 from ..lib.secrets import find_secrets
 from ..registry import Result, metric, skip, vacuous
 
@@ -369,34 +372,44 @@ def code_ungrounded_urls(turn: Turn) -> bool | Result:
 
 @metric(needs=("output",), uses=("context", "history"), boolean=True, inline=True, groups=("quality",))
 def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Result:
-    """Every number of the answer appears in something that the agent was given (1.0 = all do, 0.0 = one was made up).
+    """Every number of the answer follows from something that the agent was given (1.0 = all do, 0.0 = one was made up).
 
-    Given is what ``code_ungrounded_urls`` lists. A number is grounded by the same value however it is written
-    (``1,234.50``, ``1.234,50``, ``1234.5``; where the separator is ambiguous, both readings do), by a value that it rounds
-    (``18`` by ``18.3``), for ``%`` by the share (``42 %`` by ``0.42``), for ``k``, ``million``, ``billion`` by the whole
-    number. Dates, times and versions are compared part by part, signs and units are not compared. With ``derived`` (the
-    default) also the sum, difference or product of two grounded numbers that the answer itself shows; other
-    calculations, counts, unit and time-zone conversions are not recognised.
+    Given is what ``code_ungrounded_urls`` lists. A number follows from the same value however it is written (``1.234,50``
+    and ``12,34,567``, digits of any script, ``320`` in words of fourteen languages or as ``三百二十``, ``1.2 million``,
+    ``12 lakh``, ``34万``), from a value that it rounds (``18`` from ``18.3``, ``58 000`` from ``57948``), from a share for
+    ``%`` (also what is left of 100 %, and basis points), and from the same quantity in another unit (length, mass,
+    temperature, bytes by 1000 and 1024, time, cents, …). Dates, times of day and durations follow in any form: from
+    epochs, in the zones of named cities, some given days later, between two given moments. With ``derived`` (the
+    default) so do counts of given items (all, or those with the same value of a field), totals and averages of a field,
+    and sums, differences, products, ratios and per cent of up to three numbers. The more results there are, the more
+    digits a number needs to be held by one of them.
 
-    Left out: whole numbers from 0 to 10, list markers, footnote marks ``[12]``, ``24/7``, ``100 %``, and numbers inside
-    URLs, identifiers (``GPT-4``) and fenced code. Numbers in words are not read.
-    ``detail.ungrounded`` lists the numbers (at most 10), ``detail.count`` has how many there are.
+    Left out: whole numbers from 0 to 10, list markers, footnote marks ``[12]``, versions, names (``ISO 27001``, ``Windows
+    11``, ``port 443``), ``24/7``, ``100 %``, sentences that only give an example, and numbers inside URLs, identifiers
+    (``GPT-4``) and code. Where nothing but a question was given, or instructions without a number, world
+    knowledge cannot be checked. ``detail.ungrounded`` lists the numbers (at most 10), ``detail.count`` has how many there are.
 
     | answer | result |
     |---|---|
     | ``It is 18°C``, a tool result has ``{"temp": 18.3}`` | passes |
-    | ``2 × 19.99 = 39.98``, a tool result has ``19.99`` | passes; fails with ``derived=False`` |
+    | ``It is 65 °F``, a tool result has ``{"temp_c": 18.3}`` | passes |
+    | ``12 seats cost $468``, a tool result has ``{"per_seat": 39}`` | passes; fails with ``derived=False`` |
     | ``It is 25°C``, no source has 25 | fails |
     | no number, or only small ones | passes, vacuous |
-    | an unknown number and no source, or a tool result or document text that is not in the telemetry | skipped ``missing:sources`` |
+    | an unknown number and only a question, or a tool result or document text that is not in the telemetry | skipped ``missing:sources`` |
     | an unknown number and sources that were cut | skipped ``too_long`` (by us), ``truncated`` (before us) |
     """
     output = turn.output or ""
-    numbers, small = numbers_in(without_code(output[:SCAN_LIMIT]))
+    text = statements(with_ascii_digits(output[:SCAN_LIMIT]))
+    numbers, small = numbers_in(text)
+    numbers += word_numbers(text)
     if not numbers:
         return vacuous(True)
     given = Given(turn)
-    return _grounded(output, "numbers", ungrounded_numbers(numbers, small, given, derived=derived), given)
+    left = ungrounded_numbers(text, numbers, small, given, turn, derived=derived)
+    if left and not has_material(turn):
+        return skip(given.gap() or "missing:sources")
+    return _grounded(output, "numbers", left, given)
 
 
 def _grounded(output: str, what: str, ungrounded: list[str], given: Given) -> bool | Result:
