@@ -16,7 +16,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import otel_agenteval as oa
 
-
 FACTS = "You guide visitors. The tower was finished in 1889 and is 324 metres high."
 
 
