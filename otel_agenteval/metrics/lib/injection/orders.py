@@ -1,0 +1,285 @@
+"""The weighing of sentences: which of them give an agent orders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ....core import jsonio
+from .languages import REPORTED, Language, Words, compiled
+from .normalise import disguises, folded, languages_of, payloads, without_entities
+
+FOUND = 2
+"""From this weight on, sentences are an order."""
+_CLEAR = 4
+"""From this weight on, also in a text about attacks."""
+
+# --- signs in the text as it came ----------------------------------------------------------------------------------
+
+_CHAT_TOKEN = re.compile(
+    r"<\|(?:im_start|im_end|im_sep|system|user|assistant|endoftext|eot_id|begin_of_text|start_header_id|end_header_id)\|>|\[/?inst\]|<</?sys>>",
+    re.IGNORECASE,
+)
+_ROLE_TAG = re.compile(
+    r"<system(?:[_-](?:prompt|message|instructions?|reminder))?>\s*(?:[^<>\s{]+\s+){2}[^<>\s]|</(?:tool_result|tool_response|function_results?|search_results)>\s*\S"
+    r"|^\#{2,4}\s{0,3}system(?:\ (?:prompt|message))?\s{0,3}:\s*\S",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FALSE_END = re.compile(
+    r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
+    r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
+    re.IGNORECASE,
+)
+_TEMPLATE = re.compile(r"\{%|\{\{|chat[ _-]?template|chatml|\btokens?\b|tokeni[sz]er|chat format|prompt format|wrap the|special_tokens|bos_token|delimiter|separator", re.IGNORECASE)
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,7}\U000e007f")  # flags of England, Scotland, …: legitimate tags
+_INVISIBLE = re.compile("[\U000e0000-\U000e007f]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}")
+_BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
+
+# --- quotations ----------------------------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
+_CODE = re.compile(r"`[^`\n]{1,400}`")
+_QUOTED = re.compile(
+    r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
+    r"|(?<![\w=])\"[^\"\n]{3,600}\"|(?<![\w=])'(?=\w)(?:[^'\n]|(?<=\w)'(?=\w)){8,400}'(?!\w)"
+)
+_CELL = re.compile(r"[\[,{(:|=>]?\s*\Z")
+_CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
+
+
+def _without_quotations(text: str, reported: bool) -> str:
+    """Quotations and code are blanked out; a cell of a table or a field that stands in quotes is none, unless the text is about attacks."""
+    text = _FENCE.sub(" ", text)
+
+    def blank(found: re.Match[str]) -> str:
+        before = text[max(0, found.start() - 12) : found.start()].rsplit("\n", 1)[-1]
+        if not reported and found.group()[0] in "\"'" and _is_cell(before) and _CELL_END.match(text, found.end()):
+            return found.group()
+        return " … "
+
+    return _CODE.sub(" … ", _QUOTED.sub(blank, text))
+
+
+def _is_cell(before: str) -> bool:
+    bare = before.rstrip()
+    return not bare or bare[-1] in "[,{(|=>" or (bare[-1] == ":" and not bare[:-1].endswith((" says", " said")))
+
+
+# --- texts of a result ---------------------------------------------------------------------------------------------
+
+_ROLES = frozenset({"system", "user", "assistant", "tool", "developer", "human", "ai"})
+_DEEPEST = 40
+
+
+def texts_in(text: str) -> list[str]:
+    """The texts that serialized JSON holds (also JSON lines), else the text. Messages of an exported chat are left out."""
+    start = text.lstrip()[:1]
+    if start in ("{", "["):
+        lines = [text]
+        if start == "{" and "\n{" in text:
+            lines = text.split("\n")
+        leaves: list[str] = []
+        for line in lines:
+            try:
+                _walk(jsonio.loads(line), leaves, 0)
+            except (ValueError, RecursionError):
+                leaves.append(line)
+        return leaves
+    return [text]
+
+
+def _walk(value: Any, leaves: list[str], depth: int) -> None:
+    if isinstance(value, str):
+        if depth < 3 and value[:1] in ("{", "["):
+            leaves.extend(texts_in(value))
+        else:
+            leaves.append(value)
+    elif isinstance(value, dict):
+        if value.get("role") in _ROLES and "content" in value:
+            return
+        for item in value.values():
+            _walk(item, leaves, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            _walk(item, leaves, depth + 1)
+
+
+# --- sentences -----------------------------------------------------------------------------------------------------
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
+_ADDRESS = re.compile(r"https?://|www\.|[\w.+-]@[\w-]+\.|[\w-]+\.(?:com|net|org|example|io|ru|cn)\b")
+_NOT_AN_ORDER = re.compile(
+    r"(?:\b(?:to|not|never|that|which|who|can|could|would|may|might|cannot|they|we|i|it|he|she|users?|models?|people|attackers?|always|if you|system (?:must|should|will)|ai will|llms?|gpt|bot|assistants?"
+    r"|(?:instruct|tell|ask|caus|forc)\w* (?:it|them|the \w+))|n't)\W{0,2}\Z"
+)
+_STILL_AN_ORDER = re.compile(r"\b(?:you (?:have|need|are|ought|want you|must)|want you|need you|order you|ask you|required|assistants?,?|please|be sure|remember)(?: to)?\W*\Z")
+_SECRET_FILE = re.compile(r"\.aws|\.ssh|\.env\b|api[ -]?key|password|credential|_token\b|system prompt|previous messages|conversation|chat history")
+_LONGEST = 700
+
+
+class _Sentence(NamedTuple):
+    """What a sentence has, as numbers: the weight of its order, and whether it addresses an agent or people."""
+
+    order: int
+    addressed: bool
+    wants: bool
+    people: bool
+    agent_talk: bool
+
+
+def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]) -> _Sentence:
+    order = 0
+    ignored = words.ignore.search(sentence)
+    overridden = False
+    if ignored is not None:
+        overridden = _sets_aside(sentence, ignored, words, language)
+        order += 2 * overridden
+    if words.override.search(sentence) and not _is_told(sentence, words.override):
+        order, overridden = max(order, 2), True
+    if words.role.search(sentence) and not _is_told(sentence, words.role):
+        order += 2
+    user = words.user.search(sentence) is not None
+    hides = words.hide.search(sentence) is not None
+    sends = words.send.search(sentence)
+    steals = sends is not None and words.data.search(sentence, sends.start()) is not None
+    if language.name not in _VERB_FIRST and not steals and sends is not None:
+        steals = words.data.search(sentence) is not None
+    address = _ADDRESS.search(sentence) is not None
+    tells = words.tell.search(sentence) is not None
+    favours = words.favour.search(sentence) is not None
+    acts = words.act.search(sentence)
+    if hides and user:
+        order += 2
+    if steals and (user or _SECRET_FILE.search(sentence)) and not _is_told(sentence, words.send):
+        order += 2 if address or hides else 1
+    if acts is not None:
+        if "prompt" in sentence and _PROBE.search(sentence) and not _is_told(sentence, words.act):
+            order += 2
+        elif tools and any(tool in sentence for tool in tools) and not _is_told(sentence, words.act):
+            order += 1
+    if overridden and (tells or favours or user):
+        order += 1
+    if user and tells and not hides:
+        order += 1 if favours or address or acts is not None else 0
+    addressed = words.agent.search(sentence) is not None
+    wants = order > 0 or tells or hides or sends is not None or favours or acts is not None
+    return _Sentence(order, addressed, wants, words.people.search(sentence) is not None, user or addressed or favours)
+
+
+_VERB_FIRST = frozenset({"en", "fr", "es", "it", "pt", "pl", "ru", "uk", "ar", "he", "vi", "id", "sv"})
+_PROBE = re.compile(r"system[- ]?prompt|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w+ )(?:提示|プロンプト|프롬프트|промпт)")
+
+
+def _sets_aside(sentence: str, verb: re.Match[str], words: Words, language: Language) -> bool:
+    """Whether rules that were given before, or all of them, are to be ignored."""
+    if language.name != "en":
+        return words.rules.search(sentence) is not None and words.former.search(sentence) is not None
+    for found in words.ignore.finditer(sentence):
+        after = sentence[found.end() : found.end() + 60]
+        rules = words.rules.search(after)
+        if rules is None or re.search(r"[,;:(]", after[: rules.start()]):
+            continue
+        between = after[: rules.end()]
+        if len(between.split()) <= 8 and words.former.search(between) and not _reported_before(sentence, found.start()):
+            return True
+    return False
+
+
+def _is_told(sentence: str, pattern: re.Pattern[str]) -> bool:
+    found = pattern.search(sentence)
+    return found is not None and _reported_before(sentence, found.start())
+
+
+def _reported_before(sentence: str, start: int) -> bool:
+    before = sentence[max(0, start - 40) : start]
+    return _NOT_AN_ORDER.search(before) is not None and _STILL_AN_ORDER.search(before) is None
+
+
+def _sentences(text: str) -> list[str]:
+    return [piece[:_LONGEST] for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
+
+
+def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> bool:
+    """Whether a folded text gives an agent orders. In hidden text every order counts that names an agent, a user or instructions."""
+    languages = languages_of(text)
+    if not languages:
+        return False
+    sentences = _sentences(text)
+    for language in languages:
+        words = compiled(language)
+        weighed: list[_Sentence | None] = [
+            _weigh(sentence, words, language, tools) if _could_matter(sentence, words) else None for sentence in sentences
+        ]
+        for place, here in enumerate(weighed):
+            if here is not None and (here.order or here.addressed) and _is_order(sentences, weighed, place, hidden):
+                return True
+    return False
+
+
+def _could_matter(sentence: str, words: Words) -> bool:
+    return bool(
+        words.agent.search(sentence) or words.ignore.search(sentence) or words.user.search(sentence) or words.role.search(sentence)
+        or words.override.search(sentence) or words.send.search(sentence) or words.hide.search(sentence) or words.act.search(sentence)
+        or words.people.search(sentence) or words.favour.search(sentence)
+    )  # fmt: skip
+
+
+def _is_order(sentences: list[str], weighed: list[_Sentence | None], place: int, hidden: bool) -> bool:
+    here = weighed[place]
+    assert here is not None
+    after = weighed[place + 1] if place + 1 < len(weighed) else None
+    before = weighed[place - 1] if place else None
+    weight = here.order + (after.order if after is not None else 0)
+    agent_talk = here.agent_talk or (after is not None and after.agent_talk)
+    if here.addressed and (here.wants or (after is not None and after.wants)):
+        weight += 3 if here.wants else 2
+    if hidden and (here.wants or here.order):
+        weight += 2
+    if weight < FOUND:
+        return False
+    around = [near for near in (before, here, after) if near is not None]
+    if not agent_talk and any(near.people for near in around):
+        weight -= 3
+    elif here.people and not here.addressed:
+        weight -= 2
+    if weight < _CLEAR + 2 and REPORTED.search(" ".join(sentences[max(0, place - 1) : place + 2])):
+        return False
+    return weight >= FOUND
+
+
+# --- all of it -----------------------------------------------------------------------------------------------------
+
+
+def markers_in(text: str, tools: Sequence[str] = ()) -> Iterator[str]:
+    """The types of marker in a text that is not harmless, each once. ``tools`` are the names of the agent's tools."""
+    found: dict[str, None] = {}
+    leaves = texts_in(text)
+    for leaf in leaves:
+        found.update(dict.fromkeys(_markers_of(leaf, tools)))
+    if "encoded_text" not in found and any(has_order(folded(plain), tools, hidden=True) for plain in payloads(text)):
+        found["encoded_text"] = None
+    if not text.isascii() and _INVISIBLE.search(_FLAG.sub("", text)):
+        found["invisible_text"] = None
+    if not text.isascii() and _BIDI_OVERRIDE.search(text):
+        found["bidi_control"] = None
+    yield from found
+
+
+def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
+    text = without_entities(text)
+    plain = folded(text)
+    reported = REPORTED.search(plain) is not None
+    bare = _without_quotations(text, reported)
+    if ("<" in bare or "[" in bare or "#" in bare) and not _TEMPLATE.search(text):
+        if _CHAT_TOKEN.search(bare) and not reported:
+            yield "role_marker"
+        elif _ROLE_TAG.search(bare):
+            yield "role_marker"
+    if _FALSE_END.search(bare):
+        yield "role_marker"
+    shown = folded(bare)
+    if has_order(shown, tools):
+        yield "instruction_override"
+    elif any(has_order(reading, tools) for reading in disguises(shown)):
+        yield "instruction_override"
