@@ -336,6 +336,18 @@ def compiled(language: Language) -> Words:
     return Words(*(re.compile(f"{start}(?:{getattr(language, field)})") for field in Words._fields))
 
 
+ENGLISH_WORDS = re.compile(r"(?<!\w)(?:the|your|you|and|this|that|please|my|with|how|are|must|from|for|should)(?!\w)")
+"""Two of them make a sentence English: words of other languages in it are chance."""
+REVEAL = re.compile(
+    r"(?<!\w)(?:reveal|print|show|output|repeat|leak|expose|disclose|display|write out|reproduce|recite|quote|paste|include|send|tell me|dump|echo|revel|rivel|affich|montr|muestr|mostr|gib\b|verrat|zeig|toon|onthul|geef|ujawni|pokaz|goster|ifsa|раскр|выведи|покажи|розкр"
+    r"|visa\b|avsloj|skriv ut|tiet lo|in ra|hien thi|ungkap|tampilkan|imprim|escrib|ecris|schreib|stampa|opisz|napisz|напиши)|اكشف|اطبع|أظهر|اعرض|חשוף|הצג|הדפס|दिखा|उजागर|表示|明か|開示|出力|输出|显示|泄露|透露|公开|打印|공개|출력|보여"
+)
+"""To say what the prompt is."""
+PEOPLE = re.compile("|".join(f"(?<!\\w)(?:{language.people})" if language.spaced else language.people for language in LANGUAGES))
+"""Readers who are people, in any language: a notice in one is often read as one in its neighbour."""
+ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
+"""Fields beside such a word hold what was reported."""
+
 LATIN = tuple(
     (language, tuple(piece.encode() for piece in language.triggers.split("|")))
     for language in LANGUAGES if language.triggers.isascii()

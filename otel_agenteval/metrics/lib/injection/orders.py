@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ....core import jsonio
-from .languages import REPORTED, Language, Words, compiled
+from .languages import ATTACK, ENGLISH_WORDS, PEOPLE, REPORTED, REVEAL, Language, Words, compiled
 from .normalise import disguises, folded, languages_of, payloads, without_entities
 
 FOUND = 2
@@ -58,7 +58,8 @@ def _without_quotations(text: str, reported: bool) -> str:
             return found.group()
         return " … "
 
-    return _CODE.sub(" … ", _QUOTED.sub(blank, text))
+    text = _QUOTED.sub(blank, text)
+    return _CODE.sub(" … ", text) if reported else text.replace("`", " ")
 
 
 def _is_cell(before: str) -> bool:
@@ -69,7 +70,7 @@ def _is_cell(before: str) -> bool:
 # --- texts of a result ---------------------------------------------------------------------------------------------
 
 _ROLES = frozenset({"system", "user", "assistant", "tool", "developer", "human", "ai"})
-_DEEPEST = 40
+_SHORT = 200
 
 
 def texts_in(text: str) -> list[str]:
@@ -98,6 +99,8 @@ def _walk(value: Any, leaves: list[str], depth: int) -> None:
     elif isinstance(value, dict):
         if value.get("role") in _ROLES and "content" in value:
             return
+        if any(isinstance(item, str) and len(item) < _SHORT and ATTACK.search(item) for item in (*value, *value.values())):
+            value = {key: item for key, item in value.items() if not isinstance(item, str) or len(item) > _SHORT}
         for item in value.values():
             _walk(item, leaves, depth + 1)
     elif isinstance(value, list):
@@ -154,20 +157,30 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     if steals and (user or _SECRET_FILE.search(sentence)) and not _is_told(sentence, words.send):
         order += 2 if address or hides else 1
     if acts is not None:
-        if "prompt" in sentence and _PROBE.search(sentence) and not _is_told(sentence, words.act):
-            order += 2
-        elif tools and any(tool in sentence for tool in tools) and not _is_told(sentence, words.act):
+        if tools and any(tool in sentence for tool in tools) and not _is_told(sentence, words.act):
             order += 1
+    told = REVEAL.search(sentence) if _PROBE.search(sentence) else None
+    probes = told is not None and not _reported_before(sentence, told.start())
+    order += 2 * probes
+    if _TOOL_CALL.search(sentence) and not _is_told(sentence, words.act):
+        order += 2
+    if steals and _ANSWER.search(sentence):
+        order += 1
     if overridden and (tells or favours or user):
         order += 1
     if user and tells and not hides:
         order += 1 if favours or address or acts is not None else 0
     addressed = words.agent.search(sentence) is not None
-    wants = order > 0 or tells or hides or sends is not None or favours or acts is not None
-    return _Sentence(order, addressed, wants, words.people.search(sentence) is not None, user or addressed or favours)
+    wants = order > 0 or tells or hides or steals or (sends is not None and address) or favours or acts is not None
+    to_agent = user or addressed or favours or probes or _SECRET_FILE.search(sentence) is not None
+    return _Sentence(order, addressed, wants, PEOPLE.search(sentence) is not None, to_agent)
 
 
 _VERB_FIRST = frozenset({"en", "fr", "es", "it", "pt", "pl", "ru", "uk", "ar", "he", "vi", "id", "sv"})
+_TOOL_CALL = re.compile(
+    r"(?:must|have to|need to|now|first|dois|devez|debes|debe|devi|deve|musst|moet|musisz|должен|mora)\b[^.]{0,40}\b(?:tool|outil|herramienta|ferramenta|strumento|werkzeug|narzedzi\w+|инструмент)\b[^.]{0,25}\b[a-z]+_[a-z]"
+)
+_ANSWER = re.compile(r"(?<!\w)(?:your|the|each|every) (?:reply|response|answer|summary|output)\b|!\[")
 _PROBE = re.compile(r"system[- ]?prompt|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w+ )(?:提示|プロンプト|프롬프트|промпт)")
 
 
@@ -209,7 +222,7 @@ def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> 
     for language in languages:
         words = compiled(language)
         weighed: list[_Sentence | None] = [
-            _weigh(sentence, words, language, tools) if _could_matter(sentence, words) else None for sentence in sentences
+            _weigh(sentence, words, language, tools) if _could_matter(sentence, words, language) else None for sentence in sentences
         ]
         for place, here in enumerate(weighed):
             if here is not None and (here.order or here.addressed) and _is_order(sentences, weighed, place, hidden):
@@ -217,11 +230,13 @@ def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> 
     return False
 
 
-def _could_matter(sentence: str, words: Words) -> bool:
+def _could_matter(sentence: str, words: Words, language: Language) -> bool:
+    if language.name != "en" and sentence.isascii() and len(ENGLISH_WORDS.findall(sentence)) >= 2:
+        return False
     return bool(
         words.agent.search(sentence) or words.ignore.search(sentence) or words.user.search(sentence) or words.role.search(sentence)
         or words.override.search(sentence) or words.send.search(sentence) or words.hide.search(sentence) or words.act.search(sentence)
-        or words.people.search(sentence) or words.favour.search(sentence)
+        or words.favour.search(sentence) or PEOPLE.search(sentence) or _PROBE.search(sentence) or _TOOL_CALL.search(sentence)
     )  # fmt: skip
 
 
@@ -242,7 +257,7 @@ def _is_order(sentences: list[str], weighed: list[_Sentence | None], place: int,
     if not agent_talk and any(near.people for near in around):
         weight -= 3
     elif here.people and not here.addressed:
-        weight -= 2
+        weight -= 3
     if weight < _CLEAR + 2 and REPORTED.search(" ".join(sentences[max(0, place - 1) : place + 2])):
         return False
     return weight >= FOUND

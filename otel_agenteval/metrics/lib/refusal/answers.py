@@ -12,7 +12,7 @@ _HEAD = 1_500
 """Characters that are read. A refusal has declined by then."""
 _LONGEST = 2_500
 """Longer answers deliver something."""
-_BEFORE = 130
+_BEFORE = 65
 """Characters of substance that may come before the declining sentence,"""
 _AFTER = 420
 """and after it."""
@@ -50,11 +50,11 @@ def refusal_in(output: str, asked: str = "") -> Refusal | None:
     """The refusal that an answer is, or None. ``asked`` are the user's words."""
     if len(output) > _LONGEST or output.lstrip()[:1] in ("{", "["):
         return None
-    head = folded(output[:_HEAD])
+    head = folded(output[:_HEAD]).translate(_EMPHASIS)
     languages = [language for language, cues in CUES if _has_any(head, cues)]
     if not languages or _delivers_something(output):
         return None
-    head = _UNDERLINED.sub("", _QUOTED.sub(" … ", head.translate(_EMPHASIS)))
+    head = _UNDERLINED.sub("", _QUOTED.sub(" … ", head))
     if DRAFT.match(head) or TRANSLATION.search(folded(asked[:300])):
         return None
     sentences = [piece.strip() for piece in _SENTENCE_END.split(head) if piece and piece.strip(" …#.>")]
@@ -122,7 +122,8 @@ def _only_redirects(sentences: list[str], place: int, words: Words) -> bool:
         return False
     if any(map(words.pardon.search, sentences)):
         return False
-    others = [sentence for at, sentence in enumerate(sentences) if at != place]
+    but = _BUT.search(sentences[place])
+    others = [sentence for at, sentence in enumerate(sentences) if at != place] + ([sentences[place][but.end() :]] if but else [])
     return sum(_length(sentence) for sentence in others if not words.empty.search(sentence) and not words.weak.search(sentence)) < 90
 
 
