@@ -24,7 +24,7 @@ _SHAPE = bytes.maketrans(
 _LONG_TOKEN = b"a" * 40
 _PIECES = (
     b"ignor", b"disregard", b"forget", b"instruct", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow", b"fromnowon",
-    b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"regeln", b"tool", b"outil", b"herramient", b"ferrament",
+    b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"regeln", b"tool", b"outil", b"herramient", b"ferrament", b"claude", b"copilot", b"conversation",
     b"instru", b"struzion", b"anweisung", b"nutzer", b"consigne", b"utilisat", b"usuari", b"utente", b"gebruiker", b"sisten", b"sistan",
     b"asystent", b"talimat", b"polecen", b"pengguna", b"vafgehp", b"vtaber",
 )  # fmt: skip
@@ -40,7 +40,7 @@ def is_harmless(text: str) -> bool:
     """Whether no marker can be in the text: ASCII without any piece of an order, without escapes and without long tokens."""
     if not text.isascii() or ("\\" in text and ("\\u" in text or "\\x" in text)) or ("&" in text and "&#" in text):
         return False
-    if "LLM" in text or "AI" in text or ("%" in text and "%20" in text):
+    if "LLM" in text or "AI" in text or "bot:" in text or "bot," in text or ("%" in text and "%20" in text):
         return False
     letters = squeezed(text)
     for piece in _PIECES:  # a generator would cost more than the search
@@ -52,7 +52,7 @@ def is_harmless(text: str) -> bool:
 def languages_of(text: str) -> list[Language]:
     """The languages in which the text, folded, can have an order."""
     letters = squeezed(text)
-    found = [language for language, pieces in LATIN if any(piece in letters for piece in pieces)]
+    found = [language for language, pieces in LATIN if language.name == "en" or any(piece in letters for piece in pieces)]
     if not text.isascii():
         found += [language for language, pieces in OTHER_SCRIPTS if any(piece in text for piece in pieces)]
     return found

@@ -134,12 +134,10 @@ class _Sentence(NamedTuple):
 def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]) -> _Sentence:
     order = 0
     ignored = words.ignore.search(sentence)
-    overridden = False
-    if ignored is not None:
-        overridden = _sets_aside(sentence, ignored, words, language)
-        order += 2 * overridden
+    set_aside = ignored is not None and _sets_aside(sentence, ignored, words, language)
+    order += 2 * set_aside
     if words.override.search(sentence) and not _is_told(sentence, words.override):
-        order, overridden = max(order, 2), True
+        order = max(order, 2)
     if words.role.search(sentence) and not _is_told(sentence, words.role):
         order += 2
     user = words.user.search(sentence) is not None
@@ -153,7 +151,7 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     favours = words.favour.search(sentence) is not None
     acts = words.act.search(sentence)
     if hides and user:
-        order += 2
+        order += 2 if language.name == "en" else 1
     if steals and (user or _SECRET_FILE.search(sentence)) and not _is_told(sentence, words.send):
         order += 2 if address or hides else 1
     if acts is not None:
@@ -166,17 +164,25 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
         order += 2
     if steals and _ANSWER.search(sentence):
         order += 1
-    if overridden and (tells or favours or user):
+    if set_aside and (tells or favours or user):
         order += 1
     if user and tells and not hides:
         order += 1 if favours or address or acts is not None else 0
-    addressed = words.agent.search(sentence) is not None
+    addressed = words.agent.search(sentence) is not None or (language.name != "en" and _CALLED.search(sentence) is not None)
     wants = order > 0 or tells or hides or steals or (sends is not None and address) or favours or acts is not None
     to_agent = user or addressed or favours or probes or _SECRET_FILE.search(sentence) is not None
     return _Sentence(order, addressed, wants, PEOPLE.search(sentence) is not None, to_agent)
 
 
 _VERB_FIRST = frozenset({"en", "fr", "es", "it", "pt", "pl", "ru", "uk", "ar", "he", "vi", "id", "sv"})
+_CALLED = re.compile(
+    r"^\W{0,6}(?:[\w'’]+[\s,:]+){0,4}?(?:[\w'’]{0,3})(?:(?:ki|ai|ia|ии|ші)[- ](?:assist\w*|agent\w*|syst\w*|model\w*|bot\w*|ассистент\w*|агент\w*|помощник\w*|асистент\w*|помічник\w*)"
+    r"|(?:assist|asist|asyst)\w+ (?:de )?(?:ia|ai|ki|virtuel|virtual|d'ia)\b|agent\w* (?:de )?(?:ia|ai)|agen ai|asisten ai|(?:modele? de lang\w+|modelo de l\w+|modello linguistico|sprachmodell\w*|taalmodel\w*|model\w* jezykow\w+|model bahasa|sprakmodell\w*)"
+    r"|yapay zeka (?:asistan|ajan|model)\w*|tro ly ai|языков\w+ модел\w+|нейросет\w+|ai(?:アシスタント|エージェント)|(?:ai|智能)助手|ai (?:어시스턴트|에이전트)|एआई (?:सहायक|एजेंट)|مساعد الذكاء الاصطناعي|עוזר הבינה המלאכותית)"
+    r"(?: [\w'’]+){0,4}\s?[:：]|^\W{0,6}(?:[\w'’]+[\s,:]+)?(?:ki|ai|ia|ии|ші|assist\w+ (?:ia|ai)|asist\w+ (?:de )?ia|asystencie ai|yapay zeka asistani|tro ly ai|asisten ai)[- ]?(?:assistent|агент|ассистент|асистент|помощник|agent)?\w{0,3}\s?[,!،，]"
+    r"|اصطناعي:|המלאכותית:|アシスタントへ|アシスタントは必ず|에게:"
+)
+"""An agent is called, in languages other than English."""
 _TOOL_CALL = re.compile(
     r"(?:must|have to|need to|now|first|dois|devez|debes|debe|devi|deve|musst|moet|musisz|должен|mora)\b[^.]{0,40}\b(?:tool|outil|herramienta|ferramenta|strumento|werkzeug|narzedzi\w+|инструмент)\b[^.]{0,25}\b[a-z]+_[a-z]"
 )

@@ -51,7 +51,7 @@ def refusal_in(output: str, asked: str = "") -> Refusal | None:
     if len(output) > _LONGEST or output.lstrip()[:1] in ("{", "["):
         return None
     head = folded(output[:_HEAD]).translate(_EMPHASIS)
-    languages = [language for language, cues in CUES if _has_any(head, cues)]
+    languages = [language for language, cues in CUES if language.name == "en" or _has_any(head, cues)]
     if not languages or _delivers_something(output):
         return None
     head = _UNDERLINED.sub("", _QUOTED.sub(" … ", head))
