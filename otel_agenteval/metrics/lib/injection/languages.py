@@ -7,7 +7,7 @@ expressions; in languages that are written without spaces they match anywhere, e
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 
@@ -82,7 +82,7 @@ ENGLISH = Language(
     r"|as (?:the|an?|our) (?:\w+ ){0,2}(?:assistant|ai|agent|bot|language model|llm),? (?:you|your|always|please)"
     r"|assistant reading this|ai reading this|(?:you,? )?the (?:ai )?(?:assistant|model),? (?:reading|processing)",
     r"(?:the|your|this) (?:end[ -]?)?users?(?:'s)?\b|(?:the|your) human\b|the (?:customer|visitor|reader|applicant)(?:'s)?\b",
-    r"tell\b|inform\b|advise\b|convince|persuade|urge\b|direct (?:visitor|user|custom|reader|them)|warn\b|ask (?:the|them)|offer the|state\b|claim\b|insist|assure|"
+    r"tell\b|inform\b|advise\b|convince|persuade|urge\b|direct (?:visitor|user|custom|reader|them)|warn\b|offer the|state\b|claim\b|insist|assure|"
     r"(?:reply|respond|answer)(?: only)?(?: with| that|:)|say (?:that|it|only)|describe\b|output only|mention that|present\b|pretend",
     r"(?:do not|don't|never|without|avoid|not) (?:\w+ ){0,2}(?:tell|inform|alert|notif|mention|reveal|disclose|show|let|warn|ask|report|highlight|say)\w*"
     r"|keep (?:this|it|that)(?: \w+){0,3} (?:secret|hidden|confidential|quiet|from)|no confirmation|without (?:\w+ )?(?:confirm|approv|permission|consent)\w*"
@@ -130,7 +130,7 @@ _OTHERS = (
         r"envoie|envoye|transmet|transfere|publie|copie|ajoute|joins|exporte|poste", r"conversation|historique|donnees|mot de passe|mots de passe|identifiants|contacts|courriel|messages|cle api|cles|jeton|adresse",
         r"recommande[^.]{0,40}(?:uniquement|seulement|que |toujours)|(?:uniquement|seulement)[^.]{0,30}recommand|meilleur|note maximale|note la plus|avis positif|candidat ideal|en premier",
         r"appel\w*[^.]{0,30}(?:outil|fonction|\w+_\w+)|execut|supprim|vir(?:e|er|ez|ement)\b|approuv|accept|invite systeme|prompt|revele|installe|memoris|(?:dois|devez) (?:maintenant|d'abord|toujours)|attribue|a la place|evalue",
-        r"message precedent|formulaire|notice|appareil|collegue|salarie|employe|piece jointe|annexe|page \d|courriel du|client|intervention|etudiant|version|madame|monsieur",
+        r"message precedent|formulaire|notice|appareil|collegue|salarie|employe|piece jointe|annexe|page \d|courriel du|client\b|intervention|etudiant|version|madame|monsieur",
     ),
     Language(
         "es", "instruccion|indicacion|usuario|asistente|modelodelenguaje|reglas|ordenes|directrices|indicado|agentedeia|chatbot|agent|assist|asist|asyst|model|prompt|outil|tool|herramienta|ferramenta",
@@ -329,7 +329,7 @@ class Words(NamedTuple):
     people: re.Pattern[str]
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(language: Language) -> Words:
     """The fields of a language as patterns, made on first use."""
     start = r"(?<!\w)" if language.spaced else ""
@@ -343,7 +343,9 @@ REVEAL = re.compile(
     r"|visa\b|avsloj|skriv ut|tiet lo|in ra|hien thi|ungkap|tampilkan|imprim|escrib|ecris|schreib|stampa|opisz|napisz|напиши)|اكشف|اطبع|أظهر|اعرض|חשוף|הצג|הדפס|दिखा|उजागर|表示|明か|開示|出力|输出|显示|泄露|透露|公开|打印|공개|출력|보여"
 )
 """To say what the prompt is."""
-PEOPLE = re.compile("|".join(f"(?<![\\w.@/-])(?:{language.people})" if language.spaced else language.people for language in LANGUAGES))
+PEOPLE = re.compile(
+    "|".join(f"(?<![\\w.@/-])(?:{language.people})" if language.spaced else language.people for language in LANGUAGES)
+)
 """Readers who are people, in any language: a notice in one is often read as one in its neighbour."""
 ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
 """Fields beside such a word hold what was reported."""
@@ -353,4 +355,6 @@ LATIN = tuple(
     for language in LANGUAGES if language.triggers.isascii()
 )  # fmt: skip
 """Languages with the pieces of their orders, for texts in ASCII."""
-OTHER_SCRIPTS = tuple((language, tuple(language.triggers.split("|"))) for language in LANGUAGES if not language.triggers.isascii())
+OTHER_SCRIPTS = tuple(
+    (language, tuple(language.triggers.split("|"))) for language in LANGUAGES if not language.triggers.isascii()
+)

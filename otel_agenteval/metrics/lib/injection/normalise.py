@@ -22,10 +22,15 @@ _SHAPE = bytes.maketrans(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_", b"a" * 66
 )  # the letters of base64, and of hex
 _LONG_TOKEN = b"a" * 40
+SUSPICIOUS = re.compile(
+    "[\U000e0000-\U000e007f\u202d\u202e]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}"
+)
+"""Tag characters, directional overrides, rows of zero-width characters and of variation selectors."""
+_OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _PIECES = (
     b"ignor", b"disregard", b"forget", b"instruct", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow", b"fromnowon",
     b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"regeln", b"tool", b"outil", b"herramient", b"ferrament", b"claude", b"copilot", b"conversation",
-    b"instru", b"struzion", b"anweisung", b"nutzer", b"consigne", b"utilisat", b"usuari", b"utente", b"gebruiker", b"sisten", b"sistan",
+    b"instru", b"struzion", b"anweisung", b"nutzer", b"consigne", b"utilisat", b"usuari", b"utente", b"gebruiker", b"sisten", b"sistan", b"trolyai", b"mohinhngonngu", b"kisystem", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"uzytkowni", b"uytkowni",
     b"asystent", b"talimat", b"polecen", b"pengguna", b"vafgehp", b"vtaber",
 )  # fmt: skip
 """Pieces of which every order in Latin letters has one; the last two are in rot13."""
@@ -37,16 +42,35 @@ def squeezed(text: str) -> bytes:
 
 
 def is_harmless(text: str) -> bool:
-    """Whether no marker can be in the text: ASCII without any piece of an order, without escapes and without long tokens."""
-    if not text.isascii() or ("\\" in text and ("\\u" in text or "\\x" in text)) or ("&" in text and "&#" in text):
+    """Whether no marker can be in the text: no piece of an order in any language, no escapes, no long tokens, nothing invisible."""
+    if not text.isascii() and _has_foreign_piece(text):
+        return False
+    if ("\\" in text and ("\\u" in text or "\\x" in text)) or ("&" in text and "&#" in text):
         return False
     if "LLM" in text or "AI" in text or "bot:" in text or "bot," in text or ("%" in text and "%20" in text):
         return False
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text)
     letters = squeezed(text)
     for piece in _PIECES:  # a generator would cost more than the search
         if piece in letters:
             return False
-    return _LONG_TOKEN not in text.encode().translate(_SHAPE)
+    return _LONG_TOKEN not in text.encode("ascii", "replace").translate(_SHAPE)
+
+
+def _has_foreign_piece(text: str) -> bool:
+    if SUSPICIOUS.search(text):
+        return True
+    if _OTHER_SCRIPT.search(text) is None:
+        return False
+    text = text.lower()
+    if _FOREIGN_LETTER.search(text) and _LATIN_AND_FOREIGN.search(text):
+        return True
+    for _, pieces in OTHER_SCRIPTS:
+        for piece in pieces:
+            if piece in text:
+                return True
+    return False
 
 
 def languages_of(text: str) -> list[Language]:
@@ -73,7 +97,20 @@ def _bare_letters() -> dict[int, str | None]:
         first = unicodedata.normalize("NFD", chr(code))[0]
         if first.isascii() and first != chr(code):
             bare[code] = first.lower()
-    signs = {"ı": "i", "ł": "l", "đ": "d", "ø": "o", "ß": "ss", "æ": "ae", "œ": "oe", "’": "'", "‘": "'", "ʼ": "'", "`": "'", "\u00a0": " "}
+    signs = {
+        "ı": "i",
+        "ł": "l",
+        "đ": "d",
+        "ø": "o",
+        "ß": "ss",
+        "æ": "ae",
+        "œ": "oe",
+        "’": "'",
+        "‘": "'",
+        "ʼ": "'",
+        "`": "'",
+        "\u00a0": " ",
+    }
     bare.update({ord(sign): plain for sign, plain in signs.items()})
     return bare
 
@@ -152,7 +189,9 @@ def payloads(text: str) -> Iterator[str]:
     if "%" in text:
         yield from (unquote(found.group().replace("+", " ")) for found in _PERCENT.finditer(text))
     if "\\x" in text:
-        yield from (bytes.fromhex(found.group().replace("\\x", "")).decode("utf-8", "replace") for found in _BACKSLASH_X.finditer(text))
+        yield from (
+            bytes.fromhex(found.group().replace("\\x", "")).decode("utf-8", "replace") for found in _BACKSLASH_X.finditer(text)
+        )
     letters = squeezed(text)
     if b"vafgehp" in letters or b"vtaber" in letters or b"cebzcg" in letters:
         yield codecs.encode(text, "rot13")
@@ -188,5 +227,3 @@ def _readable(data: bytes) -> str | None:
 def without_entities(text: str) -> str:
     """``&#73;`` and ``&lt;`` as characters."""
     return html.unescape(text) if "&" in text else text
-
-

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from ....core import jsonio
 from .languages import ATTACK, ENGLISH_WORDS, PEOPLE, REPORTED, REVEAL, Language, Words, compiled
-from .normalise import disguises, folded, languages_of, payloads, without_entities
+from .normalise import SUSPICIOUS, disguises, folded, languages_of, payloads, squeezed, without_entities
 
 FOUND = 2
 """From this weight on, sentences are an order."""
@@ -31,9 +32,11 @@ _FALSE_END = re.compile(
     r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
     re.IGNORECASE,
 )
-_TEMPLATE = re.compile(r"\{%|\{\{|chat[ _-]?template|chatml|\btokens?\b|tokeni[sz]er|chat format|prompt format|wrap the|special_tokens|bos_token|delimiter|separator", re.IGNORECASE)
+_TEMPLATE = re.compile(
+    r"\{%|\{\{|chat[ _-]?template|chatml|\btokens?\b|tokeni[sz]er|chat format|prompt format|wrap the|special_tokens|bos_token|delimiter|separator",
+    re.IGNORECASE,
+)
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,7}\U000e007f")  # flags of England, Scotland, …: legitimate tags
-_INVISIBLE = re.compile("[\U000e0000-\U000e007f]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}")
 _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
 
 # --- quotations ----------------------------------------------------------------------------------------------------
@@ -46,6 +49,23 @@ _QUOTED = re.compile(
 )
 _CELL = re.compile(r"[\[,{(:|=>]?\s*\Z")
 _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
+
+
+_COMMON = ("instruct", "ignor", "prompt", "assist", "agent", "model", "tool", "user")
+
+
+@cache
+def _pieces_of(language: Language) -> tuple[Any, ...]:
+    """The pieces of which every order in the language has one: bytes for Latin letters, which are compared without spaces."""
+    pieces = language.triggers.split("|")
+    if language.triggers.isascii():
+        more = (
+            (*_COMMON, "theai", "claude", "copilot", "gpt", "summari", "conversation", "newtask", "ai")
+            if language.name == "en"
+            else _COMMON
+        )
+        return tuple(piece.encode() for piece in dict.fromkeys((*more, *pieces)))
+    return tuple(pieces)
 
 
 def _without_quotations(text: str, reported: bool) -> str:
@@ -111,13 +131,18 @@ def _walk(value: Any, leaves: list[str], depth: int) -> None:
 # --- sentences -----------------------------------------------------------------------------------------------------
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
+_WRAPPED = re.compile(r"(?<=[^\W\d_]|,)[ \t]*\n[ \t]*(?=[a-zà-ÿа-я])")
 _ADDRESS = re.compile(r"https?://|www\.|[\w.+-]@[\w-]+\.|[\w-]+\.(?:com|net|org|example|io|ru|cn)\b")
 _NOT_AN_ORDER = re.compile(
     r"(?:\b(?:to|not|never|that|which|who|can|could|would|may|might|cannot|they|we|i|it|he|she|users?|models?|people|attackers?|always|if you|system (?:must|should|will)|ai will|llms?|gpt|bot|assistants?"
     r"|(?:instruct|tell|ask|caus|forc)\w* (?:it|them|the \w+))|n't)\W{0,2}\Z"
 )
-_STILL_AN_ORDER = re.compile(r"\b(?:you (?:have|need|are|ought|want you|must)|want you|need you|order you|ask you|required|assistants?,?|please|be sure|remember)(?: to)?\W*\Z")
-_SECRET_FILE = re.compile(r"\.aws|\.ssh|\.env\b|api[ -]?key|password|credential|_token\b|system prompt|previous messages|conversation|chat history")
+_STILL_AN_ORDER = re.compile(
+    r"\b(?:you (?:have|need|are|ought|want you|must)|want you|need you|order you|ask you|required|assistants?,?|please|be sure|remember)(?: to)?\W*\Z"
+)
+_SECRET_FILE = re.compile(
+    r"\.aws|\.ssh|\.env\b|api[ -]?key|password|credential|_token\b|system prompt|previous messages|conversation|chat history"
+)
 _LONGEST = 700
 
 
@@ -133,13 +158,14 @@ class _Sentence(NamedTuple):
 
 def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]) -> _Sentence:
     order = 0
+    english = language.name == "en"
     ignored = words.ignore.search(sentence)
     set_aside = ignored is not None and _sets_aside(sentence, ignored, words, language)
     order += 2 * set_aside
     if words.override.search(sentence) and not _is_told(sentence, words.override):
         order = max(order, 2)
-    if words.role.search(sentence) and not _is_told(sentence, words.role):
-        order += 2
+    role = words.role.search(sentence) is not None and not _is_told(sentence, words.role)
+    order += 2 * role
     user = words.user.search(sentence) is not None
     hides = words.hide.search(sentence) is not None
     sends = words.send.search(sentence)
@@ -151,12 +177,11 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     favours = words.favour.search(sentence) is not None
     acts = words.act.search(sentence)
     if hides and user:
-        order += 2 if language.name == "en" else 1
+        order += 2 if english else 1
     if steals and (user or _SECRET_FILE.search(sentence)) and not _is_told(sentence, words.send):
-        order += 2 if address or hides else 1
-    if acts is not None:
-        if tools and any(tool in sentence for tool in tools) and not _is_told(sentence, words.act):
-            order += 1
+        order += 2 if address or hides else english
+    if acts is not None and tools and any(tool in sentence for tool in tools) and not _is_told(sentence, words.act):
+        order += 1
     told = REVEAL.search(sentence) if _PROBE.search(sentence) else None
     probes = told is not None and not _reported_before(sentence, told.start())
     order += 2 * probes
@@ -166,12 +191,12 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
         order += 1
     if set_aside and (tells or favours or user):
         order += 1
-    if user and tells and not hides:
+    if english and user and tells and not hides:
         order += 1 if favours or address or acts is not None else 0
-    addressed = words.agent.search(sentence) is not None or (language.name != "en" and _CALLED.search(sentence) is not None)
+    addressed = words.agent.search(sentence) is not None or (not english and _CALLED.search(sentence) is not None)
     wants = order > 0 or tells or hides or steals or (sends is not None and address) or favours or acts is not None
-    to_agent = user or addressed or favours or probes or _SECRET_FILE.search(sentence) is not None
-    return _Sentence(order, addressed, wants, PEOPLE.search(sentence) is not None, to_agent)
+    to_agent = user or addressed or favours or probes or role or _SECRET_FILE.search(sentence) is not None
+    return _Sentence(order, addressed, wants, not (role or probes) and PEOPLE.search(sentence) is not None, to_agent)
 
 
 _VERB_FIRST = frozenset({"en", "fr", "es", "it", "pt", "pl", "ru", "uk", "ar", "he", "vi", "id", "sv"})
@@ -187,7 +212,9 @@ _TOOL_CALL = re.compile(
     r"(?:must|have to|need to|now|first|dois|devez|debes|debe|devi|deve|musst|moet|musisz|должен|mora)\b[^.]{0,40}\b(?:tool|outil|herramienta|ferramenta|strumento|werkzeug|narzedzi\w+|инструмент)\b[^.]{0,25}\b[a-z]+_[a-z]"
 )
 _ANSWER = re.compile(r"(?<!\w)(?:your|the|each|every) (?:reply|response|answer|summary|output)\b|!\[")
-_PROBE = re.compile(r"system[- ]?prompt|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w+ )(?:提示|プロンプト|프롬프트|промпт)")
+_PROBE = re.compile(
+    r"system[- ]?prompt|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w+ )(?:提示|プロンプト|프롬프트|промпт)"
+)
 
 
 def _sets_aside(sentence: str, verb: re.Match[str], words: Words, language: Language) -> bool:
@@ -216,7 +243,7 @@ def _reported_before(sentence: str, start: int) -> bool:
 
 
 def _sentences(text: str) -> list[str]:
-    return [piece[:_LONGEST] for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
+    return [" ".join(piece[:_LONGEST].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
 
 
 def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> bool:
@@ -225,32 +252,43 @@ def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> 
     if not languages:
         return False
     sentences = _sentences(text)
+    foreign = [len(sentence) < 20 or not sentence.isascii() or len(ENGLISH_WORDS.findall(sentence)) < 2 for sentence in sentences]
+    letters = [squeezed(sentence) for sentence in sentences]
     for language in languages:
         words = compiled(language)
-        weighed: list[_Sentence | None] = [
-            _weigh(sentence, words, language, tools) if _could_matter(sentence, words, language) else None for sentence in sentences
-        ]
-        for place, here in enumerate(weighed):
-            if here is not None and (here.order or here.addressed) and _is_order(sentences, weighed, place, hidden):
-                return True
+        pieces = _pieces_of(language)
+        weighed: dict[int, _Sentence | None] = {}
+
+        def weigh(
+            place: int, language: Language = language, words: Words = words, weighed: dict[int, _Sentence | None] = weighed
+        ) -> _Sentence | None:
+            if not 0 <= place < len(sentences) or not (language.name == "en" or foreign[place]):
+                return None
+            if place not in weighed:
+                weighed[place] = _weigh(sentences[place], words, language, tools)
+            return weighed[place]
+
+        for place, sentence in enumerate(sentences):
+            if not _has_any(letters[place] if isinstance(pieces[0], bytes) else sentence, pieces):
+                continue
+            here = weigh(place)
+            if here is not None and (here.order or here.addressed):
+                near = (weigh(place - 1), here, weigh(place + 1))
+                if _is_order(near, " ".join(sentences[max(0, place - 1) : place + 2]), hidden):
+                    return True
     return False
 
 
-def _could_matter(sentence: str, words: Words, language: Language) -> bool:
-    if language.name != "en" and sentence.isascii() and len(ENGLISH_WORDS.findall(sentence)) >= 2:
-        return False
-    return bool(
-        words.agent.search(sentence) or words.ignore.search(sentence) or words.user.search(sentence) or words.role.search(sentence)
-        or words.override.search(sentence) or words.send.search(sentence) or words.hide.search(sentence) or words.act.search(sentence)
-        or words.favour.search(sentence) or PEOPLE.search(sentence) or _PROBE.search(sentence) or _TOOL_CALL.search(sentence)
-    )  # fmt: skip
+def _has_any(text: Any, pieces: Sequence[Any]) -> bool:
+    for piece in pieces:  # a generator would cost more than the search
+        if piece in text:
+            return True
+    return False
 
 
-def _is_order(sentences: list[str], weighed: list[_Sentence | None], place: int, hidden: bool) -> bool:
-    here = weighed[place]
-    assert here is not None
-    after = weighed[place + 1] if place + 1 < len(weighed) else None
-    before = weighed[place - 1] if place else None
+def _is_order(near: tuple[_Sentence | None, _Sentence, _Sentence | None], text: str, hidden: bool) -> bool:
+    """Whether a sentence, with those before and after it, is an order; ``text`` is what they say."""
+    before, here, after = near
     weight = here.order + (after.order if after is not None else 0)
     agent_talk = here.agent_talk or (after is not None and after.agent_talk)
     if here.addressed and (here.wants or (after is not None and after.wants)):
@@ -259,14 +297,9 @@ def _is_order(sentences: list[str], weighed: list[_Sentence | None], place: int,
         weight += 2
     if weight < FOUND:
         return False
-    around = [near for near in (before, here, after) if near is not None]
-    if not agent_talk and any(near.people for near in around):
+    if (here.people and not here.addressed) or (not agent_talk and any(one.people for one in (before, after) if one is not None)):
         weight -= 3
-    elif here.people and not here.addressed:
-        weight -= 3
-    if weight < _CLEAR + 2 and REPORTED.search(" ".join(sentences[max(0, place - 1) : place + 2])):
-        return False
-    return weight >= FOUND
+    return not (weight < FOUND or (weight < _CLEAR + 2 and REPORTED.search(text)))
 
 
 # --- all of it -----------------------------------------------------------------------------------------------------
@@ -280,7 +313,7 @@ def markers_in(text: str, tools: Sequence[str] = ()) -> Iterator[str]:
         found.update(dict.fromkeys(_markers_of(leaf, tools)))
     if "encoded_text" not in found and any(has_order(folded(plain), tools, hidden=True) for plain in payloads(text)):
         found["encoded_text"] = None
-    if not text.isascii() and _INVISIBLE.search(_FLAG.sub("", text)):
+    if not text.isascii() and SUSPICIOUS.search(_BIDI_OVERRIDE.sub("", _FLAG.sub("", text))):
         found["invisible_text"] = None
     if not text.isascii() and _BIDI_OVERRIDE.search(text):
         found["bidi_control"] = None
@@ -291,16 +324,11 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
     text = without_entities(text)
     plain = folded(text)
     reported = REPORTED.search(plain) is not None
-    bare = _without_quotations(text, reported)
-    if ("<" in bare or "[" in bare or "#" in bare) and not _TEMPLATE.search(text):
-        if _CHAT_TOKEN.search(bare) and not reported:
-            yield "role_marker"
-        elif _ROLE_TAG.search(bare):
-            yield "role_marker"
-    if _FALSE_END.search(bare):
+    bare = _WRAPPED.sub(" ", _without_quotations(text, reported))
+    signs = "<" in bare or "[" in bare or "#" in bare
+    forged = signs and not _TEMPLATE.search(text) and ((_CHAT_TOKEN.search(bare) and not reported) or _ROLE_TAG.search(bare))
+    if forged or _FALSE_END.search(bare):
         yield "role_marker"
     shown = folded(bare)
-    if has_order(shown, tools):
-        yield "instruction_override"
-    elif any(has_order(reading, tools) for reading in disguises(shown)):
+    if has_order(shown, tools) or any(has_order(reading, tools) for reading in disguises(shown)):
         yield "instruction_override"

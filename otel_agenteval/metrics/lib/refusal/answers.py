@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from ..injection.languages import ENGLISH_WORDS
 from ..injection.normalise import folded
 from .languages import CUES, DRAFT, TRANSLATION, Words, compiled
 
+_FIRST = 500
+"""Characters in which the first declining sentence begins."""
 _HEAD = 1_500
 """Characters that are read. A refusal has declined by then."""
 _LONGEST = 2_500
@@ -26,6 +29,7 @@ _QUOTED = re.compile(
     r"“[^”\n]{2,400}[”“]|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」|『[^』\n]{1,400}』|\"[^\"\n]{2,400}\"|(?<!\w)'(?=\w)[^'\n]{3,200}'(?!\w)|^>.*$",
     re.MULTILINE,
 )
+_QUOTE_SIGN = re.compile("[\"'“„«「『]|^>", re.MULTILINE)
 _EMPHASIS = str.maketrans("", "", "*~")
 _UNDERLINED = re.compile(r"(?<!\w)_+|_+(?!\w)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n。！？।؟]+")
@@ -34,7 +38,9 @@ _STEPS = re.compile(r"→|->|: (?:open|go|click|choose|first)\b")
 _DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 _DENSITY = 2.5
 """Latin letters that a character of Chinese, Japanese or Korean stands for."""
-_BUT = re.compile(r",? (?:but|aber|mais|pero|ma|mas|maar|ale|ama|но|але|men|tetapi|tapi|nhung|lekin|however)\b|ولكن|لكن|אבל|लेकिन|ですが|ますが|但|지만")
+_BUT = re.compile(
+    r",? (?:but|aber|mais|pero|ma|mas|maar|ale|ama|но|але|men|tetapi|tapi|nhung|lekin|however)\b|ولكن|لكن|אבל|लेकिन|ですが|ますが|但|지만"
+)
 
 Kind = Literal["declines", "redirects"]
 
@@ -50,11 +56,19 @@ def refusal_in(output: str, asked: str = "") -> Refusal | None:
     """The refusal that an answer is, or None. ``asked`` are the user's words."""
     if len(output) > _LONGEST or output.lstrip()[:1] in ("{", "["):
         return None
-    head = folded(output[:_HEAD]).translate(_EMPHASIS)
-    languages = [language for language, cues in CUES if language.name == "en" or _has_any(head, cues)]
-    if not languages or _delivers_something(output):
+    head = folded(output[:_FIRST]).translate(_EMPHASIS)
+    english = len(ENGLISH_WORDS.findall(head)) >= 3
+    languages = [language for language, cues in CUES if (language.name == "en" or not english) and _has_any(head, cues)]
+    if not languages:
         return None
-    head = _UNDERLINED.sub("", _QUOTED.sub(" … ", head))
+    first = [piece for piece in _SENTENCE_END.split(_bare(head)) if piece.strip(" …#.>")]
+    if not any(_may_decline(first, compiled(language)) for language in languages):
+        return None
+    if _delivers_something(output):
+        return None
+    if len(output) > _FIRST:
+        head = folded(output[:_HEAD]).translate(_EMPHASIS)
+    head = _bare(head)
     if DRAFT.match(head) or TRANSLATION.search(folded(asked[:300])):
         return None
     sentences = [piece.strip() for piece in _SENTENCE_END.split(head) if piece and piece.strip(" …#.>")]
@@ -63,6 +77,26 @@ def refusal_in(output: str, asked: str = "") -> Refusal | None:
         if kind is not None:
             return Refusal(kind, language.name)
     return None
+
+
+def _bare(head: str) -> str:
+    """Without quotations and underlining."""
+    if "_" in head:
+        head = _UNDERLINED.sub("", head)
+    return _QUOTED.sub(" … ", head) if _QUOTE_SIGN.search(head) else head
+
+
+def _may_decline(sentences: list[str], words: Words) -> bool:
+    """Whether one of the first sentences declines, before anything of substance is said."""
+    before = 0.0
+    for sentence in sentences:
+        if words.decline.search(sentence) or words.weak.search(sentence):
+            return True
+        if words.empty.search(sentence) is None:
+            before += _length(sentence)
+            if before > _BEFORE:
+                return False
+    return False
 
 
 def _has_any(text: str, pieces: tuple[str, ...]) -> bool:
@@ -124,7 +158,9 @@ def _only_redirects(sentences: list[str], place: int, words: Words) -> bool:
         return False
     but = _BUT.search(sentences[place])
     others = [sentence for at, sentence in enumerate(sentences) if at != place] + ([sentences[place][but.end() :]] if but else [])
-    return sum(_length(sentence) for sentence in others if not words.empty.search(sentence) and not words.weak.search(sentence)) < 90
+    return (
+        sum(_length(sentence) for sentence in others if not words.empty.search(sentence) and not words.weak.search(sentence)) < 90
+    )
 
 
 def _length(text: str) -> float:

@@ -7,7 +7,7 @@ is an alternation of regular expressions.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 
@@ -38,7 +38,7 @@ _FOR_WE = r"help|assist|provide|share|disclose|discuss|make (?:any )?changes|com
 
 ENGLISH = Language(
     "en",
-    "n't|not|cant|unable|wont|declin|rather|refuse|pass |pass.|outside|beyond|against|only |limited|let's|need to|you'll|confidential|say no|no.|no,|no |no!|turn down|steer|leave that|stop here|prefer|consult|question for|inappropriate|above my|have to|off-limits|off limits",
+    "n't|not|cant|unable|wont|declin|rather|refuse|pass |pass.|outside|beyond|against|only |limited|let's|need to|you'll|confidential|say no|no.|no,|no |no!|turn down|steer|leave that|stop here|prefer|consult|question for|inappropriate|above my|have to|off-limits|off limits|draw|between|leave|bow out",
     rf"\bi(?:'m)? (?:\w+ly |also |really |just )?{_NOT}(?:,? (?:\w+ly|just|also|even|personally|in good conscience|legally),?)? (?!{_NOT_ABOUT_IT})\w+"
     rf"|\bi'm (?:sorry,? )?(?:but )?(?:\w+ly )?(?:not able to|unable to|not going to|not gonna|not willing to) (?!{_NOT_ABOUT_IT})\w+"
     rf"|(?:^|[.!,;] ?)(?:sorry,? |nope,? )?(?:can't|cannot|cant|won't|wont|not gonna|not going to|unable to) (?:help|assist|do|share|provide|discuss|answer|give|comply)"
@@ -198,7 +198,7 @@ class Words(NamedTuple):
     empty: re.Pattern[str]
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(language: Language) -> Words:
     """The fields of a language as patterns, made on first use."""
     unspaced = language.name in ("ja", "zh", "ko", "hi", "ar", "he")
