@@ -46,6 +46,7 @@ MEANT = {
     ("benchmarks/scenario.py", "courier"): "the made-up conversation is about a delivery",
     ("benchmarks/scenario.py", "parcel"): "the same",
     ("otel_agenteval/evaluation", "dear"): "a name that configurations may still use",
+    ("otel_agenteval/metrics", "door"): "the code of a door is a secret",
     ("otel_agenteval/metrics", "settle"): "in a prompt, which cannot change without its version",
     ("otel_agenteval/outlets", "fate"): "a table of older files",
     ("otel_agenteval/outlets", "outbox"): "the name of older files",

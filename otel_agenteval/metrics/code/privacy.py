@@ -13,7 +13,8 @@ from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib.grounding import Given
 from ..lib.ledger import Ledger
-from ..lib.personal import CONFIDENT, leaks, may_hold
+from ..lib.personal import CONFIDENT, leaks
+from ..lib.personal_marks import may_hold
 from ..lib.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, Rule, find, mask
 from ..registry import EPSILON, Result, metric, skip
 
@@ -48,7 +49,13 @@ class _Found(NamedTuple):
 
     def shown(self) -> dict[str, Any]:
         """As a detail has it."""
-        return {"type": self.kind, "location": self.location, "start": self.start, "confidence": self.confidence, "masked": self.masked}
+        return {
+            "type": self.kind,
+            "location": self.location,
+            "start": self.start,
+            "confidence": self.confidence,
+            "masked": self.masked,
+        }
 
 
 @metric(
@@ -145,7 +152,9 @@ def code_pii_leakage(
                 _Found(detector.kind, location, start, detector.confidence, mask(text[start:end]))
                 for detector, start, end in find(text, rules)
             ]
-    return _pii_result(found, uncertain, weights, aggregate, threshold, truncated=any(len(text) > SCAN_LIMIT for _, text in texts))
+    return _pii_result(
+        found, uncertain, weights, aggregate, threshold, truncated=any(len(text) > SCAN_LIMIT for _, text in texts)
+    )
 
 
 def _precise(turn: Turn, texts: list[tuple[str, str]], given: Given) -> Iterator[_Found]:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from ...core.redaction.patterns import lazy
@@ -20,7 +21,7 @@ from .secrets import SCAN_LIMIT, is_sample, secret_spans
 
 
 class Credential(NamedTuple):
-    """Something in a text that opens a door."""
+    """Something in a text that gives access."""
 
     type: str
     start: int
@@ -38,13 +39,25 @@ class Credential(NamedTuple):
 # --- a quick look
 
 _WORDS = bytes(120 if 33 <= code < 127 else 32 for code in range(256))
-_CLASSES = bytes(48 if 48 <= code <= 57 else 33 if not chr(code).isalpha() and 33 <= code < 127 else 97 if 33 <= code < 127 else 32 for code in range(256))
+_CLASSES = bytes(
+    48 if 48 <= code <= 57 else 33 if not chr(code).isalpha() and 33 <= code < 127 else 97 if 33 <= code < 127 else 32
+    for code in range(256)
+)
 _LONG_WORD = b"x" * 20
-_HIDING = (b"\xef\xbc", b"\xe2\x80\x8b", b"\xe2\x80\x8c", b"\xe2\x80\x8d", b"\xe2\x81\xa0", b"\xef\xbb\xbf", b"\xc2\xad", b"\xf0\x9d")
+_HIDING = (
+    b"\xef\xbc",
+    b"\xe2\x80\x8b",
+    b"\xe2\x80\x8c",
+    b"\xe2\x80\x8d",
+    b"\xe2\x81\xa0",
+    b"\xef\xbb\xbf",
+    b"\xc2\xad",
+    b"\xf0\x9d",
+)
 """The first bytes of full-width and mathematical letters, and invisible characters."""
 _STEMS = tuple(
     stem.replace("_", " ").encode()
-    for stem in "assw ASSW ecret ECRET oken OKEN key KEY Key pwd PWD asscode ennw redential ontrase enha ot_de_pass achtw aslo arola sifre sandi lave ugangs ookie _-p ysql docker".split()
+    for stem in ["assw", "ASSW", "ecret", "ECRET", "oken", "OKEN", "key", "KEY", "Key", "pwd", "PWD", "asscode", "ennw", "redential", "ontrase", "enha", "ot_de_pass", "achtw", "aslo", "arola", "sifre", "sandi", "lave", "ugangs", "ookie", "_-p", "ysql", "docker"]
 )  # fmt: skip
 """Parts of words of which one stands beside every short secret; without the first letter, which may be a capital."""
 
@@ -52,7 +65,14 @@ _STEMS = tuple(
 def may_hold(text: str) -> bool:
     """Whether a text needs a closer look: it has a long word, or a shorter one of letters and digits and a word for secrets."""
     written = text.encode("utf-8", "replace")
-    if _LONG_WORD in written.translate(_WORDS) or ("://" in text and "@" in text) or " phrase" in text:
+    if (
+        _LONG_WORD in written.translate(_WORDS)
+        or ("://" in text and "@" in text)
+        or " phrase" in text
+        or "code is " in text
+        or "PIN" in text
+        or "asscode" in text
+    ):
         return True
     ascii_only = len(written) == len(text)
     if not ascii_only and any(hiding in written for hiding in _HIDING):
@@ -92,9 +112,47 @@ _FOREIGN_WORDS = ("арол", "люч", "окен", "密", "口令", "キー", "
 # --- values
 
 _SAMPLES = frozenset(
-    """hunter2 correcthorsebatterystaple tr0ub4dor&3 p@ssw0rd p@$$w0rd passw0rd password1 password1! password123 password123! welcome1 welcome123 admin123 admin1234 qwerty123 letmein123 abc123 test123 test1234 secret123 changeme123 s3cr3t
-    mysecretpassword mypassword123 yourstrong!passw0rd dxnlcjpwyxnzd29yza== qwxhzgrpbjpvcgvuihnlc2ftzq== wjalrxutnfemi/k7mdeng/bpxrficyexamplekey mf_9.b5f-4.1jqm sk_test_4ec39hqlyjwdarjtt1zdp7dc 0123456789abcdef
-    12345678 123456789 1234567890 password admin root guest postgres""".split()
+    [
+        "hunter2",
+        "correcthorsebatterystaple",
+        "tr0ub4dor&3",
+        "p@ssw0rd",
+        "p@$$w0rd",
+        "passw0rd",
+        "password1",
+        "password1!",
+        "password123",
+        "password123!",
+        "welcome1",
+        "welcome123",
+        "admin123",
+        "admin1234",
+        "qwerty123",
+        "letmein123",
+        "abc123",
+        "test123",
+        "test1234",
+        "secret123",
+        "changeme123",
+        "s3cr3t",
+        "mysecretpassword",
+        "mypassword123",
+        "yourstrong!passw0rd",
+        "dxnlcjpwyxnzd29yza==",
+        "qwxhzgrpbjpvcgvuihnlc2ftzq==",
+        "wjalrxutnfemi/k7mdeng/bpxrficyexamplekey",
+        "mf_9.b5f-4.1jqm",
+        "sk_test_4ec39hqlyjwdarjtt1zdp7dc",
+        "0123456789abcdef",
+        "12345678",
+        "123456789",
+        "1234567890",
+        "password",
+        "admin",
+        "root",
+        "guest",
+        "postgres",
+    ]
 )
 """From documentation, comics and lists of the worst passwords."""
 _PLACEHOLDER = lazy(
@@ -104,7 +162,7 @@ _PLACEHOLDER = lazy(
 _UUID = lazy(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _HASHED = lazy(r"\$(?:2[abxy]?|5|6|1|argon2\w*|scrypt|pbkdf2\S*|y)\$|\{?(?:sha|ssha|md5|bcrypt|pbkdf2)", re.IGNORECASE)
 _PLAIN = lazy(
-    r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.#:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|\w+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
+    r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.#:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|\w+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
 """Numbers, dates, versions, names of variables, calls, addresses."""
 _KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
@@ -117,7 +175,12 @@ def _looks_drawn(value: str, *, least: int = 8) -> bool:
     plain = value.casefold()
     if plain in _SAMPLES or plain in NO_VALUES or _PLACEHOLDER.search(value) is not None or _UUID.fullmatch(value) is not None:
         return False
-    if _HASHED.match(value) is not None or _PLAIN.fullmatch(value) is not None or _KEYS_ON_A_KEYBOARD.match(value) is not None or _is_regular(plain):
+    if (
+        _HASHED.match(value) is not None
+        or _PLAIN.fullmatch(value) is not None
+        or _KEYS_ON_A_KEYBOARD.match(value) is not None
+        or _is_regular(plain)
+    ):
         return False
     digits = sum(sign.isdigit() for sign in value)
     letters = sum(sign.isalpha() for sign in value)
@@ -135,12 +198,13 @@ def _is_regular(plain: str) -> bool:
     half = plain[: max(4, len(plain) // 3)]
     if len(plain) >= 12 and plain.count(half) >= 2 and len(plain) >= 2 * len(half):
         return True
-    steps = sum(ord(b) - ord(a) == 1 for a, b in zip(plain, plain[1:], strict=False))
+    steps = sum(ord(b) - ord(a) == 1 for a, b in pairwise(plain))
     return steps * 2 > len(plain)
 
 
 # --- a word that says what a value is
 
+_CHOSEN_NAMES = r"pass(?:word|wort|wd|phrase|code)?|kennwort|pwd|pw|contrase(?:ñ|n)a|senha|mot de passe|wachtwoord|l(?:ö|o)senord|has(?:ł|l)o|şifre|parola|пароль|密码|密碼|パスワード|비밀번호"
 _NAMES = (
     r"pass(?:word|wort|wd|phrase|code)s?|kennw(?:ort|örter)|pwd|(?:api|access|secret|private|auth|signing|encryption|account|master|service|license)[ _-]?keys?|secret(?:[ _-]?(?:value|token|access[ _-]?key))?|(?:access|auth|api|bearer|refresh|bot|deploy|session|personal access)?[ _-]?token|client[ _-]?secret|credentials?|"
     r"contrase(?:ñ|n)a|clave(?: (?:de )?(?:la )?api| secreta| de acceso)?|senha|palavra-passe|chave(?: (?:de|da) api| secreta| de acesso)|mot de passe|cl[ée] (?:api|d['’]api|secr[èe]te|d['’]acc[èe]s)|parola d['’]ordine|chiave (?:api|segreta|di accesso)|wachtwoord|toegangscode|api-?sleutel|sleutel|"
@@ -180,7 +244,9 @@ def _said(text: str) -> Iterator[Credential]:
                 break
 
 
-_IS_PASSWORD = lazy(r"pass|kennw|pwd|contrase|senha|palavra|mot de|parola|wacht|lösen|losen|adgang|salasana|has|şifre|sifre|парол|密码|密碼|口令|パス|暗証|비밀|암호|كلمة|סיסמ|पास|mật|kata|sandi|รหัส")
+_IS_PASSWORD = lazy(
+    r"pass|kennw|pwd|contrase|senha|palavra|mot de|parola|wacht|lösen|losen|adgang|salasana|has|şifre|sifre|парол|密码|密碼|口令|パス|暗証|비밀|암호|كلمة|סיסמ|पास|mật|kata|sandi|รหัส"
+)
 
 
 def _trimmed(word: str) -> str:
@@ -189,9 +255,9 @@ def _trimmed(word: str) -> str:
         name, found, rest = word.partition(sign)
         if found and rest and name.replace("_", "").replace("-", "").isalpha() and len(name) <= 30:
             word = rest
-    word = word.strip("*_:.\u3002\u3001\uff1a")
+    word = word.strip("*_:.?\u3002\u3001\uff1a")
     ascii_part = _ASCII.match(word)
-    return (ascii_part.group() if ascii_part is not None else "").rstrip(".:*_")
+    return (ascii_part.group() if ascii_part is not None else "").rstrip(".:*_?")
 
 
 _ASCII = lazy(r"[!-~]+")
@@ -213,10 +279,39 @@ def _placed(text: str) -> Iterator[Credential]:
             if len(bare) > 160 and "..." not in value and "…" not in value:
                 yield Credential("private_key", start, end, value, True)
             continue
-        before = text[max(0, start - 60) : start]
-        if not _looks_drawn(_said_in_base64(bare) or bare, least=6) or _PUBLIC.search(before.rpartition("\n")[2]) is not None:
+        before = text[max(0, start - 60) : start].rpartition("\n")[2]
+        behind_password = _BEHIND_PASSWORD.search(before) is not None
+        hidden = _said_in_base64(bare)
+        if not _looks_drawn(hidden or bare, least=6) and not ((behind_password or hidden) and _may_be_chosen(hidden or bare)):
             continue
-        yield Credential("credential", start, end, value, False)
+        if _PUBLIC.search(before) is None:
+            yield Credential("password" if behind_password else "credential", start, end, value, False)
+
+
+_BEHIND_PASSWORD = lazy(
+    rf"(?:{_CHOSEN_NAMES})[\"'`*\])\\>]{{0,4}}\s{{0,2}}(?:is|ist|lautet|es|est|é|è|to|=>|:=|==?|:|\uff1a|-)?[\"'`*(\\\s]{{0,6}}\Z|-{{1,2}}(?:u|user)[ =]\S{{1,60}}:\Z|://[^\s/]{{0,60}}:\Z",
+    re.IGNORECASE,
+)
+_CHOSEN = lazy(r"(?=.*[0-9])(?=.*[A-Za-z])[!-~]{6,64}")
+
+
+def _may_be_chosen(value: str) -> bool:
+    """Whether a person may have chosen a value as a password: it has letters and digits, and is no sample."""
+    plain = value.casefold()
+    if (
+        plain in _SAMPLES
+        or _PLACEHOLDER.search(value) is not None
+        or _HASHED.match(value) is not None
+        or _UUID.fullmatch(value) is not None
+    ):
+        return False
+    return _CHOSEN.fullmatch(value) is not None and _NO_CHOICE.fullmatch(value) is None
+
+
+_NO_CHOICE = lazy(
+    r"v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[\w.]+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|\w+(?:/[\w.#-]+)+|[A-Z]+(?:_[A-Z0-9]+)+|\w+\.\w+(?:\.\w+)*|[0-9]{1,3}[a-z]+|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt)-?[0-9]+\w*",
+    re.IGNORECASE,
+)
 
 
 def _said_in_base64(value: str) -> str | None:
@@ -286,6 +381,22 @@ def _of_commands(text: str) -> Iterator[Credential]:
             yield Credential("password", *found.span(1), found.group(1), False)
 
 
+_CODE = lazy(
+    r"\b(?:pin|passcode|one-time (?:pass)?(?:code|word)|otp|(?:verification|security|access|door|alarm|unlock) code|tan|código de (?:verificación|acceso)|code (?:secret|d['’]accès)|codice di (?:verifica|accesso)|код доступа|пин-код|暗証番号|验证码|인증번호)(?: (?:for|of|to|del|der|für|pour|per|para) [^\n:.]{1,30})? ?(?:is|was|are|ist|lautet|es|est|è|é|:|：|=|は|是)\s{0,2}[*`\"']{0,3}([0-9]{4,8})(?![0-9.,]*[0-9%€$])(?! (?:digits|characters|stellen|chiffres|cifras|cifre|minutes|times))",
+    re.IGNORECASE,
+)
+
+
+def _codes(text: str) -> Iterator[Credential]:
+    for found in _CODE.finditer(text):
+        if (
+            len(set(found.group(1))) > 2
+            and found.group(1) not in "0123456789876543210"
+            and _PUBLIC.search(text, max(0, found.start() - 30), found.start()) is None
+        ):
+            yield Credential("passcode", *found.span(1), found.group(1), False)
+
+
 _PHRASE = lazy(
     r"(?:(?:recovery|seed|mnemonic|secret|backup)[ -](?:recovery )?phrase|mnemonic|wiederherstellungs(?:phrase|wörter)|frase (?:semilla|de recuperaci[óo]n)|phrase de r[ée]cup[ée]ration)[^\n:]{0,30}(?:is|are|:|ist|lautet|es|est)[\s:*`\"]{1,6}((?:(?:[0-9]{1,2}[.)] ?)?[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
     re.IGNORECASE,
@@ -307,7 +418,9 @@ def _formats(text: str) -> Iterator[Credential]:
 
 
 _NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
-_FINDERS: tuple[Callable[[str], Iterator[Credential]], ...] = (_formats, _joined, _encoded, _placed, _said, _of_commands, _phrases)
+_FINDERS: tuple[Callable[[str], Iterator[Credential]], ...] = (
+    _formats, _joined, _encoded, _said, _placed, _of_commands, _codes, _phrases,
+)  # fmt: skip
 
 
 # --- all of it

@@ -7,7 +7,6 @@ word that says what they are. Those with ``alone`` are so special in shape that 
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from typing import NamedTuple
@@ -66,9 +65,7 @@ def _luhn_with_date(year: int, month: int, day: int) -> Callable[[str], bool]:
 
 def _ssn(digits: str) -> bool:
     area, group, serial = digits[:3], digits[3:5], digits[5:]
-    return (
-        area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000" and digits not in _PRINTED_SSNS
-    )
+    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000" and digits not in _PRINTED_SSNS
 
 
 _PRINTED_SSNS = frozenset(("078051120", "219099999", "123456789", "111111111", "123121234", "457555462"))
@@ -284,9 +281,7 @@ _ANY_ALONE = lazy(
     + ")(?![A-Za-z0-9])(?![.,:/-][0-9])"
 )
 _ANY_SAID = {
-    index: lazy(f"(?<![A-Za-z0-9])(?:{row.shape})(?![A-Za-z0-9])(?!-[0-9])")
-    for index, row in enumerate(NUMBERS)
-    if not row.alone
+    index: lazy(f"(?<![A-Za-z0-9])(?:{row.shape})(?![A-Za-z0-9])(?!-[0-9])") for index, row in enumerate(NUMBERS) if not row.alone
 }
 _WORDS = {index: lazy(row.words) for index, row in enumerate(NUMBERS) if not row.alone}
 _ANY_WORD = lazy("|".join(row.words for row in NUMBERS if row.words))

@@ -19,6 +19,7 @@ from ...core.redaction.views import MAX_LAYERS, View, first_view, next_view
 from . import personal_words as words
 from .grounding import SCAN_LIMIT, Given
 from .identity_numbers import ibans, identity_numbers
+from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers
 from .phones import rows
 
 CONFIDENT = 0.8
@@ -34,86 +35,6 @@ class Find(NamedTuple):
     confidence: float
     key: str
     """What it is whatever its spelling, to be looked up in what the agent was given."""
-
-
-# --- a quick look
-
-_SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}
-_SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs), 97) for code in range(256))
-"""Digits are ``0``, capitals ``A``, what may stand between digits ``-`` or a space, and all else ``a``; so are the bytes of a few other spaces and dashes."""
-_ROW_OF_DIGITS = b"0000000"
-_DATE_SHAPE = re.compile(rb"0(?<!00)(?:000-00?-00?|0?- ?00?- ?0000)(?!0)")
-_CODES = (b"AA000000A", b"AAAAAA00A00", b"AAAAA0000A", b"AAAA000000A")
-"""Identity numbers with few digits: British, Italian, Indian and Mexican ones."""
-_OTHER_DIGITS = lazy("[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef\u0be6-\u0bef\u0c66-\u0c6f\u0e50-\u0e59\uff10-\uff19\uff20\U0001d7ce-\U0001d7ff]")
-_LEAD_BYTES = (b"\xd9", b"\xdb", b"\xe0", b"\xef", b"\xf0")
-"""With which these digits begin in UTF-8."""
-_INVISIBLE_SIGNS = ("\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
-
-
-def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """``(a byte without which none of them occurs, parts of words in UTF-8)``; most without the first letter, which may be a capital."""
-    lead = {"cyrillic": b"\xd0", "arabic": b"\xd8", "hebrew": b"\xd7", "indic": b"\xe0", "kana": b"\xe3", "han": b"\xe7", "hangul": b"\xec"}
-    groups = [(b"", latin), (b"\xc3", beyond_ascii), *((lead[script], stems) for script, stems in by_script.items())]
-    return tuple((byte, tuple(stem.replace("_", " ").encode() for stem in stems.split())) for byte, stems in groups)
-
-
-_BIRTHS = _stems(
-    "irth IRTH DOB dob eburtsd naissance nacimiento nasci urodz eboorted anggal_lahir", "ödelsed ødselsd gày_sinh äaika oğum_tar",
-    cyrillic="рожд народж", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日", han="出生", hangul="생년월일",
-)  # fmt: skip
-_HOMES = _stems(
-    "ives_ iving_at eside ohnt_ ohnh abit omicil ive_en mora_ oont_ ieszka ome_addr", "ống_tại bor_på hà_riêng",
-    cyrillic="прожив живёт живет мешка", arabic="يسكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
-)  # fmt: skip
-_PAPERS = _stems(
-    "assp PASSP nsurance_n asseport asapor assapo aspo aszport assnum icen", "ộ_chiếu ührersch ermis_de_cond",
-    cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
-)  # fmt: skip
-_YEARS = (b"19", b"200", b"201")
-"""In which people were born."""
-
-
-def may_hold(text: str) -> bool:
-    """Whether a text needs a closer look."""
-    if "@" in text or " dot " in text or ("(" in text and "(at)" in text) or ("[" in text and "[at]" in text):
-        return True
-    if ("&" in text and "&#" in text) or ("%" in text and "%4" in text) or ("\\" in text and "\\u" in text):
-        return True
-    written = text.encode("utf-8", "replace")
-    if not text.isascii():
-        for sign in _INVISIBLE_SIGNS:
-            if sign in text:
-                return True
-        if " arroba " in text or (any(lead in written for lead in _LEAD_BYTES) and _OTHER_DIGITS.search(text) is not None):
-            return True
-    return _has_number(written)
-
-
-def _has_number(written: bytes) -> bool:
-    """Whether there is a row of digits that is no date, or a word behind which fewer digits, or a date, are personal data."""
-    shape = written.translate(_SHAPES)
-    if b"0" not in shape:
-        return False
-    joined = shape.translate(None, b"- ")
-    if b"000000" in joined:
-        joined = _DATE_SHAPE.sub(b"a", shape).translate(None, b"- ")
-    if _ROW_OF_DIGITS in joined:
-        return True
-    if b"A0" in joined and any(code in joined for code in _CODES):
-        return True
-    if b"000000" in joined and _has_stem(written, _PAPERS):
-        return True
-    return _has_stem(written, _HOMES) or (any(year in written for year in _YEARS) and _has_stem(written, _BIRTHS))
-
-
-def _has_stem(written: bytes, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...]) -> bool:
-    for lead, stems in groups:
-        if lead in written:
-            for stem in stems:
-                if stem in written:
-                    return True
-    return False
 
 
 # --- what the agent was given
@@ -185,18 +106,6 @@ def last_view(text: str) -> View:
 
 # --- e-mail addresses
 
-_ROLES = frozenset(
-    """abuse accessibility account accounts admin administration alert alerts anfrage api apply atencion atencionalcliente atendimento automated benefits billing biuro booking bookings
-    bot buchhaltung business care career careers claims client clients comercial commercial compliance concierge contact contact-us contacto contactus contato contatti customer customercare
-    customer-service customerservice customersupport data-protection dataprotection datenschutz desk dev donotreply dpo editor empleo enquiries enquiry events facturacion fatture feedback finance foi fraud
-    front-desk frontdesk ggf git group hallo hello help helpdesk hola host hostmaster hr info infos inquiries inquiry it jobs karriere kontakt kundenservice kundeservice kundservice kundtjanst
-    legal license licensing mail mailer-daemon marketing media member members membership moderator news newsletter no-reply no_reply noreply notification notifications notify
-    office office365 operations ops order orders partner partners pay payment payments personal postmaster poczta press presse privacy procurement product purchasing reception recepcion recruiting
-    recruitment reclamaciones refunds registrar registro reklamation replies reply reservas reservation reservations returns root sac sales scam schadstoff secretaria secretariat security sekretariat server service
-    servicio serviceclient serviceclients servizioclienti service-client shipping shop siem sklep soporte spam staff status store subscribe suporte support svar system team tech techsupport tickets travel
-    unsubscribe ventas verkauf vertrieb vulnerability web webmaster welcome zakaz""".split()
-)
-"""Names of addresses that many people read."""
 _NOBODY = lazy(
     r"(?:your|my|tu|votre|ihr|deine?|il-?tuo|seu)[._-]?(?:name|e?mail|user|correo|nombre|nom)?|you|me|user(?:name)?[0-9]{0,3}|name|first(?:name)?[._-]?last(?:name)?|vorname[._-]?nachname|nombre[._-]?apellidos?|prenom[._-]?nom|nome[._-]?(?:cognome|sobrenome)|"
     r"e?mail|someone|somebody|anyone|test(?:er|user)?[0-9]{0,3}|foo|bar|baz|abc|xyz|xxx+|j(?:ohn|ane)?[._-]?(?:doe|smith)|jdoe|max[._-]?mustermann|erika[._-]?mustermann|juan[._-]?perez|jean[._-]?dupont|mario[._-]?rossi|jan[._-]?kowalski|alice|bob|person|recipient|sender|example|sample|demo|guest|customer|client"
@@ -222,7 +131,7 @@ def _all_emails(text: str) -> Iterator[tuple[int, int]]:
         yield from emails(text)
     lowered = text.lower()
     if any(word in lowered for word in (" arroba ", " chiocciola ")):
-        yield from (found.span() for found in _ENTITY.finditer(text) if not found.group().lower().split(" ")[1] == "at")
+        yield from (found.span() for found in _ENTITY.finditer(text) if found.group().lower().split(" ")[1] != "at")
 
 
 def _emails(text: str, context: _Context) -> Iterator[Find]:
@@ -245,7 +154,11 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
     before = text[max(0, start - 80) : start]
     if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _NOBODY.fullmatch(local) is not None or _is_role(local):
         return 0.0
-    if before.endswith(("@", "/", "•", "*", "…", "...")) or _MESSAGE_ID.search(before) is not None or _SHELL_HOST.search(before) is not None:
+    if (
+        before.endswith(("@", "/", "•", "*", "…", "..."))
+        or _MESSAGE_ID.search(before) is not None
+        or _SHELL_HOST.search(before) is not None
+    ):
         return 0.2
     if domain.endswith((".iam.gserviceaccount.com", ".calendar.google.com", "users.noreply.github.com", ".local")):
         return 0.1
@@ -261,26 +174,16 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
 
 def _is_role(local: str) -> bool:
     first = re.split(r"[.+_-]", local, maxsplit=1)[0]
-    return local in _ROLES or first in _ROLES or local.replace("-", "").replace("_", "").replace(".", "") in _ROLES
+    return local in words.ROLES or first in words.ROLES or local.replace("-", "").replace("_", "").replace(".", "") in words.ROLES
 
 
 # --- cards, accounts, identity numbers
-
-_TEST_CARDS = frozenset(
-    """4242424242424242 4000056655665556 5555555555554444 2223003122003222 5200828282828210 5105105105105100 378282246310005 371449635398431 378734493671000 6011111111111117
-    6011000990139424 6011981111111113 3056930009020004 36227206271667 30569309025904 38520000023237 3566002020360505 3530111333300000 6200000000000005 6205500000000000004 4111111111111111 4012888888881881
-    4222222222222 4000000000000077 4917610000000000 4035501000000008 4360000001000005 4988438843884305 5454545454545454 5577000055770004 5136333333333335 5585558555855583 2222400070000005 2222410740360010
-    5500000000000004 340000000000009 30000000000004 6011000000000004 201400000000009 4166676667666746 4646464646464644 4444333322221111 5436031030606378 4444444444444448 4007000000027 4111111145551142
-    5424000000000015 2223000010309703 6011000000000012 370000000000002 4716190207394368 4532015112830366 4539578763621486 5425233430109903 2222420000001113 4263982640269299 4917484589897107 374245455400126 4001919257537193
-    6759649826438453 5019717010103742 4508750015741019 4005519200000004 4009348888881881 4012000033330026 4012000077777777 4500600000000061""".split()
-)
-"""Numbers that payment providers publish for tests."""
 
 
 def _cards(text: str, context: _Context) -> Iterator[Find]:
     for start, end in cards(text):
         key = digits_of(text[start:end])
-        if key in _TEST_CARDS or len(set(key)) <= 3 or key[:6] in ("400000", "424242", "411111") or "0000000" in key:
+        if key in words.TEST_CARDS or len(set(key)) <= 3 or key[:6] in ("400000", "424242", "411111") or "0000000" in key:
             continue
         nearest = context.label(start, words.CARD, words.NOT_CARD)
         grouped = not text[start:end].isdigit()
@@ -438,21 +341,25 @@ def leaks(text: str, given: Given, *, asked: str, check_given: bool = True) -> l
         if view is None:
             break
         context = _Context(view.text, evidence, wants_samples=wants)
-        found += (find._replace(**dict(zip(("start", "end"), view.origin(find.start, find.end), strict=True))) for find in _in_view(context))
+        found += [_at(find, *view.origin(find.start, find.end)) for find in _in_view(context)]
         view = next_view(view)
     kept = _best(find for find in found if find.confidence > 0)
     return [find for find in kept if not (check_given and evidence.holds(find))]
+
+
+def _at(find: Find, start: int, end: int) -> Find:
+    return find._replace(start=start, end=end)
 
 
 def _in_view(context: _Context) -> Iterator[Find]:
     text = context.text
     yield from _emails(text, context)
     written = text.encode("utf-8", "replace")
-    if not _has_number(written):
+    if not may_hold_numbers(written):
         return
-    if _has_stem(written, _HOMES):
+    if may_hold_homes(written):
         yield from _addresses(text, context)
-    if _has_stem(written, _BIRTHS):
+    if may_hold_births(written):
         yield from _births(text, context)
     yield from _cards(text, context)
     yield from _identities(text, context)
@@ -463,6 +370,8 @@ def _in_view(context: _Context) -> Iterator[Find]:
 def _phones(text: str, context: _Context) -> Iterator[Find]:
     for row in rows(text):
         label = context.label(row.start, words.PHONE, words.NOT_PHONE)
+        if label is None and _PHONE_AFTER.match(context.lowered, row.end) is not None:
+            label = True
         if label is False or (label is None and not row.may_stand_alone):
             continue
         near = context.lowered[max(0, row.start - 90) : row.end + 20]
@@ -475,6 +384,7 @@ def _phones(text: str, context: _Context) -> Iterator[Find]:
         yield Find("phone", row.start, row.end, confidence, national)
 
 
+_PHONE_AFTER = lazy(words.PHONE_AFTER)
 _COMPANY_LINE = lazy(words.COMPANY_LINE)
 
 
