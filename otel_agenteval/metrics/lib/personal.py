@@ -106,7 +106,7 @@ def last_view(text: str) -> View:
 
 # --- e-mail addresses
 
-_NOBODY = lazy(
+_PLACEHOLDER_NAME = lazy(
     r"(?:your|my|tu|votre|ihr|deine?|il-?tuo|seu)[._-]?(?:name|e?mail|user|correo|nombre|nom)?|you|me|user(?:name)?[0-9]{0,3}|name|first(?:name)?[._-]?last(?:name)?|vorname[._-]?nachname|nombre[._-]?apellidos?|prenom[._-]?nom|nome[._-]?(?:cognome|sobrenome)|"
     r"e?mail|someone|somebody|anyone|test(?:er|user)?[0-9]{0,3}|foo|bar|baz|abc|xyz|xxx+|j(?:ohn|ane)?[._-]?(?:doe|smith)|jdoe|max[._-]?mustermann|erika[._-]?mustermann|juan[._-]?perez|jean[._-]?dupont|mario[._-]?rossi|jan[._-]?kowalski|alice|bob|person|recipient|sender|example|sample|demo|guest|customer|client"
 )
@@ -152,7 +152,7 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
     local, _, domain = key.strip("\"'").rpartition("@")
     domain = domain.strip(".")
     before = text[max(0, start - 80) : start]
-    if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _NOBODY.fullmatch(local) is not None or _is_role(local):
+    if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _PLACEHOLDER_NAME.fullmatch(local) is not None or _is_role(local):
         return 0.0
     if (
         before.endswith(("@", "/", "•", "*", "…", "..."))
