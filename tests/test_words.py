@@ -47,6 +47,7 @@ MEANT = {
     ("benchmarks/scenario.py", "parcel"): "the same",
     ("otel_agenteval/evaluation", "dear"): "a name that configurations may still use",
     ("otel_agenteval/metrics", "dear"): "how a letter begins, which two detectors look for",
+    ("otel_agenteval/metrics", "door"): "the code of a door is a secret",
     ("otel_agenteval/outlets", "fate"): "a table of older files",
     ("otel_agenteval/outlets", "outbox"): "the name of older files",
     ("otel_agenteval/outlets", "parcel"): "a table of older files",

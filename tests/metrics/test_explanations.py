@@ -25,7 +25,7 @@ CASES = {
     "code_truncated_answer": {"output": "confidential", "llm_calls": [{"finish_reason": "length"}]},
     "code_content_filtered": {"output": "", "llm_calls": [{"finish_reason": "content_filter"}]},
     "code_turn_error": {"error": {"type": "Boom", "message": "confidential"}},
-    "code_pii_leakage": {"output": "write to confidential@example.com"},
+    "code_pii_leakage": {"input": "who?", "output": "write to confidential@gmail.com"},
 }
 
 
