@@ -135,12 +135,12 @@ CALLS_SEEN = task(
 ARGUMENTS_RIGHT = task(
     "Decide for each tool call, in order, whether its arguments are right for what the user wanted and what was known then.",
     steps="Find where each value comes from: the request, an earlier result, the tool's default. Check it against the tool's parameters: required "
-    "ones, types, allowed values, units, meaning.",
+    "ones, types, allowed values, units.",
     counts="yes: every value is right and nothing required is missing. no: one is wrong, missing, made up, of the wrong type or unit, not "
     "allowed, or leaves out a limit that the user set.",
     ignore="whether the call was needed, its result, errors.",
     good='"flights under $500": search(to="JFK", max_price=500) is yes.',
-    bad="the same with max_price=1000, or with a date that nobody named: no.",
+    bad="max_price=1000, or a date that nobody named: no.",
     cases=(
         "Missing evidence: without a definition judge by the tool's name; unknown arguments are no.",
         "A value from before this turn, such as an account's id, is made up only if it contradicts the material.",
