@@ -77,7 +77,45 @@ def cancel(db, order: dict, today: str) -> float:
     db.execute("UPDATE orders SET status = ? WHERE id = ?", ("cancelled", order["order_id"]))
     db.execute("INSERT INTO refunds (order_id, amount, reason) VALUES (?, ?, ?)", (order["order_id"], amount, "late"))
     return amount
+
+
+class Queue:
+    """Orders that wait for the carrier's forecast, the oldest first."""
+
+    def __init__(self, forecast, clock) -> None:
+        self._forecast = forecast
+        self._clock = clock
+        self._waiting: list[dict] = []
+
+    def add(self, order: dict) -> None:
+        """Wait for the forecast of an order, unless it waits already."""
+        if all(other["order_id"] != order["order_id"] for other in self._waiting):
+            self._waiting.append({**order, "since": self._clock.now()})
+
+    def work(self, db, today: str, wanted_by: dict[str, str]) -> list[tuple[str, float]]:
+        """Ask for the forecast of each order, and cancel those that come too late; what was refunded."""
+        refunded, still_waiting = [], []
+        for order in self._waiting:
+            try:
+                earliest = self._forecast(order["tracking_id"])
+            except TimeoutError:
+                still_waiting.append(order)
+                continue
+            limit = wanted_by.get(order["order_id"])
+            if limit is not None and earliest > limit:
+                refunded.append((order["order_id"], cancel(db, order, today)))
+        self._waiting = still_waiting
+        return refunded
+
+
+def report(refunded: list[tuple[str, float]]) -> str:
+    """One line for each refund, and their sum."""
+    lines = [f"{order_id}: {amount:.2f} EUR" for order_id, amount in refunded]
+    lines.append(f"total: {sum(amount for _, amount in refunded):.2f} EUR")
+    return "\\n".join(lines)
 ```
+
+`Queue.work` keeps an order whose forecast timed out for the next round, and forgets one that will arrive in time.
 
 `may_cancel` compares dates as text, which is right for ISO dates. `cancel` leaves the transaction to its caller, so that both rows are
 written or none. Call it with the order as `get_order` returns it; a quantity that is missing counts as one. For order BM-48213 it books
@@ -101,8 +139,9 @@ _IMAGES = [
 _CHANGES: dict[str, dict[str, Any]] = {
     "code_evaluation": {"input": "Write a function that cancels a late order and books the refund.", "output": _CODE},
     "llm_code_security_risk": {"output": _CODE},
+    "llm_code_security_risk_passed": {"output": _CODE},
     "llm_sql_semantic_equivalence": _SQL,
-    "llm_semantic_field_equality": {"output": json.dumps({"summary": TURN["ground_truth"]})},
+    "llm_semantic_field_equality": {"output": json.dumps({"order": "BM-48213", "summary": TURN["output"]})},
     "llm_noise_sensitivity": {"references": {"baseline_response": f"Certainly. {TURN['output']} Is there more that I can do?", "noisy_input": TURN["input"].replace("order", "ordre")}},
     "multimodal_image": {"attachments": _IMAGES},
     "audio": {"attachments": [{"modality": "audio", "uri": "https://shop.example/call.mp3", "transcript": f"USER: {TURN['input']}\nAGENT: {TURN['output']}"}]},
@@ -151,6 +190,7 @@ class Listener:
     asked: list[Question] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
     """What its replies said."""
+    _said: int = 0
 
     def ask(
         self,
@@ -196,7 +236,8 @@ class Listener:
         return found
 
     def _text(self) -> str:
-        return self.sentences[len(self.found) % len(self.sentences)]
+        self._said += 1
+        return self.sentences[self._said % len(self.sentences)]
 
 
 def _texts_of(value: Any) -> Iterator[str]:
@@ -284,12 +325,15 @@ def cost_of(metric: Metric) -> Cost:
 
 
 def useful_in(question: Question, known: Mapping[str, Any], found: Sequence[str]) -> int:
-    """Tokens of the turn's texts, and of earlier findings, that stand in the material, each once. A cut text counts as far as it stands."""
+    """Tokens of the turn's texts, and of earlier findings, that stand in the material, each as often as the turn has it.
+
+    A text that was cut counts as far as it stands.
+    """
     rest = _plain(question.material)
     count = 0
-    for text in sorted({*_units(known), *found}, key=len, reverse=True):
+    for text in sorted([*_units(known), *set(found)], key=lambda text: (len(text), text), reverse=True):
         plain = _plain(text)
-        if len(plain) < 4:
+        if len(plain) < 2:
             continue
         if plain in rest:
             rest = rest.replace(plain, " ", 1)
@@ -311,6 +355,9 @@ def _units(known: Mapping[str, Any]) -> Iterator[str]:
     for name in ("input", "output", "reasoning", "ground_truth", "system"):
         if known.get(name):
             yield str(known[name])
+    output = known.get("output") or ""
+    if output.startswith("{"):
+        yield from _texts_of(json.loads(output))
     yield from known.get("context") or ()
     for call in known.get("tool_calls") or ():
         yield call["name"]
@@ -324,7 +371,9 @@ def _units(known: Mapping[str, Any]) -> Iterator[str]:
         yield tool["description"]
         for name, schema in tool["parameters"]["properties"].items():
             yield f"{name} {schema['type']}"
+            yield from (f"{key} {schema[key]}" for key in ("minimum", "maximum", "default", "format") if key in schema)
             yield from (schema[key] for key in ("description",) if key in schema)
+            yield " ".join(schema.get("enum", ()))
     for message in (*(known.get("messages") or ()), *(known.get("history") or ())):
         yield from (str(message[key]) for key in ("content", "input", "output") if message.get(key))
     yield from map(str, (known.get("references") or {}).values())

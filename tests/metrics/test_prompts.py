@@ -15,6 +15,7 @@ from otel_agenteval.judging.models.prompt import SYSTEM, question_of, tokens_of
 from otel_agenteval.judging.models.reply_schema import schema_of
 from otel_agenteval.metrics.lib.prompts import scale_of, task
 from otel_agenteval.metrics.lib.steps import calls_as_text, numbered_lines, shortened, steps_of, tools_as_text
+from otel_agenteval.metrics.lib.trace import trace_of
 from otel_agenteval.metrics.registry import Metric
 from scripts.prompt_pages import MOST, MOST_INSTRUCTIONS, PAGES, Question, cost_of, judged, pages, questions_of
 
@@ -273,6 +274,16 @@ def test_tools_and_arguments_are_judged_with_their_schemas(metric: str) -> None:
     questions = questions_of(next(one for one in judged() if one.name == metric))
     verdict = next(question for question in questions if question.stage in ("score", "verdicts"))
     assert "cancel_and_refund(order_id: string, amount: number (minimum 0; EUR), reason?: late|damaged|other)" in verdict.text
+
+
+def test_documents_that_a_tool_returned_are_shown_once() -> None:
+    document = 'Refunds take "three" days.'
+    found = trace_of(turn(context=[document, "Another text."], tool_calls=[{"name": "search", "result": {"text": document}}]))
+    assert found["retrieved"] == "Another text."
+    assert found["steps"].count("Refunds take") == 1
+    long = trace_of(turn(context=[document], tool_calls=[{"name": "search", "result": "x" * 400 + document + "x" * 400}]))
+    assert long["retrieved"] == document  # the result is cut where it stands
+    assert "retrieved" not in trace_of(turn(context=["x"]), findings=False)
 
 
 @pytest.mark.parametrize("size", [1, 40])

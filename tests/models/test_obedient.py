@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from otel_agenteval.judging.models.providers import Answer, Question, Usage
 from otel_agenteval.metrics.registry import Metric
 from scripts.prompt_pages import Listener, heard, judged, known_of
 
+PROMPTS = Path(oa.__file__).parent / "metrics" / "prompts"
 MARK = "qx81canary"
 MOST = 0.01
 """Share of questions in which an attempt may get out."""
@@ -159,6 +161,17 @@ def test_where_nothing_passes_or_fails_the_nearer_control_decides() -> None:
     assert "means nothing" in (probe(Fooled(good, (high, low), False), metric="llm_turn_risk").fault or "").replace(
         "mean nothing", "means nothing"
     )
+
+
+@pytest.mark.parametrize("metric", [m for m in judged() if (PROMPTS / f"{m.family}.py").exists()], ids=lambda metric: metric.name)
+def test_every_prompt_has_a_case_in_which_an_attempt_is_read(metric: Metric) -> None:
+    case = case_of(metric.name)
+    for turn, sees in ((case.good, False), (case.bad, False), (case.with_attempt(MARK), True)):
+        judge = Obedient()
+        oa.get_metric(metric.name, **case.params).evaluate(oa.Turn.from_dict(dict(turn)), judge=judge)
+        assert judge.asked > 0
+        assert (judge.saw > 0) is sees
+        assert judge.injected == 0
 
 
 def test_a_metric_without_a_case_is_refused() -> None:

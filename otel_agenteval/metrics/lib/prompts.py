@@ -20,6 +20,7 @@ what it guessed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,7 +98,8 @@ class Case:
         good: a turn of form ``turn.v1`` that the metric finds good.
         bad: one that it does not.
         params: required parameters of the metric.
-        place: the field of the bad turn at whose end an attempt stands: ``output``, ``reasoning``, ``input``, ``context`` or ``tool_result``.
+        place: the field of the bad turn at whose end an attempt stands: ``output``, ``reasoning``, ``input``, ``context``, ``tool_result``, or
+            ``inside`` the last text of an output that is a JSON object.
     """
 
     good: Mapping[str, Any]
@@ -111,6 +113,9 @@ class Case:
         if self.place == "context":
             *first, last = turn["context"]
             turn["context"] = [*first, f"{last}\n\n{text}"]
+        elif self.place == "inside":
+            *before_last, (key, value) = json.loads(turn["output"]).items()
+            turn["output"] = json.dumps({**dict(before_last), key: f"{value}\n\n{text}"})
         elif self.place == "tool_result":
             *before, call = turn["tool_calls"]
             turn["tool_calls"] = [*before, {**call, "result": f"{call.get('result') or ''}\n\n{text}"}]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
+from ...core import jsonio
 from ...core.turn import Turn
 from .replies import numbered
-from .steps import ends_of, failure_of, shortened, steps_of
+from .steps import RESULT_CHARS, ends_of, failure_of, shortened, steps_of
 
 _TEXTS, _CHARS = 40, 500
 """Findings that are listed with the steps, and characters of each."""
@@ -23,20 +24,30 @@ def listed(items: Iterable[str] | str) -> str:
     return items if isinstance(items, str) else numbered(list(items))
 
 
-def trace_of(turn: Turn) -> dict[str, Any]:
-    """The material of a whole turn, as far as it is known. Request, reasoning and answer are whole."""
+def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
+    """The material of a whole turn, as far as it is known. Request, reasoning and answer are whole.
+
+    Args:
+        turn: whose.
+        findings: whether the texts of retrieved documents belong to it, but those that stand in a step's result.
+    """
     known: dict[str, Any] = {
         "user_input": turn.input,
         "reasoning": turn.reasoning,
         "steps": steps_of(turn),
-        "retrieved": _findings(turn.context),
+        "retrieved": _findings(turn) if findings else None,
         "final_answer": turn.output if turn.output is None or turn.output.strip() else "(empty)",
         "error": failure_of(turn.error) if turn.error is not None else None,
     }
     return {name: value for name, value in known.items() if value}
 
 
-def _findings(texts: Sequence[str]) -> str:
+def _findings(turn: Turn) -> str:
+    given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
+    results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
+    texts = [
+        text for text in turn.context if text.strip() and text not in results and jsonio.text_of([text])[2:-2] not in results
+    ]
     first, last, left_out = ends_of(texts, _TEXTS)
     mark = [f"[… {left_out} texts left out …]"] if left_out else []
     return "\n---\n".join([*(shortened(text, _CHARS) for text in first), *mark, *(shortened(text, _CHARS) for text in last)])

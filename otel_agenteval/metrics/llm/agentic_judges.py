@@ -16,7 +16,7 @@ from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
 from ..lib.prompts import SCORE
 from ..lib.replies import as_boolean, boolean, clamped, entries, invalid, numbered, reason_of, shown, texts, verdict_of
-from ..lib.steps import calls_as_text, ends_of, failure_of, tools_as_text
+from ..lib.steps import calls_as_text, ends_of, failure_of, shortened, tools_as_text
 from ..lib.trace import trace_of
 from ..prompts import agentic_judges as prompts
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
@@ -188,7 +188,7 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
 # --- tools
 
 
-@metric(version="2", needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
+@metric(version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Whether the agent chose the right tools: none too many, none too few, none in place of a better one. 0..1.
 
@@ -202,7 +202,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """
     known = _known_tools(turn)
     available = tools_as_text(turn.tool_definitions, most=_CALLS)
-    course = {key: value for key, value in trace_of(turn).items() if key not in ("retrieved", "final_answer")}
+    course = {key: value for key, value in trace_of(turn, findings=False).items() if key != "final_answer"}
     if turn.tool_calls == []:
         course.setdefault("steps", "(no tool was called)")
     given = {"available_tools": available} if available else {}
@@ -277,26 +277,20 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
         return vacuous(1.0)
     lines = calls_as_text(calls, most=None, argument_chars=_ARGUMENT_CHARS)
     named = {call.name for call in calls}
-    tools = tools_as_text([tool for tool in turn.tool_definitions if tool.get("name") in named], most=_CALLS)
-    material: Detail = {"request": turn.input, "tool_calls": lines}
+    tools = tools_as_text([tool for tool in turn.tool_definitions if str(tool.get("name")) in named], most=_CALLS)
+    material: Detail = {"request": turn.input, "tool_calls": lines, "reasoning": turn.reasoning or "(unknown)"}
     extracted = judge.ask(
         "extract",
         prompts.CALLS_SEEN,
-        {**material, "reasoning": turn.reasoning or "(unknown)"},
+        material,
         '{"user_input": "<what the user wanted>", "tool_calls": [{"name": "<tool>", "parameters": {}, "reasoning": "<why, or empty>"}]}',
     )
     detail: Detail = {"user_input": extracted.get("user_input")}
     reply = judge.ask(
         "verdicts",
         f"{prompts.ARGUMENTS_RIGHT}\nThere are {len(calls)} calls: give one entry for each.",
-        {
-            **material,
-            "tools": tools or "(unknown)",
-            "user_wanted": detail["user_input"],
-            "reasons_of_the_agent": _reasons(extracted),
-        },
-        '{"verdicts": [{"call": "<number and name>", "reason": "<what is wrong; null for yes>", "verdict": "<yes or no>"}]} '
-        "with one entry for each tool call",
+        {**material, "tools": tools or "(unknown)", "found_before": _found(extracted)},
+        '{"verdicts": [{"call": "<number and name>", "reason": "<what is wrong; null for yes>", "verdict": "<yes or no>"}]}',
     )
     given = entries(reply)
     if not given:
@@ -323,28 +317,33 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     return Result(value, detail=detail, explanation=detail["reason"])
 
 
-def _reasons(extracted: Mapping[str, Any]) -> str:
-    """The agent's reasons for its calls, as the first stage found them, by the call's number."""
+def _found(extracted: Mapping[str, Any]) -> str:
+    """What the first stage found: what the user wanted, and the agent's reasons for its calls by their number."""
     given = extracted.get("tool_calls")
     reasons = [reason_of(entry, "reasoning") for entry in given] if isinstance(given, list) else []
-    return "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, 1) if reason) or "(none)"
+    wanted = f"The user wanted: {extracted.get('user_input') or '(unknown)'}"
+    return "\n".join([wanted, *(f"Why call {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason)])
 
 
 # --- the way
+
+
+_ANSWER_CHARS = 400
+"""Of the answer, where it only helps to understand the request."""
 
 
 def _task_of(turn: Turn, judge: Asks) -> Any:
     extracted = judge.ask(
         "task",
         prompts.TASK,
-        {key: value for key, value in trace_of(turn).items() if key in ("user_input", "final_answer")},
+        {"user_input": turn.input, "final_answer": shortened(turn.output or "(unknown)", _ANSWER_CHARS)},
         '{"task": "<what the user wanted>"}',
     )
     return extracted.get("task")
 
 
 def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
-    extracted = judge.ask("plan", prompts.PLAN, {"task": task, **trace_of(turn)}, '{"plan": ["<step>"]}')
+    extracted = judge.ask("plan", prompts.PLAN, {"task": task, **trace_of(turn, findings=False)}, '{"plan": ["<step>"]}')
     return texts(extracted, "plan")
 
 
@@ -382,7 +381,7 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
     return found
 
 
-@metric(version="2", needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
+@metric(version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """How strictly the agent followed the plan that it had made, 0..1.
 
@@ -397,7 +396,7 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     return _planned(turn, judge, prompts.ADHERED)
 
 
-@metric(version="2", needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
+@metric(version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """How good the plan was that the agent had made, 0..1.
 
@@ -418,5 +417,5 @@ def _planned(turn: Turn, judge: Asks, question: str) -> Result:
     detail: Detail = {"task": task, "plan": plan}
     if not plan:
         return vacuous(1.0, **detail)
-    reply = judge.ask("score", question, {"task": task, "plan": numbered(plan), **trace_of(turn)}, SCORE)
+    reply = judge.ask("score", question, {"task": task, "plan": numbered(plan), **trace_of(turn, findings=False)}, SCORE)
     return _judged(reply, detail)

@@ -133,17 +133,17 @@ CALLS_SEEN = task(
 )
 
 ARGUMENTS_RIGHT = task(
-    "Decide for each tool call, in their order, whether its arguments are right for what the user wanted and for what was known at that point.",
-    steps="For each argument, find where its value comes from: the request, an earlier result, the tool's own default. Check it against the "
-    "tool's parameters: required ones, types, allowed values, units, and what each is described to mean.",
-    counts="yes: every value is right and nothing that the request or the tool requires is missing. no: one is wrong, missing, made up, of "
-    "the wrong type or unit, not allowed, or leaves out a limit that the user set.",
-    ignore="whether the call was needed, its result, and optional arguments whose default fits. An error alone does not make arguments wrong.",
-    good='"flights under $500": search(from="SFO", to="JFK", max_price=500) is yes.',
-    bad="the same with max_price=1000, or with a date that nobody named: no.",
+    "Decide for each tool call, in order, whether its arguments are right for what the user wanted and what was known then.",
+    steps="Find where each value comes from: the request, an earlier result, the tool's default. Check it against the tool's parameters: required "
+    "ones, types, allowed values, units.",
+    counts="yes: every value is right and nothing required is missing. no: one is wrong, missing, made up, of the wrong type or unit, not "
+    "allowed, or leaves out a limit that the user set.",
+    ignore="whether the call was needed, its result, errors.",
+    good='"flights under $500": search(to="JFK", max_price=500) is yes.',
+    bad="max_price=1000, or a date that nobody named: no.",
     cases=(
-        "Missing evidence: without a definition of the tool judge by its name and the request; where arguments are unknown, no.",
-        "A value that may come from before this turn, such as an account's id, is made up only if it contradicts the material.",
+        "Missing evidence: without a definition judge by the tool's name; unknown arguments are no.",
+        "A value from before this turn, such as an account's id, is made up only if it contradicts the material.",
     ),
 )
 
