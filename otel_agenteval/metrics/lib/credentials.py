@@ -57,7 +57,7 @@ _HIDING = (
 """The first bytes of full-width and mathematical letters, and invisible characters."""
 _STEMS = tuple(
     stem.replace("_", " ").encode()
-    for stem in ["assw", "ASSW", "ecret", "ECRET", "oken", "OKEN", "key", "KEY", "Key", "pwd", "PWD", "asscode", "ennw", "redential", "ontrase", "enha", "ot_de_pass", "achtw", "aslo", "arola", "sifre", "sandi", "lave", "ugangs", "ookie", "_-p", "ysql", "docker"]
+    for stem in ["assw", "ASSW", "_pass_", "ecret", "ECRET", "oken", "OKEN", "key", "KEY", "Key", "pwd", "PWD", "asscode", "ennw", "redential", "ontrase", "enha", "ot_de_pass", "achtw", "aslo", "arola", "sifre", "sandi", "lave", "ugangs", "ookie", "_-p", "ysql", "docker"]
 )  # fmt: skip
 """Parts of words of which one stands beside every short secret; without the first letter, which may be a capital."""
 
@@ -72,6 +72,7 @@ def may_hold(text: str) -> bool:
         or "code is " in text
         or "PIN" in text
         or "asscode" in text
+        or "OTP" in text
     ):
         return True
     ascii_only = len(written) == len(text)
@@ -162,7 +163,7 @@ _PLACEHOLDER = lazy(
 _UUID = lazy(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _HASHED = lazy(r"\$(?:2[abxy]?|5|6|1|argon2\w*|scrypt|pbkdf2\S*|y)\$|\{?(?:sha|ssha|md5|bcrypt|pbkdf2)", re.IGNORECASE)
 _PLAIN = lazy(
-    r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.#:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|\w+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
+    r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|\w+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
 """Numbers, dates, versions, names of variables, calls, addresses."""
 _KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
@@ -206,7 +207,7 @@ def _is_regular(plain: str) -> bool:
 
 _CHOSEN_NAMES = r"pass(?:word|wort|wd|phrase|code)?|kennwort|pwd|pw|contrase(?:ñ|n)a|senha|mot de passe|wachtwoord|l(?:ö|o)senord|has(?:ł|l)o|şifre|parola|пароль|密码|密碼|パスワード|비밀번호"
 _NAMES = (
-    r"pass(?:word|wort|wd|phrase|code)s?|kennw(?:ort|örter)|pwd|(?:api|access|secret|private|auth|signing|encryption|account|master|service|license)[ _-]?keys?|secret(?:[ _-]?(?:value|token|access[ _-]?key))?|(?:access|auth|api|bearer|refresh|bot|deploy|session|personal access)?[ _-]?token|client[ _-]?secret|credentials?|"
+    r"pass(?:word|wort|wd|phrase|code)s?|(?<!boarding )pass(?:w|wd)?(?![a-z])|(?:wi-?fi|wlan|wpa2?|network)[ -](?:key|code|schlüssel)|kennw(?:ort|örter)|pwd|(?:api|access|secret|private|auth|signing|encryption|account|master|service|license)[ _-]?keys?|secret(?:[ _-]?(?:value|token|access[ _-]?key))?|(?:access|auth|api|bearer|refresh|bot|deploy|session|personal access)?[ _-]?token|client[ _-]?secret|credentials?|"
     r"contrase(?:ñ|n)a|clave(?: (?:de )?(?:la )?api| secreta| de acceso)?|senha|palavra-passe|chave(?: (?:de|da) api| secreta| de acesso)|mot de passe|cl[ée] (?:api|d['’]api|secr[èe]te|d['’]acc[èe]s)|parola d['’]ordine|chiave (?:api|segreta|di accesso)|wachtwoord|toegangscode|api-?sleutel|sleutel|"
     r"zugangs(?:daten|code)|(?:api|zugriffs|geheim)-?schlüssel|lösenord|losenord|adgangskode|passord|salasana|has(?:ł|l)o|klucz(?: api| dostępu)?|şifre(?:si|niz)?|sifre|parola(?:sı|nız)?|api anahtarı|anahtar|парол[ьяіїею]|ключ(?:а|у|ем)?(?: (?:api|доступа|доступу))?|токен\w*|"
     r"密码|密碼|口令|密钥|密鑰|令牌|パスワード|暗証番号|(?:api ?)?キー|トークン|シークレット|비밀번호|암호|(?:api ?)?키|토큰|كلمة (?:المرور|السر)|مفتاح(?: api| الوصول)?|رمز (?:الوصول|المرور)|סיסמ(?:ה|ת|א)\w*|מפתח(?: (?:ה-?)?api)?|טוקן|पासवर्ड|(?:एपीआई |api )?कुंजी|टोकन|mật khẩu|khóa api|kata sandi|kunci api|sandi|รหัสผ่าน"
@@ -227,7 +228,7 @@ _PUBLIC = lazy(
 def _said(text: str) -> Iterator[Credential]:
     """The first value behind a word for secrets that looks drawn."""
     for word in _SAID.finditer(text):
-        if _NO_SECRET_AFTER.match(text, word.end()) is not None:
+        if _NO_SECRET_AFTER.match(text, word.end()) is not None or text[max(0, word.start() - 1) : word.start()] in (":", "/"):
             continue
         stop = text.find("\n", word.end(), word.end() + _REACH)
         if stop >= 0 and text[word.end() : stop].strip(" :*_`") == "":  # the value stands in the next line
@@ -249,8 +250,39 @@ _IS_PASSWORD = lazy(
 )
 
 
+_BEFORE = lazy(
+    r"[\"'`«“]([^\s\"'`«»“”]{6,64})[\"'`»”] (?:as|for|is|als|comme|como|come|jako|som)(?: (?:the|your|its|das|le|la|a|il|de))? (?:\w+ )?(?:password|passphrase|api key|token|secret|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord)",
+    re.IGNORECASE,
+)
+
+
+_TABLE = lazy(
+    r"\|[^\n]*(?:pass|token|secret|[ _]key|pwd|senha|clave|contrase|kennwort|passwort|mot de passe|wachtwoord|парол|密码|パスワード)[^\n]*\|[ \t]*\n\|[-| :]+\|[ \t]*\n((?:\|[^\n]*\n?){1,50})",
+    re.IGNORECASE,
+)
+
+
+def _in_tables(text: str) -> Iterator[Credential]:
+    if "|-" not in text and "| -" not in text and "|:" not in text:
+        return
+    for table in _TABLE.finditer(text):
+        for found in _CELL.finditer(text, *table.span(1)):
+            if _looks_drawn(found.group(1)):
+                yield Credential("secret", *found.span(1), found.group(1), False)
+
+
+_CELL = lazy(r"\|[ `*]{0,3}([!-_a-{}~]{8,200}?)[ `*]{0,3}(?=\|)")
+
+
+def _said_after(text: str) -> Iterator[Credential]:
+    for found in _BEFORE.finditer(text):
+        if _looks_drawn(found.group(1)):
+            yield Credential("password", *found.span(1), found.group(1), False)
+
+
 def _trimmed(word: str) -> str:
     """Without an assignment before it, and without Markdown and the end of a sentence."""
+    word = word.lstrip("=:")
     for sign in ("：", "=", ":"):
         name, found, rest = word.partition(sign)
         if found and rest and name.replace("_", "").replace("-", "").isalpha() and len(name) <= 30:
@@ -419,7 +451,7 @@ def _formats(text: str) -> Iterator[Credential]:
 
 _NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
 _FINDERS: tuple[Callable[[str], Iterator[Credential]], ...] = (
-    _formats, _joined, _encoded, _said, _placed, _of_commands, _codes, _phrases,
+    _formats, _joined, _encoded, _said, _said_after, _in_tables, _placed, _of_commands, _codes, _phrases,
 )  # fmt: skip
 
 

@@ -253,14 +253,19 @@ _STREETS = lazy(
     r"|(?:شارع|حي) [\u0600-\u06ff ]{3,30}[،,]? ?(?:رقم |مبنى )?[0-9]{1,5}|רחוב [\u0590-\u05ff ]{2,25} ?[0-9]{1,4}"
 )
 _RESIDES = lazy(words.RESIDES)
-_REACH = 60
+_REACH = 32
 """Characters between the word and the address."""
+
+
+_CLAUSE = lazy(r"[;:!?]|\b(?:and|but|und|aber|et|mais|pero|ma|mas|maar|ale|но)\b")
 
 
 def _addresses(text: str, context: _Context) -> Iterator[Find]:
     for said in _RESIDES.finditer(context.lowered):
         found = _STREETS.search(text, max(0, said.start() - 2), said.end() + _REACH + 60)
-        if found is not None and found.start() <= said.end() + _REACH and found.end() > said.end():
+        if found is None or found.start() > said.end() + _REACH or found.end() <= said.end():
+            continue
+        if _CLAUSE.search(context.lowered, said.end(), max(said.end(), found.start())) is None:
             yield Find("address", found.start(), found.end(), 0.4 if context.wants_samples else 0.85, _words_key(found.group()))
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 PHONE = (
     r"phone|\btel\b|\b(?:the|my|your|his|her|their)(?: (?:private|personal|direct|home|work|cell|mobile|contact|new|old|current|other))? number|kontakt:? ?$|contact(?: ?(?:no|number|info))?\.?:? ?$|(?<![a-z])tel(?:_|:)|\bt[ée]l[ée]?(?:phone)?\b|telefon\w{0,8}|tel[ée]fono|telefone|puhelin\w{0,4}|mobile|mobil(?:nummer|telefon\w*|nr)?\b|m[óo]viles|m[óo]vil|celular|cellulare|\bcell\b|"
-    r"\bportable\b|handy(?:nummer)?|rufnummer|fax|msisdn|whats ?app|\bsms\b|\bsignal\b|\bgsm\b|kom[óo]rk\w+|\btel\. kom|erreichbar|joignable|\bcep\b|"
+    r"\bportable\b|handy(?:nummer)?|rufnummer|fax|msisdn|whats ?app|\bsms\b|\bsignal\b|\bgsm\b|kom[óo]rk\w+|\btel\. kom|erreich(?:bar|en sie)[^\n]{0,24}|joignable|mobiel|nås på|\bcep\b|"
     r"电话|電話|手机|手機|携帯|連絡先|联系方式|전화|휴대폰|핸드폰|연락처|번호는|телефон\w{0,3}|\bтел\b|моб\w*|номер[а]? (?:його|її|её|его)|\b(?:його|її|её|его) номер|"
     r"هاتف|جوال|موبايل|الجوال|محمول|טלפון|נייד|מוביל|फ़?ोन|फोन|मोबाइल|điện thoại|\bđt\b|\bsđt\b|nomor (?:hp|telepon|wa|sopir)|\bhp\b|telepon|โทร|เบอร์|"
-    r"\b(?:private|personal|direct|home|mobile) (?:number|line)|(?<!tool )(?<!api )\b(?:call|dial|ring|text|phone|reach)(?:ing|ed)?(?: (?:him|her|them|back|me|directly))?(?: (?:at|on|under))?:?\s?\(?$|ll[áa]ma\w*|appel\w+ (?:le|au)|chiam\w+|rufen sie|ligue|bel(?:len)?\b|zadzwo\w+|ring (?:på|til)|arayın|звони\w*|"
+    r"\b(?:private|personal|direct|home|mobile) (?:number|line)|(?<!tool )(?<!api )\b(?:call|dial|ring|text|phone|reach)(?:ing|ed)?(?: (?:him|her|them|back|me|directly))?(?: (?:at|on|under))?:?\s?\(?$|\b(?:call|ring|text|reach|whatsapp) \w{2,20} (?:at|on|under):? ?\(?$|ll[áa]ma\w*|appel\w+ (?:le|au)|chiam\w+|rufen sie|ligue|bel(?:len)?\b|zadzwo\w+|ring (?:på|til)|arayın|звони\w*|"
     r"\u260e|\U0001f4de|\U0001f4f1|\u2706|\u2121"
 )
 """A telephone number follows."""
+PHONE_OF = r"|(?<![a-z])(?:numer|numero|número|numéro|nummer|number|numara|номер)\w{0,2} (?:do|di|de|del|della|du|von|of|for|pour|para|för|av|van) (?!\w{0,3} ?(?:NOT))\w{2,20}(?: \w{2,20})?(?: (?:is|ist|est|es|è|é|är|to))?:? ?$"
+"""A person's number follows."""
 PHONE_AFTER = r"\s?(?:is|ist|est|es|è|é|\(|,)?\s?\(?(?:my|his|her|their|the|meine|seine|ihre|mon|son|mi|su)?\s?(?:\w{3,9} )?(?:number|phone|mobile|cell|home|handy|nummer|telefon|móvil|portable|celular)"
 """The number before was one of a telephone."""
 NOT_PHONE = (
@@ -22,6 +24,7 @@ NOT_PHONE = (
     r"编号|单号|番号:|승인|영수증|אסמכתא|مرجع|mã |nomor (?:pesanan|resi)|revenue|umsatz|budget|usd|eur|\$|€|£|¥|range|bytes|limit|doi\b"
 )
 """Another number follows."""
+PHONE += PHONE_OF.replace("NOT", NOT_PHONE)
 COMPANY_LINE = (
     r"hotline|help ?line|help ?desk|support|customer (?:service|care|support)|service ?(?:center|centre|desk)|kunden(?:service|dienst|betreuung|hotline)|service-?nummer|sperr|notruf|servicio (?:al|de atenci[óo]n)|atenci[óo]n al cliente|"
     r"service client|assistance|assistenza|servizio clienti|sac\b|atendimento|klantenservice|infolini\w*|obsług\w+ klienta|kundtj[äa]nst|kundeservice|asiakaspalvelu|горяч\w+ лини\w*|поддержк\w*|підтримк\w*|гаряч\w+ ліні\w*|m[üu]şteri hizmetleri|"
@@ -49,6 +52,10 @@ SAMPLE_WANTED = r"sample|example|fake|mock|dummy|test ?data|fixture|seed|placeho
 """The user wants data of nobody."""
 ROLES = frozenset(
     str.split("""
+    bewerbung bewerbungen personalabteilung rechnung rechnungen auftrag beratung versand retoure retouren buchung buchungen reservierung empfang praxis kanzlei schule gemeinde rathaus bestellung bestellungen
+    pedidos devoluciones citas administracion clientes asistencia commandes facturation accueil recrutement rh sav rdv ordini prenotazioni amministrazione vendas faturamento ouvidoria bestellingen klantenservice
+    administratie zamowienia kadry sekretariat rekrutacja applications recruitment complaints escalations invoices invoicing facilities bugs research library admissions alumni patients clinic groups corporate
+    enterprise developers noc soc cert psirt grievance ombudsman feedback claims data dsar gdpr rgpd lopd
     abuse accessibility account accounts admin administration alert alerts anfrage api apply atencion atencionalcliente atendimento automated benefits
     billing biuro booking bookings bot buchhaltung business care career careers claims client clients comercial commercial compliance concierge contact
     contact-us contacto contactus contato contatti customer customer-service customercare customerservice customersupport data-protection dataprotection

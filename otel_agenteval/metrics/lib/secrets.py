@@ -99,7 +99,26 @@ FORMATS: tuple[Format, ...] = (
 _PLACEHOLDERS = ("example", "placeholder", "redacted", "xxxx", "your", "****", "....", "1234567890123456")
 _SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI")
 """``"1234567890"`` and ``John Doe`` in base64, as jwt.io's sample has them."""
-_SAMPLE_PASSWORDS = frozenset({"pass", "password", "passwd", "pwd", "pw", "secret", "token", "xxx", "changeme", "***"})
+_SAMPLE_PASSWORDS = frozenset(
+    {
+        "pass",
+        "root",
+        "admin",
+        "postgres",
+        "guest",
+        "test",
+        "mysecretpassword",
+        "password",
+        "passwd",
+        "pwd",
+        "pw",
+        "secret",
+        "token",
+        "xxx",
+        "changeme",
+        "***",
+    }
+)
 
 
 def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
@@ -121,7 +140,9 @@ def is_sample(type_: str, secret: str) -> bool:
     if type_.endswith(("private_key", "account_key")):
         return False
     if type_ == "url_password":
-        secret = secret.rpartition("@")[0].split("://", 1)[1].partition(":")[2]
+        user, _, secret = secret.rpartition("@")[0].split("://", 1)[1].partition(":")
+        if secret == user:
+            return True
         if secret[0] in "{[<$%" or secret.casefold() in _SAMPLE_PASSWORDS:
             return True
     if type_ == "jwt" and any(claim in secret for claim in _SAMPLE_CLAIMS):
