@@ -20,8 +20,11 @@ from ...core import jsonio
 from ...core.extras import require
 from ...core.turn import ToolCall, Turn
 from ..lib.excerpt import excerpt
-from ..lib.grounding import SCAN_LIMIT, Given, numbers_in, text_of, ungrounded_numbers, ungrounded_urls, urls_in, without_code
+from ..lib.grounding import SCAN_LIMIT, Given, numbers_in, text_of, ungrounded_numbers, without_code
+from ..lib.link_grounding import ungrounded_urls
 from ..lib.secrets import find_secrets
+from ..lib.urls import links_in, may_hold_links, revealed
+from ..lib.urls import without_code as without_examples
 from ..registry import Result, metric, skip, vacuous
 
 _SHOWN = 200  # characters of a finding
@@ -341,30 +344,22 @@ def _repeated_share(system: str, answer: str, asked: str) -> float:
 
 
 @metric(needs=("output",), uses=("context", "history"), boolean=True, inline=True)
-def code_ungrounded_urls(turn: Turn) -> bool | Result:
-    r"""Every URL of the answer appears in something that the agent was given (1.0 = all do, 0.0 = one was made up).
-
-    Given are tool results, input, retrieved documents, system instructions, earlier messages and tool definitions. Tool
-    arguments are not: the model writes them. Only ``http`` and ``https`` URLs are looked at. Scheme, ``www.``, letter case,
-    fragment, closing punctuation and a final ``/`` do not matter; path and query do. A bare site (``https://x.org``) is
-    grounded by any of its pages. Reserved hosts (``example.com``, ``localhost``) are left out. Searches that run inside
-    the provider leave no result in the telemetry: do not use this metric there.
-    ``detail.ungrounded`` lists the URLs (at most 10), ``detail.count`` has their number.
-
-    | answer | result |
-    |---|---|
-    | ``See https://x.org/a.``, a tool result has ``http:\/\/X.org\/a/`` | passes |
-    | ``See https://x.org/b``, a tool result has ``https://x.org/a`` | fails |
-    | no URL | passes, vacuous |
-    | an unknown URL and a tool result, document text or attachment that is not in the telemetry | skipped ``missing:sources`` |
-    | an unknown URL and sources that were cut | skipped ``too_long`` (by us), ``truncated`` (before us) |
+def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool | Result:
+    r"""TODO
     """
     output = turn.output or ""
-    urls = urls_in(output[:SCAN_LIMIT])
-    if not urls:
+    text = output[:SCAN_LIMIT]
+    if not may_hold_links(text):
+        return vacuous(True)
+    text = revealed(without_examples(text))
+    links = links_in(text)
+    if not links:
         return vacuous(True)
     given = Given(turn)
-    return _grounded(output, "URLs", [urls[key] for key in ungrounded_urls(urls, given)], given)
+    ungrounded = ungrounded_urls(links, turn, given, text, allowed)
+    if ungrounded is None:
+        return skip(given.gap() or "missing:sources")
+    return _grounded(output, "URLs", ungrounded, given)
 
 
 @metric(needs=("output",), uses=("context", "history"), boolean=True, inline=True)
