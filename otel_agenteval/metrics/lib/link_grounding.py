@@ -162,7 +162,9 @@ class _Evidence:
             at = text.find(token)
             while at >= 0:
                 before, after = text[at - 1 : at] if at else "", text[at + len(token) : at + len(token) + 1]
-                free = not before or not (before.isalnum() or before in "-_/.~" if token[0] == "/" else before.isalnum() or before in "-_")
+                free = not before or not (
+                    before.isalnum() or before in "-_/.~" if token[0] == "/" else before.isalnum() or before in "-_"
+                )
                 if free and not (after and (after.isalnum() or after in "-_/")):
                     return True
                 at = text.find(token, at + 1)
@@ -178,7 +180,9 @@ class _Evidence:
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not label.isascii():
             return False
-        if host not in WELL_KNOWN and (not label.isalpha() or self._has(f"{label}.") and any(self._other_top(text, label) for text in self._texts)):
+        if host not in WELL_KNOWN and (
+            not label.isalpha() or (self._has(f"{label}.") and any(self._other_top(text, label) for text in self._texts))
+        ):
             return False
         pattern = re.compile(rf"(?<![\w.@/-]){re.escape(label)}(?![\w@-]|\.\w)", re.IGNORECASE)
         return any(host in WELL_KNOWN or found.group()[0].isupper() for text in self._given for found in pattern.finditer(text))

@@ -43,7 +43,10 @@ _DOTTED = re.compile(rf"\.(?:(?:{_TOPS}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\
 _WIDE_DOTTED = re.compile(r"。(?:com|net|org|cn|jp|kr|tw|hk)")
 _DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
 _INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF))
-_DOT = re.compile(r"\s?[\[({]\s?(?:\.|dot|punkt|punto|point|点)\s?[\])}]\s?|(?<=[a-z0-9]) dot (?=(?:[a-z0-9-]+ dot )?(?:com|org|net|io|info)\b)", re.IGNORECASE)
+_DOT = re.compile(
+    r"\s?[\[({]\s?(?:\.|dot|punkt|punto|point|点)\s?[\])}]\s?|(?<=[a-z0-9]) dot (?=(?:[a-z0-9-]+ dot )?(?:com|org|net|io|info)\b)",
+    re.IGNORECASE,
+)
 _SLASHES = re.compile(r"\b(https?|hxxps?)\s?(?:\[:\]|\[://\]|:\s?)\s?//\s?|\b(https?|hxxps?)\[://\]", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\([-_.&~()*#+!?=])")
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|(`+)(?!`)[^\n]{1,2000}?(?<!`)\2(?!`)", re.DOTALL)
@@ -75,7 +78,10 @@ def may_hold_links(text: str) -> bool:
 def revealed(text: str) -> str:
     """The text without what hides a link: invisible characters, wide letters and dots, ``hxxp``, ``[.]``, escapes of Markdown and HTML."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE).replace("。", "\uff0e") if _WIDE_DOTTED.search(text) else text.translate(_INVISIBLE))
+        text = unicodedata.normalize(
+            "NFKC",
+            text.translate(_INVISIBLE).replace("。", "\uff0e") if _WIDE_DOTTED.search(text) else text.translate(_INVISIBLE),
+        )
     if "\\" in text:
         text = _ESCAPE.sub(r"\1", text)
     if "&" in text and ";" in text:
@@ -180,7 +186,9 @@ def _unicode_host(host: str) -> str:
 
 def ascii_host(host: str) -> str:
     """The host as the network writes it (punycode)."""
-    return ".".join(label if label.isascii() else "xn--" + label.encode("punycode", "replace").decode("ascii") for label in host.split("."))
+    return ".".join(
+        label if label.isascii() else "xn--" + label.encode("punycode", "replace").decode("ascii") for label in host.split(".")
+    )
 
 
 def shown_otherwise(text: str) -> list[tuple[str, str, str]]:
