@@ -21,7 +21,6 @@ LONG = 55
 SEVERAL = 3
 """Copies from different sentences that are a leak together."""
 _PROBE = 16
-_ENCODED_SENTENCES = 3
 _UNREADABLE = 200
 """Letters of a whole prompt in a language whose instructions are not recognised."""
 _PROBED_UP_TO = 20_000_000  # product of the lengths; beyond, the exact comparison is faster, its time is linear
@@ -56,19 +55,17 @@ def letters(text: str) -> str:
 class Prompt:
     """A system prompt, prepared for comparing many answers with it."""
 
-    __slots__ = ("_encoded", "_pieces", "_probes", "is_ascii", "size")
+    __slots__ = ("_encoded", "_pieces", "_probes", "size")
 
     def __init__(self, system: str) -> None:
         read = list(sentences(system))
         self._pieces = [(_exact(sentence), instructs) for sentence, instructs in read]
         if not any(instructs for _, instructs in self._pieces):
             self._pieces = _of_an_unknown_language(self._pieces)
-        self.is_ascii = system.isascii()
         self.size = len(letters(system))
-        self._probes = _probes_of(self._pieces)
         encoded = list(_encoded_probes(sentence for sentence, instructs in read if instructs))
+        self._probes = (*_probes_of(self._pieces), *(probe for probe, spelled in encoded if spelled))
         self._encoded = tuple(probe for probe, spelled in encoded if not spelled)
-        self._probes += tuple(probe for probe, spelled in encoded if spelled)
 
     def leak(self, output: str, others: Iterable[str]) -> Leak:
         """What an answer repeats; sentences that one of the ``others`` holds do not count."""
@@ -83,15 +80,14 @@ class Prompt:
         return max((self._compared(wanted, variant, mine, total) for variant in _variants(output)), default=NONE)
 
     def _may_leak(self, output: str) -> bool:
-        raw = output.encode("utf-8", "replace")
-        answer = raw.translate(_LOWER, _NO_LETTERS)
-        if len(self._probes) * len(answer) >= _PROBED_UP_TO or _is_disguised(raw, answer, ascii_prompt=self.is_ascii):
+        answer = letters(output)
+        if len(self._probes) * len(answer) >= _PROBED_UP_TO or _is_disguised(output, answer):
             return True
         for probe in self._probes:  # a generator would cost more than the search
             if probe in answer:
                 return True
         for probe in self._encoded:
-            if probe in raw:
+            if probe in output:
                 return True
         return False
 
@@ -143,55 +139,58 @@ def _weight(spelled: str) -> int:
     return sum(3 if ch in "\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed" else 1 for ch in spelled if not "\x80" <= ch <= "\xbf")
 
 
-def _probes_of(pieces: list[tuple[str, bool]]) -> tuple[bytes, ...]:
+def _probes_of(pieces: list[tuple[str, bool]]) -> tuple[str, ...]:
     """Parts of the instructions, so close together that any run that was copied of them holds one entirely."""
-    spelled = "".join(piece for piece, _ in pieces).encode("latin-1")
+    spelled = "".join(piece for piece, _ in pieces)
     mine = b"".join(bytes([instructs]) * len(piece) for piece, instructs in pieces)
     starts = range(0, len(spelled) - _PROBE + 1, RUN - _PROBE + 1)
     return tuple(spelled[i : i + _PROBE] for i in starts if 1 in mine[i : i + _PROBE])
 
 
-def _encoded_probes(instructions: Iterable[str]) -> Iterator[tuple[bytes, bool]]:
+def _encoded_probes(instructions: Iterable[str]) -> Iterator[tuple[str, bool]]:
     """Parts of some instructions as encodings write them, and whether to look for them among the letters only."""
-    raws = [sentence.strip(" -*#•\t").encode("utf-8", "replace") for sentence in instructions]
-    long = [raw for raw in raws if len(raw) >= RUN]
-    for raw in long[:: max(1, len(long) // _ENCODED_SENTENCES)][:_ENCODED_SENTENCES]:
+    long = sorted((sentence for sentence in instructions if len(sentence.encode("utf-8", "replace")) >= RUN), key=len)[-2:]
+    for sentence in long:
+        raw = sentence.strip(" -*#•\t").encode("utf-8", "replace")
         for shift in range(3):
-            yield base64.b64encode(raw[shift : shift + 12]), False
-        spelled = letters(raw[:_PROBE].decode("utf-8", "ignore"))
-        yield raw[:6].hex().encode(), True
-        yield letters(raw.decode("utf-8", "replace")[::-1]).encode("latin-1")[:_PROBE], True
+            yield base64.b64encode(raw[shift : shift + 12]).decode(), False
+        yield raw[:8].hex(), True
+        yield _exact(sentence[::-1])[:_PROBE], True
         if raw.isascii():
-            yield codecs.encode(spelled, "rot13").encode(), True
+            yield codecs.encode(letters(sentence), "rot13")[:_PROBE], True
 
 
 _HIDDEN = (
-    b"\xe2\x80\x8b",
-    b"\xe2\x80\x8c",
-    b"\xe2\x80\x8d",
-    b"\xe2\x81\xa0",
-    b"\xef\xbb\xbf",
-    b"\xc2\xad",
-    b"\xef\xbd",
-    b"\xf0\x9d",
-    b"\xf0\x9f\x85",
-)
+    "\u200b",
+    "\u200c",
+    "\u200d",
+    "\u2060",
+    "\ufeff",
+    "\u00ad",
+    "ａ",
+    "ｅ",
+    "а",
+    "ο",
+)  # the last two are Cyrillic and Greek
 
 
-def _is_disguised(raw: bytes, answer: bytes, *, ascii_prompt: bool) -> bool:
-    """Whether the answer has signs of a copy that the probes do not find: other letters, rot13, reversed, digits for letters, escapes."""
-    if b"3v3" in answer or b"y0u" in answer or b"%20" in raw or b"\\u" in raw:
+def _is_disguised(output: str, answer: str) -> bool:
+    """Whether the answer has signs of a copy that the probes do not find: other letters, digits for letters, escapes."""
+    if ("%" in output and "%20" in output) or ("\\" in output and "\\u" in output) or "3v3" in answer or "y0u" in answer:
         return True
-    if len(raw) == len(answer) or raw.isascii():
+    if output.isascii():
         return False
-    for piece in _HIDDEN:
-        if piece in raw:
+    for sign in _HIDDEN:
+        if sign in output:
             return True
-    return not ascii_prompt or b"\xd0\xb0" in raw or b"\xd0\xbe" in raw or b"\xce\xbf" in raw
+    return output.isupper() or "\xf0\x9d" in answer  # letters of mathematics
 
 
 _INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF))
-_NO_WORD = re.compile(r"[\W_]+")
+_NO_WORD = re.compile(
+    r"(?:[^\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff]|_)+"
+)
+"""Vowel signs are no word characters, but a part of words."""
 _LEET = str.maketrans(
     {"0": "o", "1": "i", "3": "e", "4": "a", "5": "s", "7": "t", "8": "b", "@": "a", "$": "s", "!": "i", "|": "i"}
 )

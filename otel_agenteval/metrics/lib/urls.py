@@ -30,7 +30,8 @@ class Link(NamedTuple):
 
 
 _REST = r"[^\s<>\"`\\|{}\[\]^\u3000-\u303f\uff00-\uffef]{1,2048}"
-_URL = re.compile(rf"(?:https?|hxxps?)://({_REST})", re.IGNORECASE)
+_URL = re.compile(rf"://({_REST})")  # the scheme is compared afterwards: a search that begins with a letter of any case is slow
+_SCHEMES = ("http", "https", "hxxp", "hxxps")
 REST = re.compile(_REST)
 _TOPS = "|".join(sorted(SURE | UNSURE, key=len, reverse=True))
 _LETTER = r"a-z0-9\u00df-\u024f\u0370-\u058f"
@@ -39,7 +40,8 @@ _BARE = re.compile(
     rf"(:[0-9]{{2,5}})?([/?](?:{_REST})?)?",
     re.IGNORECASE,
 )
-_DOTTED = re.compile(rf"\.(?:(?:{_TOPS}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\U0001d7ff])", re.IGNORECASE)
+_DOTTED = re.compile(r"\.[A-Za-z\])}\U0001d400-\U0001d7ff]")  # begins with a character, so that most of a text is skipped
+_AFTER_DOT = re.compile(rf"(?:(?:{_TOPS}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\U0001d7ff])", re.IGNORECASE)
 _WIDE_DOTTED = re.compile(r"。(?:com|net|org|cn|jp|kr|tw|hk)")
 _DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
 _INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF))
@@ -68,11 +70,23 @@ _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
 
 def may_hold_links(text: str) -> bool:
     """Whether a text can hold a link at all; exact, and fast for ordinary prose."""
-    if "://" in text or _DOTTED.search(text) is not None or ("dot" in text and _DOT.search(text) is not None):
+    if "://" in text or _has_host(text) or ("dot" in text and _DOT.search(text) is not None):
         return True
     if text.isascii():
         return False
-    return _WIDE_DOTTED.search(text) is not None or any(map(text.__contains__, _DISGUISES))
+    for sign in _DISGUISES:  # a generator would cost more than the search
+        if sign in text:
+            return True
+    return _WIDE_DOTTED.search(text) is not None
+
+
+def _has_host(text: str) -> bool:
+    found = _DOTTED.search(text)
+    while found is not None:
+        if _AFTER_DOT.match(text, found.end() - 1) is not None:
+            return True
+        found = _DOTTED.search(text, found.end())
+    return False
 
 
 def revealed(text: str) -> str:
@@ -97,7 +111,8 @@ def without_code(text: str) -> str:
     if "`" in text or "~~~" in text:
         whole = _WHOLE.fullmatch(text) if text.count("```") == 2 else None
         text = whole[1] if whole is not None else _CODE.sub(" ", text)
-    return _NAMESPACES.sub(" ", _COMMAND.sub(" ", text))
+    text = _COMMAND.sub(" ", text)
+    return _NAMESPACES.sub(" ", text) if '"' in text or "'" in text else text
 
 
 def links_in(text: str) -> dict[str, Link]:
@@ -106,15 +121,20 @@ def links_in(text: str) -> dict[str, Link]:
     spans: list[str] = []
     at = 0
     for match in _URL.finditer(text):
+        scheme = text[max(0, match.start() - 5) : match.start()].lower()
+        if not scheme.endswith(_SCHEMES):
+            continue
+        begin = match.start() - (5 if scheme.endswith("s") else 4)
         key = key_of(_NEXT.split(match[1], maxsplit=1)[0])
         if match[1].endswith("...") and "/" in key:
             key += "…"  # the display of a longer one
-        spans.append(text[at : match.start()])
+        spans.append(text[at:begin])
         at = match.end()
         if key and not _is_pattern(match[1], text[match.end() : match.end() + 1]):
-            _add(found, Link(key, _trimmed(match.group()), False, _continued(match[1], text, match.end())))
+            _add(found, Link(key, _trimmed(text[begin : match.end()]), False, _continued(match[1], text, match.end())))
     spans.append(text[at:])
-    for match in _BARE.finditer("\n".join(spans)):
+    rest_of_text = "\n".join(spans)
+    for match in _BARE.finditer(rest_of_text) if _has_host(rest_of_text) else ():
         host, port, rest = match[1].lower(), match[2] or "", match[3] or ""
         if is_host(host, plain=len(rest) < 2 and not host.startswith("www.")) and not _is_sentence_break(match[1]):
             _add(found, Link(key_of(host + port + rest), _trimmed(match.group()), True, ""))
