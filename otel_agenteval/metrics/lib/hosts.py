@@ -7,12 +7,12 @@ from typing import Final
 
 _SURE_WORDS = """
     com org net edu gov mil int info biz eu uk de fr es it nl pl ru ua by kz cz sk hu ro bg gr tr il ae sa eg ma jp cn kr tw
-    hk sg vn th au nz ca mx br ar cl pe ve za ng ke at ch lu dk se fi ie pt hr si lt lv ee in io co xyz online travel bank
+    hk sg vn th au nz ca mx br ar cl pe ve za ng ke ch lu dk se fi ie pt hr lt lv ee co xyz online travel bank
 """
 SURE: Final = frozenset(_SURE_WORDS.split())
 """Top-level domains that make a dotted word a host wherever it stands."""
 _UNSURE_WORDS = """
-    id is me to no be us my ai app dev site shop store tech cloud club top live news blog space website link click support
+    in at io si id is me to no be us my ai app dev site shop store tech cloud club top live news blog space website link click support
     help services digital agency world life health care asia page run icu vip win pro tv cc ly gl gg fm am ws so su im rs ir
     pk bd lk np ph
 """
@@ -53,6 +53,7 @@ WELL_KNOWN: Final = frozenset(_WELL_KNOWN_WORDS.split())
 """Hosts that a reader knows without being given them."""
 _KNOWN_LABELS = {host.split(".", 1)[0] for host in WELL_KNOWN if len(host.split(".", 1)[0]) >= 6}
 
+_LIKE = str.maketrans("015", "ols")
 _PACKAGE = ("com.", "org.", "net.", "io.", "de.", "edu.", "gov.", "dev.", "kubernetes.io", "k8s.io")
 _NO_HOST = frozenset(("asp.net", "vb.net", "ado.net", "ml.net", "system.net", "socket.io", "draw.io", "paint.net", "e.g", "i.e"))
 _SECOND_LEVEL = frozenset(("co", "com", "org", "net", "gov", "edu", "ac", "gob", "go", "or", "ne"))
@@ -84,6 +85,9 @@ def imitates_a_well_known_one(host: str) -> bool:
     label = site.split(".", 1)[0]
     if site in WELL_KNOWN or len(label) < 5 or label in _KNOWN_LABELS:
         return False
+    label = label.translate(_LIKE).replace("rn", "m").replace("vv", "w")
+    if label in _KNOWN_LABELS:
+        return True
     parts = set(label.split("-"))
     if len(parts) > 1 and not parts.isdisjoint(_KNOWN_LABELS):
         return True

@@ -84,6 +84,7 @@ def _is_among(link: Link, pages: set[str]) -> bool:
 def _pages(text: str, host: str) -> set[str]:
     """The normalised URLs of a site in a text; each part of the text is read once."""
     found: set[str] = set()
+    known = host_of(key_of(host))
     at = text.find(host)
     while at >= 0:
         end = at + len(host)
@@ -96,7 +97,7 @@ def _pages(text: str, host: str) -> set[str]:
             if following is not None:
                 rest = rest[: following.start()]
             key = key_of(rest)
-            if host_of(key) == host:  # not the beginning of a longer name
+            if host_of(key) == known:  # not the beginning of a longer name
                 found.add(key)
             end = max(end, at + len(rest))
         at = text.find(host, end)
@@ -119,7 +120,7 @@ class _Evidence:
         for text in self._texts:
             pages |= _pages(text, host)
             if not host.isascii():
-                pages |= {host + key[len(host_of(key)) :] for key in _pages(text, ascii_host(host))}
+                pages |= _pages(text, ascii_host(host))
         if pages and (_is_among(link, pages) or self._follows(link.key, page, pages)):
             return True
         if not page and (self._is_named(host, link.bare) or (host == site_of(host) and self._has(f".{host}"))):

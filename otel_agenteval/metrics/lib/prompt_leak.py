@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from .prompt_sentences import sentences
+from .prompt_sentences import gives_a_role, sentences
 
 RUN = 40
 """Letters in a row from which on a copy is one; letters outside ASCII weigh two to four."""
@@ -55,11 +55,12 @@ def letters(text: str) -> str:
 class Prompt:
     """A system prompt, prepared for comparing many answers with it."""
 
-    __slots__ = ("_encoded", "_pieces", "_probes", "size")
+    __slots__ = ("_encoded", "_pieces", "_probes", "_roles", "size")
 
     def __init__(self, system: str) -> None:
         read = list(sentences(system))
         self._pieces = [(_exact(sentence), instructs) for sentence, instructs in read]
+        self._roles = [gives_a_role(sentence) for sentence, _ in read]
         if not any(instructs for _, instructs in self._pieces):
             self._pieces = _of_an_unknown_language(self._pieces)
         self.size = len(letters(system))
@@ -74,6 +75,14 @@ class Prompt:
         wanted = "".join(piece for piece, _ in self._pieces)
         known = [_exact(other) for other in others]
         mine = [instructs and not any(piece in other for other in known) for piece, instructs in self._pieces]
+        if (
+            _INTRODUCTION.search(output) is not None
+        ):  # "I am Ava, the assistant of …" is no leak of "You are Ava, the assistant of …"
+            answer = _exact(output)
+            mine = [
+                counts and not (role and piece[:_PROBE] not in answer)
+                for counts, role, (piece, _) in zip(mine, self._roles, self._pieces, strict=True)
+            ]
         total = sum(len(piece) for (piece, _), counts in zip(self._pieces, mine, strict=True) if counts)
         if not total:
             return NONE
@@ -186,6 +195,11 @@ def _is_disguised(output: str, answer: str) -> bool:
     return output.isupper() or "\xf0\x9d" in answer  # letters of mathematics
 
 
+_INTRODUCTION = re.compile(
+    r"\b(?:I am|I['’]m|my name is|this is|ich bin|je suis|je m['’]appelle|soy|me llamo|sono|mi chiamo|(?:eu )?sou|ik ben|jestem|jag är|jsem|saya|aku|tôi là|ben)\b"
+    r"|\b(?:я|Я)\b|私は|我是|저는|أنا|אני|मैं|είμαι",
+    re.IGNORECASE,
+)
 _INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF))
 _NO_WORD = re.compile(
     r"(?:[^\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff]|_)+"

@@ -17,7 +17,7 @@ _SENTENCE = re.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？；])|\n+")
 _STRONG = re.compile(
     r"""
       \b(?:you\ are|you're|act\ as|your\ (?:role|task|job|goal|purpose|persona|mission|name)\b|you\ (?:must|should|will|shall|may|can|have\ access|only|never|always|work|help|answer|assist|speak|plan|support|handle|write)\b)
-    | \b(?:if|when|whenever|unless|until|once|should)\s(?:\w+\s){0,3}(?:users?|customers?|callers?|guests?|clients?|patients?|students?|visitors?|travell?ers?|employees?|candidates?|passengers?|applicants?|buyers?|shoppers?|players?|learners?|someone|somebody|they)\b
+    | \b(?:if|when|whenever|unless|until|once|should)\s(?:\w+\s){0,3}(?:users?|customers?|callers?|guests?|clients?|patients?|students?|visitors?|travell?ers?|employees?|candidates?|passengers?|applicants?|buyers?|shoppers?|players?|learners?|someone|somebody|they)\s(?:\w+\s){0,3}?(?:asks?|asked|wants?|insists?|mentions?|threatens?|complains?|requests?|says?|seems?|sounds?|tries|try|refuses?|disputes?|demands?|claims?|reports?|raises?|names?|brings?|uses?|pushes|gets?|becomes?|angry|upset|rude|frustrated|unsure|abusive|silent|writes?|speaks?|has\ (?:tried|asked|given|not))\b
     | \b(?:tell|ask|address|greet|remind|inform|refuse|offer|give|send|route|transfer|redirect|steer|upsell|nudge|verify|authenticate)\s(?:the\s|a\s|any\s|each\s|every\s)?(?:users?|customers?|callers?|guests?|clients?|patients?|students?|visitors?|members?|them|him|her|people)\b
     | \b(?:reveal|disclose|system\ prompt|these\ (?:instructions|rules|guidelines)|this\ prompt|instructions|confidential|codename|code\ name|internal(?:ly)?|escalat\w+|hand\s?off|knowledge\ base|jailbreak|role-?play|persona|tool\ calls?|the\ tools?|call\ the|function|json|markdown|bullet\ points?|emojis?|tone|competitors?|chain\ of\ thought|out\ of\ scope|off-topic|do\ not\ mention|never\ mention|never\ say|do\ not\ say|staff\ only|override|tier\s?[0-9])\b
     | \b(?:answer|respond|reply|speak|write|keep\ (?:answers|replies|responses|it)|summari[sz]e|cite|format|limit\ (?:answers|replies))\s(?:only|always|in|with|briefly|politely|concisely|as|to|using|short|under|below|the|at|no|all|every|sources?|each)\b
@@ -38,8 +38,8 @@ _STRONG = re.compile(
     | (?:أنت\ (?:ال)?(?:مساعد|وكيل|موظف)|مهمتك|دورك|لا\ (?:تكشف|تذكر|تفصح|تقدم|تعد|تقل|تشارك|تعط)|أجب|استخدم|إذا\ (?:سأل|طلب|كان|قال|ذكر)|سري|سرية|التعليمات|داخلي)
     | (?:את[הה]?\ (?:ה?עוזר|ה?סוכן|נציג)|תפקידך|אל\ ת(?:חשוף|גלה|ציין|זכיר|ציע|אמר|בטיח|שתף)|אסור\ לך|ענה\b|לעולם\ אל|אם\ (?:ה?לקוח|ה?משתמש|ה?מטופל)|סודי|הוראות|פנימי|השתמש)
     | (?:(?:आप|तुम)\ .{0,80}(?:सहायक|असिस्टेंट|एजेंट)|आपका\ काम|आपकी\ भूमिका|कभी\ (?:न|नहीं|मत)|मत\ (?:बता|दो|करो|कह)|न\ बता|न\ करें|उत्तर\ (?:दें|दो)|जवाब\ (?:दें|दो)|यदि\ (?:ग्राहक|उपयोगकर्ता)|अगर\ (?:ग्राहक|उपयोगकर्ता|यूज़र|मरीज)|गोपनीय|निर्देश|आंतरिक)
-    | (?:あなた(?:は|の)|(?:ない|ません)でください|してはいけ|ては(?:いけ|なりま)|しないこと|すること(?:。|$)|(?:答え|回答し|応答し|返答し|使用し|使っ|案内し|伝え|確認し|提案し|にし|勧め|報告し|転送し|断っ|保っ|行っ|呼び出し)てください|(?:顧客|お客様|ユーザー|利用者|患者)(?:が|に|から|の).{0,60}(?:場合|とき|たら|れば|言わ|こと|な)|絶対に|決して|極秘|機密|社外秘|内部|指示|プロンプト|ツール|口調|敬語)
-    | (?:(?:你|您)(?:是|的(?:任务|角色|职责|任務|職責))|(?:不要|不得|禁止|切勿|绝不|絕不|请勿|請勿|不可|严禁|嚴禁|别)(?:.{0,30})(?:透露|提及|说|說|承诺|承諾|泄露|洩漏|告诉|告訴|讨论|討論|提供|主动|主動|推荐|推薦|回答|使用|称|给)|(?:如果|若|当|當)(?:用户|客户|用戶|客戶|顾客|顧客|对方|患者|学生)|(?:用户|客户|用戶|客戶|顾客|顧客)(?:.{0,20})(?:时|時|要求|询问|詢問|问|問)|必须|必須|务必|務必|始终|始終|回答(?:时|時|要|用)|回复(?:时|要|用)|只(?:能|回答)|内部|內部|机密|機密|保密|指令|提示词|提示詞|工具|语气|語氣)
+    | (?:あなた(?:は|の)|(?:ない|ません)でください|してはいけ|ては(?:いけ|なりま)|しないこと|すること(?:。|$)|(?:答え|回答し|応答し|返答し|使用し|使っ|案内し|伝え|確認し|提案し|にし|勧め|報告し|転送し|断っ|保っ|行っ|呼び出し)てください|(?:顧客|お客様|ユーザー|利用者|患者)(?:が|に|から|の).{0,60}(?:場合|とき|たら|れば|言わ)|絶対に|決して|極秘|機密|社外秘|内部|指示|プロンプト|ツール|口調|敬語)
+    | (?:(?:你|您)(?:是|的(?:任务|角色|职责|任務|職責))|(?:不要|不得|禁止|切勿|绝不|絕不|请勿|請勿|不可|严禁|嚴禁|别)(?:.{0,30})(?:透露|提及|说|說|承诺|承諾|泄露|洩漏|告诉|告訴|讨论|討論|提供|主动|主動|推荐|推薦|回答|使用|称|给)|(?:如果|若|当|當)(?:用户|客户|用戶|客戶|顾客|顧客|对方|患者|学生)|(?:用户|客户|用戶|客戶|顾客|顧客)(?:.{0,20})(?:时|時|要求|询问|詢問|问|問)|必须|必須|务必|務必|始终|始終|回答(?:时|時|要|用)|回复(?:时|要|用)|只(?:回答|回复|能回答|能用)|内部|內部|机密|機密|保密|指令|提示词|提示詞|工具|语气|語氣)
     | (?:(?:당신|너|귀하)(?:은|는)|당신의\ (?:역할|임무)|(?:하지|말하지|밝히지|공개하지|언급하지|제공하지|알려주지|약속하지|추천하지)\ ?(?:마|말|않)|절대|반드시|항상\ .{0,60}(?:하세요|하라|해야|답|사용)|(?:답변|대답|응답|사용|안내|확인|요청)(?:하세요|하십시오|해야|할\ 것|하라)|(?:사용자|고객|환자|손님)(?:가|이|에게|의).{0,60}(?:경우|때|면|마|않|요청)|기밀|비밀|내부|지시|도구|말투|존댓말)
     | \b(?:bạn\ là|nhiệm\ vụ\ của\ bạn|vai\ trò|không\ (?:được|bao\ giờ|tiết\ lộ|nhắc|đề\ cập|hứa)|tuyệt\ đối|luôn\ (?:trả\ lời|dùng|xưng|hỏi)|trả\ lời\ (?:bằng|ngắn|khách)|nếu\ (?:khách|người\ dùng|bệnh\ nhân)|đừng|nội\ bộ|bí\ mật|hướng\ dẫn\ này|công\ cụ)\b
     | \b(?:kamu\ adalah|anda\ adalah|tugas(?:mu|\ anda)|peran(?:mu|\ anda)|jangan|selalu\ (?:jawab|gunakan|tanya|balas)|jawab(?:lah)?\ (?:dalam|dengan|hanya|singkat)|jika\ (?:pengguna|pelanggan|pasien|tamu|penumpang)|(?:bersifat\ )?rahasia|internal|instruksi|dilarang)\b
@@ -52,11 +52,13 @@ _STRONG = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _WEAK = re.compile(
-    r"""\b(?:never|always|do\ not|don't|don’t|must(?:\ not)?|only|under\ no\ circumstances|avoid|ensure|make\ sure|refuse|refrain|prefer|under\ \d+\ words
-      | niemals|immer|nie|nicht|nur|keine[nr]?|vermeide\w*|jamais|toujours|ne\ .{1,20}\ (?:pas|jamais)|uniquement|évite\w*|nunca|siempre|solo|sólo|evita|mai|sempre|soltanto|non
-      | não|apenas|somente|nooit|altijd|alleen|niet|nigdy|zawsze|tylko|nie|никогда|всегда|только|нельзя|не|ніколи|завжди|лише|asla|her\ zaman|yalnızca|sadece|aldrig|alltid|endast|inte|nikdy|vždy)\b""",
+    r"""(?:^|[;:,]\s|\band\s|\bbut\s)(?:[-*•>\d.)\s]*)(?:never|always|do\ not|don't|don’t|under\ no\ circumstances)\b
+      | ^[-*•>\d.)\s]*(?:only|avoid|ensure|make\ sure|refuse|refrain|prefer|use|ask|answer|keep|close|label|collect|push|hide|check|call|offer|give|stay|write|page|mark|comment|treat|route|follow|include|provide|respond|reply|verify|escalate|limit|translate|summari[sz]e|cite|list|act|be|focus|greet|explain|apologi[sz]e|convert|round|show|log|prioriti[sz]e|adapt|maintain|decline|redirect|stop|skip|assume|suggest|recommend|remind|speak|begin|output|produce|generate|review|select|choose|identify|extract|classify|report|hand|transfer|wait|confirm|mention|discuss|reveal|store|update|create|run|execute|search|load|if\ asked|when\ asked|unless\ asked|authori[sz]e|defer|steer|nudge|upsell|quote|format|return\ (?:only|json|a\ list))\s
+      | ^[-*•>\d.)\s]*(?:niemals|nie|immer|vermeide\w*|unter\ keinen\ umständen|jamais|toujours|n['’e]\s?\w+(?:e|ez|s)\ (?:pas|jamais)|évite\w*|nunca\ \w+(?:es|as|a|e)\b|siempre\ \w+(?:a|e)\b|evita|mai|non\ \w+(?:are|ere|ire)\b|sempre\ \w+(?:a|i)\b|não\ (?!pode|deve)\w+e\b|nooit|altijd|nigdy|zawsze|nie\ \w+(?:aj|uj|ij|yj|ej)\b|никогда|всегда|не\ \w+(?:й|йте|ьте)\b|ніколи|завжди|asla|her\ zaman|aldrig|alltid|nikdy|vždy)\s""",
     re.VERBOSE | re.IGNORECASE,
 )
+_ONLY_TURKISH = frozenset("ığş")
+_NEGATED_IN_TURKISH = re.compile(r"\w{3,}(?:ma|me|mayın|meyin|mayınız|meyiniz)[.!]?\s*$")
 _TO_USERS = re.compile(
     r"""\b(?:your|yours|yourself|we|we're|our|us|please|you\ can|wir|uns|unser\w*|bitte|nous|notre|nos|votre|vos|veuillez|vous\ pouvez|nosotros|nuestr\w+|por\ favor|puede[ns]?|noi|nostr\w+|può|potete|vostr\w+|nós|noss[ao]s?|pode|wij|we|ons|onze|uw|nasz\w*|prosimy|państw\w+
       | мы|наш\w*|нас|нам|ваш\w*|вам|вас|пожалуйста|ми|пожалуй|будь\ ласка|bizim|lütfen|siparişiniz|vår\w*|vänligen|náš\w*|naše|prosíme)\b""",
@@ -85,9 +87,14 @@ _FACTS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _RULES = re.compile(
-    r"\b(?:rules?|instructions?|guidelines|behaviou?r|constraints?|style|tone|restrictions?|do not|don'ts|must|workflow|process|regeln|anweisungen|règles|consignes|reglas|instrucciones|regole|istruzioni|regras|instruções|regels|zasady|правила|правило|kurallar|regler|pravidla)\b|ルール|規則|规则|規則|要求|규칙|القواعد|כללים|नियम|quy tắc|aturan",
+    r"\b(?:rules?|instructions?|guidelines|behaviou?r|constraints?|style|tone|restrictions?|goals?|tasks?|duties|responsibilities|objectives?|do not|don'ts|must|workflow|process|regeln|anweisungen|règles|consignes|reglas|instrucciones|regole|istruzioni|regras|instruções|regels|zasady|правила|правило|kurallar|regler|pravidla)\b|ルール|規則|规则|規則|要求|규칙|القواعد|כללים|नियम|quy tắc|aturan",
     re.IGNORECASE,
 )
+
+
+def gives_a_role(sentence: str) -> bool:
+    """Whether it says who the agent is (``You are Ava, …``)."""
+    return _ROLE.search(sentence[:60]) is not None
 
 
 def sentences(system: str) -> Iterator[tuple[str, bool]]:
@@ -138,4 +145,6 @@ def is_instruction(sentence: str, section: bool | None = None) -> bool:
         return section is not False or not _TO_USERS.search(sentence)
     if section is False or _TO_USERS.search(sentence) is not None:
         return False
-    return section is True or _WEAK.search(sentence) is not None
+    if section is True or _WEAK.search(sentence) is not None:
+        return True
+    return not _ONLY_TURKISH.isdisjoint(sentence) and _NEGATED_IN_TURKISH.search(sentence) is not None
