@@ -414,7 +414,7 @@ def result(value: Any) -> dict[str, Any]:
         ),
         pytest.param(
             "https://x.org/a",
-            {"input": "where?", "messages": [Message("user", "where?"), Message("assistant", "https://x.org/a")]},
+            {"context": ["Lisbon"], "messages": [Message("user", "where?"), Message("assistant", "https://x.org/a")]},
             False,
             id="only the answer itself",
         ),

@@ -1,4 +1,4 @@
-"""What the agent was given, and whether it contains the URLs of its answer.
+"""What the agent was given in a turn, which can ground what its answer says.
 
 Given are: tool results, the user's words, retrieved documents, system instructions, messages that came before (also the
 agent's own of earlier turns) and tool definitions. Tool *arguments* and the agent's own messages of this turn are
@@ -8,9 +8,8 @@ written by the model, so they cannot ground anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
 
 from ...core import jsonio
 from ...core.turn import Turn
@@ -106,74 +105,3 @@ def _has_unknown_parts(turn: Turn) -> bool:
     if any(call.result is None and call.error is None for call in turn.tool_calls or ()):
         return not any(message.tool_results or message.role == "tool" for message in messages)
     return not turn.context and any(not document.content for retrieval in turn.retrievals for document in retrieval.documents)
-
-
-# --- URLs --------------------------------------------------------------------------------------------------------
-
-_URL = re.compile(r"https?://([^\s<>\"`\\|{}\[\]^\u3000-\u303f\uff00-\uffef]{1,2048})", re.IGNORECASE)
-_URL_REST = re.compile(r"[^\s<>\"`\\|{}\[\]^\u3000-\u303f\uff00-\uffef]{1,2048}")
-_NEXT_URL = re.compile(r"[,;)]*https?$")
-_RESERVED_HOST = re.compile(r"(?:.*\.)?(?:example(?:\.(?:com|net|org))?|test|invalid|localhost|127\.0\.0\.1)(?::[0-9]+)?")
-
-
-def urls_in(text: str) -> dict[str, str]:
-    """The http(s) URLs of an answer as ``{normalised: as written}``; reserved hosts (``example.com``) are left out."""
-    if "://" not in text:
-        return {}
-    found: dict[str, str] = {}
-    for match in _URL.finditer(text.replace("\\_", "_")):
-        url = _url_key(match.group(1))
-        if url and not _RESERVED_HOST.fullmatch(_host(url)):
-            found.setdefault(url, match.group().rstrip(".,;:!?'*)"))
-    return found
-
-
-def _url_key(rest: str) -> str:
-    """What identifies a page: host, path and query; no scheme, ``www.``, fragment, closing punctuation, ``/`` or case."""
-    rest = rest.split("#", 1)[0].replace("&amp;", "&")
-    while rest and (rest[-1] in ".,;:!?'*_~/" or (rest[-1] == ")" and rest.count(")") > rest.count("("))):
-        rest = rest[:-1]
-    if "%" in rest:
-        rest = unquote(rest)
-    return rest.lower().removeprefix("www.")
-
-
-def _host(url: str) -> str:
-    return re.split(r"[/?]", url, maxsplit=1)[0].rpartition("@")[2]
-
-
-def ungrounded_urls(urls: Iterable[str], given: Given) -> list[str]:
-    """The normalised URLs that no text holds. A bare site is also held by any page of it, with or without a scheme."""
-    left = list(urls)
-    for text in given:
-        if not left:
-            break
-        lowered = text.lower()
-        pages = {host: _pages(lowered, host) for host in set(map(_host, left))}
-        left = [url for url in left if not _is_among(url, pages[_host(url)])]
-    return left
-
-
-def _is_among(url: str, pages: set[str]) -> bool:
-    if url in pages or (pages and url == _host(url)):
-        return True
-    # Chinese or Japanese text can stand directly behind a URL.
-    return not url.isascii() and _url_key(url[: next(i for i, ch in enumerate(url) if not ch.isascii())]) in pages
-
-
-def _pages(text: str, host: str) -> set[str]:
-    """The normalised URLs of a site in a text; each part of the text is read once."""
-    found: set[str] = set()
-    at = text.find(host)
-    while at >= 0:
-        end = at + len(host)
-        before = text[at - 1 : at]
-        if not (before.isalnum() or before == "-" or (before == "." and text[max(0, at - 4) : at] != "www.")):
-            match = _URL_REST.match(text, at)
-            rest, _, following = (match.group() if match is not None else host).partition("://")
-            key = _url_key(_NEXT_URL.sub("", rest) if following else rest)
-            if _host(key) == host:  # not the beginning of a longer name
-                found.add(key)
-            end = max(end, at + len(rest))
-        at = text.find(host, end)
-    return found
