@@ -31,7 +31,7 @@ class Language(NamedTuple):
     """The reader is called an assistant, a model, an AI."""
     user: str
     """The person whom the agent works for, named as a third."""
-    tell: str
+    say: str
     """Say something to somebody, or only say it."""
     hide: str
     """Do not say it."""
@@ -320,7 +320,7 @@ class Words(NamedTuple):
     role: re.Pattern[str]
     agent: re.Pattern[str]
     user: re.Pattern[str]
-    tell: re.Pattern[str]
+    say: re.Pattern[str]
     hide: re.Pattern[str]
     send: re.Pattern[str]
     data: re.Pattern[str]

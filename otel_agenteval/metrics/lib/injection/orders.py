@@ -173,7 +173,7 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     if language.name not in _VERB_FIRST and not steals and sends is not None:
         steals = words.data.search(sentence) is not None
     address = _ADDRESS.search(sentence) is not None
-    tells = words.tell.search(sentence) is not None
+    says = words.say.search(sentence) is not None
     favours = words.favour.search(sentence) is not None
     acts = words.act.search(sentence)
     if hides and user:
@@ -189,12 +189,12 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
         order += 2
     if steals and _ANSWER.search(sentence):
         order += 1
-    if set_aside and (tells or favours or user):
+    if set_aside and (says or favours or user):
         order += 1
-    if english and user and tells and not hides:
+    if english and user and says and not hides:
         order += 1 if favours or address or acts is not None else 0
     addressed = words.agent.search(sentence) is not None or (not english and _CALLED.search(sentence) is not None)
-    wants = order > 0 or tells or hides or steals or (sends is not None and address) or favours or acts is not None
+    wants = order > 0 or says or hides or steals or (sends is not None and address) or favours or acts is not None
     to_agent = user or addressed or favours or probes or role or _SECRET_FILE.search(sentence) is not None
     return _Sentence(order, addressed, wants, not (role or probes) and PEOPLE.search(sentence) is not None, to_agent)
 
