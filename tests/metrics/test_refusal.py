@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from otel_agenteval import Turn, evaluate
+from otel_agenteval import Score, Turn, get_metric
 
 LABELLED = Path(__file__).parent.parent / "data" / "detectors" / "train" / "refusal.jsonl"
+
+
+def evaluate(name: str, turn: Turn, **params: Any) -> Score:
+    return get_metric(name, **params).evaluate(turn)
 
 
 def refuses(output: str, asked: str = "") -> bool:

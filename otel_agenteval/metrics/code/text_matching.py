@@ -399,7 +399,7 @@ def code_refusal(
     """
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
-            raise MetricError("phrases are only looked for with method: phrases; leave out one of the two")
+            raise MetricError("invalid_parameter", "phrases are only looked for with method: phrases; leave out one of the two")
         refusal = refusal_in(turn.output or "", turn.input or "")
         if refusal is None:
             return Result(False)

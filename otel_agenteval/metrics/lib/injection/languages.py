@@ -31,7 +31,7 @@ class Language(NamedTuple):
     """The reader is called an assistant, a model, an AI."""
     user: str
     """The person whom the agent works for, named as a third."""
-    tell: str
+    say: str
     """Say something to somebody, or only say it."""
     hide: str
     """Do not say it."""
@@ -111,7 +111,7 @@ _OTHERS = (
         r"neue (?:anweisung|system)\w* fur (?:die|den|das) (?:ki|assist|modell)",
         r"(?:ab (?:jetzt|sofort)|von nun an|du bist (?:jetzt|nun|ab))[^.]{0,60}(?:\bki\b|bot\b|assistent|ohne (?:\w+ )?(?:einschrankung|regeln|beschrankung|filter)|uneingeschrankt)",
         r"(?:an|liebe[rs]?|hallo|achtung|hinweis|nachricht|hey)[\w ,:]{0,14} (?:ki\b|assistent|sprachmodell|chatbot|modell)|als (?:ki|assistent|sprachmodell)[\w-]*(?: \w+){0,2} (?:musst|sollst|darfst|wirst) du|(?:falls|wenn|sofern) (?:du|sie) (?:\w+ ){0,2}(?:ki|sprachmodell|llm|bot|assistent)|(?:^|@)\W*assistent\w*[,:]|wenn du (?:eine? )?(?:ki|llm|bot|assistent)",
-        r"(?:dem|den|der|des|die) (?:be)?nutzer|anwender", r"teile?\b|sag\b|sage\b|behaupte|informier|antworte|schreibe?\b|nenne|empfiehl|erklar|gib an|weise",
+        r"(?:dem|den|der|des|die) (?:be)?nutzer|anwender", r"teile?\b|sage?n?\b|mitteilen|behaupte|informier|antworte|schreibe?\b|nenne|empfiehl|erklar|gib an|weise",
         r"(?:nicht|nichts|ohne|kein)[\w ]{0,40}(?:erwahn|sagen|mitteil|verrat|informier|mitzuteil|wissen|frag|fragen|bestatig)|(?:erwahne|sag|sage|verrate|teile|informiere|frag)\b[^.]{0,60}(?:nicht|nichts|kein)|verschweig|geheim",
         r"leite|sende|schick|ubermittle|ubertrag|kopier|hang|lade|poste|exportier|fuge", r"gesprach|konversation|chatverlauf|verlauf|daten|passw|zugang|schlussel|kontakt|e-mails|mails|nachrichten|token|adresse",
         r"empfiehl[^.]{0,40}(?:nur|ausschliesslich|immer)|(?:nur|ausschliesslich)[^.]{0,30}empf|hochstnote|bestnote|beste[rsn]? (?:produkt|kandidat|bewerber|wahl)|hochste (?:punkt|bewertung)|das beste|positiv bewert|an erster stelle|zuerst nennen",
@@ -320,7 +320,7 @@ class Words(NamedTuple):
     role: re.Pattern[str]
     agent: re.Pattern[str]
     user: re.Pattern[str]
-    tell: re.Pattern[str]
+    say: re.Pattern[str]
     hide: re.Pattern[str]
     send: re.Pattern[str]
     data: re.Pattern[str]

@@ -28,12 +28,17 @@ SUSPICIOUS = re.compile(
 """Tag characters, directional overrides, rows of zero-width characters and of variation selectors."""
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _PIECES = (
-    b"ignor", b"disregard", b"forget", b"instruct", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow", b"fromnowon",
-    b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"regeln", b"tool", b"outil", b"herramient", b"ferrament", b"claude", b"copilot", b"conversation",
-    b"instru", b"struzion", b"anweisung", b"nutzer", b"consigne", b"utilisat", b"usuari", b"utente", b"gebruiker", b"sisten", b"sistan", b"trolyai", b"mohinhngonngu", b"kisystem", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"uzytkowni", b"uytkowni",
-    b"asystent", b"talimat", b"polecen", b"pengguna", b"vafgehp", b"vtaber",
+    b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow", b"fromnowon",
+    b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
+    b"struzion", b"anweisung", b"regeln", b"nutzer", b"kisystem", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
+    b"sisten", b"asystent", b"polecen", b"talimat", b"pengguna", b"vafgehp", b"vtaber",
 )  # fmt: skip
-"""Pieces of which every order in Latin letters has one; the last two are in rot13."""
+"""Pieces of which every order in ASCII has one; the last two are in rot13."""
+_MARKED_PIECES = (
+    b"sistan", b"trolyai", b"mohinhngonngu", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"kullanc", b"uzytkown", b"uytkown",
+    b"herramient", b"ferrament",
+)  # fmt: skip
+"""More of them, for languages that hardly write a sentence in ASCII."""
 
 
 def squeezed(text: str) -> bytes:
@@ -49,10 +54,12 @@ def is_harmless(text: str) -> bool:
         return False
     if "LLM" in text or "AI" in text or "bot:" in text or "bot," in text or ("%" in text and "%20" in text):
         return False
+    pieces = _PIECES
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
+        pieces += _MARKED_PIECES
     letters = squeezed(text)
-    for piece in _PIECES:  # a generator would cost more than the search
+    for piece in pieces:  # a generator would cost more than the search
         if piece in letters:
             return False
     return _LONG_TOKEN not in text.encode("ascii", "replace").translate(_SHAPE)

@@ -162,9 +162,9 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     ignored = words.ignore.search(sentence)
     set_aside = ignored is not None and _sets_aside(sentence, ignored, words, language)
     order += 2 * set_aside
-    if words.override.search(sentence) and not _is_told(sentence, words.override):
+    if words.override.search(sentence) and not _is_reported(sentence, words.override):
         order = max(order, 2)
-    role = words.role.search(sentence) is not None and not _is_told(sentence, words.role)
+    role = words.role.search(sentence) is not None and not _is_reported(sentence, words.role)
     order += 2 * role
     user = words.user.search(sentence) is not None
     hides = words.hide.search(sentence) is not None
@@ -173,28 +173,28 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     if language.name not in _VERB_FIRST and not steals and sends is not None:
         steals = words.data.search(sentence) is not None
     address = _ADDRESS.search(sentence) is not None
-    tells = words.tell.search(sentence) is not None
+    says = words.say.search(sentence) is not None
     favours = words.favour.search(sentence) is not None
     acts = words.act.search(sentence)
     if hides and user:
         order += 2 if english else 1
-    if steals and (user or _SECRET_FILE.search(sentence)) and not _is_told(sentence, words.send):
+    if steals and (user or _SECRET_FILE.search(sentence)) and not _is_reported(sentence, words.send):
         order += 2 if address or hides else english
-    if acts is not None and tools and any(tool in sentence for tool in tools) and not _is_told(sentence, words.act):
+    if acts is not None and tools and any(tool in sentence for tool in tools) and not _is_reported(sentence, words.act):
         order += 1
-    told = REVEAL.search(sentence) if _PROBE.search(sentence) else None
-    probes = told is not None and not _reported_before(sentence, told.start())
+    verb = REVEAL.search(sentence) if _PROBE.search(sentence) else None
+    probes = verb is not None and not _reported_before(sentence, verb.start())
     order += 2 * probes
-    if _TOOL_CALL.search(sentence) and not _is_told(sentence, words.act):
+    if _TOOL_CALL.search(sentence) and not _is_reported(sentence, words.act):
         order += 2
     if steals and _ANSWER.search(sentence):
         order += 1
-    if set_aside and (tells or favours or user):
+    if set_aside and (says or favours or user):
         order += 1
-    if english and user and tells and not hides:
+    if english and user and says and not hides:
         order += 1 if favours or address or acts is not None else 0
     addressed = words.agent.search(sentence) is not None or (not english and _CALLED.search(sentence) is not None)
-    wants = order > 0 or tells or hides or steals or (sends is not None and address) or favours or acts is not None
+    wants = order > 0 or says or hides or steals or (sends is not None and address) or favours or acts is not None
     to_agent = user or addressed or favours or probes or role or _SECRET_FILE.search(sentence) is not None
     return _Sentence(order, addressed, wants, not (role or probes) and PEOPLE.search(sentence) is not None, to_agent)
 
@@ -232,7 +232,7 @@ def _sets_aside(sentence: str, verb: re.Match[str], words: Words, language: Lang
     return False
 
 
-def _is_told(sentence: str, pattern: re.Pattern[str]) -> bool:
+def _is_reported(sentence: str, pattern: re.Pattern[str]) -> bool:
     found = pattern.search(sentence)
     return found is not None and _reported_before(sentence, found.start())
 
