@@ -294,7 +294,7 @@ def _row(turn: Turn, metric: BoundMetric, score: Score, probability: float | Non
         "revision": turn.revision, "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent,
         "start": None if turn.start is None else turn.start.isoformat(), "result_id": score.result_id, "metric": score.metric,
         "metric_version": score.version, "parameters_hash": metric.signature_hash, "kind": score.kind, "status": score.status,
-        "value": score.value, "passed": score.passed, "label": score.label, "unit": score.unit, "direction": score.direction,
+        "value": score.value, "passed": score.verdict, "label": score.label, "unit": score.unit, "direction": score.direction,
         "threshold": score.threshold, "policy": score.policy, "explanation": score.explanation, "error_type": score.error_type,
         "detail": jsonio.dumps(score.detail) if score.detail else None, "sample_probability": probability,
         "judge_model": accounts[-1].model if accounts else None,

@@ -233,6 +233,10 @@ class BoundMetric:
         """The score of a turn that the metric is not evaluated on: ``skipped``, with this reason."""
         return self._skipped({"reason": reason} if by is None else {"reason": reason, "by": by})
 
+    def scored(self, value: float, detail: dict[str, Any]) -> Score:
+        """The score of a turn whose value is known without evaluating the metric."""
+        return self._from(Result(value, detail=detail))
+
     def _skipped(self, detail: dict[str, Any]) -> Score:
         return Score.of(self._facts, None, None, "skipped", None, None, detail, None, None)
 
