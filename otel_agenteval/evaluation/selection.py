@@ -44,6 +44,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     replaced = {bound.name for bound in configured}
     inline = {name: bound for name, bound in _inline(config) if name not in replaced}
     selected = [*inline.values(), *configured]
+    _complete_policies(selected)
     _sample(config, entries, configured)
     return selected
 
@@ -70,8 +71,20 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     """
     entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(config.conversation.metrics)]
     configured = _configured(config, entries)
+    _complete_policies(configured)
     _sample(config, entries, configured)
     return configured
+
+
+def _complete_policies(selected: Sequence[BoundMetric]) -> None:
+    """A policy that names no metrics is about those beside it: gates, or the severities of safety metrics."""
+    for bound in selected:
+        if bound.inner or not bound.metric.combines:
+            continue
+        if bound.name == "code_policy_must_always_pass":
+            bound.inner = [one for one in selected if one.policy == "gate" and not one.metric.combines]
+        elif bound.name == "code_safety_policy":
+            bound.inner = [one for one in selected if one.metric.unit == "{level}" and one.metric.kind == "llm"]
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
@@ -80,9 +93,14 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> 
         if entry.sample is None:
             continue
         place = (*path, "sample")
-        if bound.metric.kind == "code":
+        if not bound.asks:
             raise ConfigError(
-                f"{config.where(place)}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics are sampled"
+                f"{config.where(place)}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics, and what is made of their scores, "
+                "are sampled"
+            )
+        if bound.metric.kind == "code" and entry.sample.cascade is not None:
+            raise ConfigError(
+                f"{config.where((*place, 'cascade'))}: {bound.name} waits for its inner metrics; a cascade belongs to one of these"
             )
         bound.sample = Sampling(entry.sample, place)
 
