@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from ..config.root import Config
 from ..evaluation.selection import select_conversation_metrics, select_metrics
-from ..metrics.bound_metric import BoundMetric, asked_in
+from ..metrics.bound_metric import BoundMetric
+from ..turns.recorded_conversations import looks_back
 
 
 class Selected(NamedTuple):
@@ -34,7 +35,7 @@ class Selected(NamedTuple):
     @property
     def history(self) -> bool:
         """Whether a judged metric of turns looks at what was said before them: conversations are held for it."""
-        return any("history" in metric.metric.reads for metric in asked_in(self.judged))
+        return looks_back(self.judged)
 
     @property
     def conversations(self) -> bool:

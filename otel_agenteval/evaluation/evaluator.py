@@ -114,10 +114,12 @@ def evaluate(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
     redact: Collection[str] = (),
+    before_judged: Callable[[Turn], None] | None = None,
 ) -> list[Score]:
     """Score a single turn, with its references, by the metrics that apply to it.
 
-    ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder.
+    ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder. ``before_judged`` is called with the
+    turn before these, and after the metrics that are computed: as live, only judges see what was said before.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
 
@@ -130,7 +132,13 @@ def evaluate(
         return score_one(metric, seen, sources, judge=judge, embedder=embedder)
 
     score_once = Once(metrics, turn, score)
-    return [score_once(metric) for metric in metrics if applies(metric.when, turn)]
+    wanted = [metric for metric in metrics if applies(metric.when, turn)]
+    for metric in wanted:
+        if not metric.asks:
+            score_once(metric)
+    if before_judged is not None:
+        before_judged(turn)
+    return [score_once(metric) for metric in wanted]
 
 
 def about(score: Score, turn: Turn) -> Score:
