@@ -15,7 +15,7 @@ from ..core.turn import Turn
 from ..evaluation.evaluator import evaluate
 from ..evaluation.redaction import Redactor, leaving, redacted_score
 from ..evaluation.references import ReferenceSources
-from ..evaluation.selection import select_conversation_metrics, select_group, select_metrics
+from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
 from ..judging.models import Bench, Embedder, Judge, LocalEmbedder, embedder_from, judge_from
 from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric, asked_in
@@ -181,9 +181,7 @@ def _chosen(args: argparse.Namespace, config: Config) -> tuple[list[BoundMetric]
         if name.startswith("@"):
             chosen += [bound for bound in select_group(config, name[1:], selected) if bound not in chosen]
             continue
-        metric, preset = resolve(name)
-        configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
-        of_whole = [] if preset else [bound for bound in whole if bound.name == metric.name]
+        of_turns, of_whole = named([name], selected, whole)
+        chosen += of_turns
         chosen_whole += of_whole
-        chosen += configured or ([] if of_whole else [BoundMetric(metric, preset)])
     return chosen, chosen_whole

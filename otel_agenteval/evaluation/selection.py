@@ -63,6 +63,26 @@ def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> 
     return [bound for bound in selected if (bound.name, bound.signature_hash) in members]
 
 
+def named(
+    names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
+) -> tuple[list[BoundMetric], list[BoundMetric]]:
+    """The metrics of some names, of turns and of conversations: as they are configured, or else of turns and with their own parameters.
+
+    Raises:
+        ConfigError: a name that is not known.
+    """
+    chosen: list[BoundMetric] = []
+    chosen_whole: list[BoundMetric] = []
+    for name in names:
+        metric, preset = resolve(name)
+        configured, of_whole = (
+            [] if preset else [bound for bound in some if bound.name == metric.name] for some in (of_turns, whole)
+        )
+        chosen_whole += of_whole
+        chosen += configured or ([] if of_whole else [BoundMetric(metric, preset)])
+    return chosen, chosen_whole
+
+
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     """The metrics that are evaluated when a conversation ends.
 
