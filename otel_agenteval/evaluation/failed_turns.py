@@ -17,7 +17,7 @@ OF_THE_TASK = frozenset(("llm_task_completion", "llm_task_success"))
 """The metrics that ask whether the task was done."""
 TURN_FAILED, CANCELLED = "turn_failed", "cancelled"
 _CANCELLATION = re.compile(
-    r"cancel+ed(?:error|exception)?|cancell?ation(?:error|exception)?|(?:task|operation)cancell?ed(?:error|exception)?"
+    r"(?:task|operation|job|request|run|stream)?cancel(?:l?ed|l?ation)(?:error|exception)?"
     r"|aborted|abort(?:error|exception)|generatorexit|keyboardinterrupt|interrupted(?:error|exception)?"
     r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
 )
