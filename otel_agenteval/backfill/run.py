@@ -27,8 +27,9 @@ from typing import Any
 
 from ..core.errors import AgentEvalError
 from ..core.extras import require
-from .batch import Account, Scorer
+from .batch import Scorer
 from .sources import Source, bucket_of
+from .turn_scoring import Account
 
 _BUCKET_BYTES = 256 * 2**20
 _MOST_BUCKETS = 512

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 from ..backfill import cluster
-from ..backfill.batch import Account, Scorer
+from ..backfill.batch import Scorer
 from ..backfill.run import Bar, Output, buckets_for
 from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, source_of
+from ..backfill.turn_scoring import Account
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..server.memory import tune

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -82,15 +83,15 @@ def run(args: argparse.Namespace) -> int:
     hashes = {metric._facts: parameters_hash(metric) for metric in both}
     reading, results = Reading(progress()), Run()
     conversations = RecordedConversations(config.conversation, history=looks_back(metrics), whole=bool(whole))
-    models = {"judge": judge, "embedder": embedder, "redact": config.privacy.redact}
+    asking = functools.partial(evaluate, judge=judge, embedder=embedder, redact=config.privacy.redact)
 
     def evaluated() -> Iterator[tuple[Turn, list[Score]]]:
         for turn in load_turns(args.files, reading=reading):
-            scores = evaluate(turn, metrics, references, **models, before_judged=conversations.take)
+            scores = asking(turn, metrics, references, before_judged=conversations.take)
             conversations.note(turn, scores)
             yield turn, scores
         for ended in conversations.ended():
-            yield ended.turn, evaluate(ended.turn, whole, **models)
+            yield ended.turn, asking(ended.turn, whole)
 
     with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
         for turn, scores in evaluated():

@@ -306,17 +306,15 @@ class Planner:
             if can_ask and score.status == "skipped" and score.detail.get("reason") in _ABSENT:
                 self._queue(metric, plan, chance, decided)
                 return
-            if is_inner(key):
-                pass
-            elif score.status == "skipped":
-                scored.scores = [*scored.scores, score]
-            else:
+            if score.status != "skipped" and not is_inner(key):
                 self._answer(metric, plan, chance, decided, score)
+            elif not is_inner(key):
+                scored.scores = [*scored.scores, score]
             plan.final[unmarked(key)] = Inner(self.content.score(score, scored), chance)
         except Exception as error:  # nothing leaves a turn that could not be redacted
             self._failed("judging", error)
-            for one in (Waiting(key, metric.name, chance), *self._those_after(key, plan)):
-                self._end(one.key, one.metric, plan, NoScore.error(type(error).__name__), one.chance)
+            for lost in (Waiting(key, metric.name, chance), *self._those_after(key, plan)):
+                self._end(lost.key, lost.metric, plan, NoScore.error(type(error).__name__), lost.chance)
             return
         first = chance if can_ask else Chance(1.0, "")
         for one in plan.after.pop(key, ()):

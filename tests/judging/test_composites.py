@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.judging.job import Gathering, Inner, Payload, Waiting
 from otel_agenteval.judging.sampling import Chance
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
+from tests.support.recordings import unpack
+from tests.support.redis_server import RedisServer
 from tests.support.rig import Rig
 
 MEAN, GATE, POLICY, ALL_PASS = "code_composite_mean", "code_threshold_gate", "code_safety_policy", "code_policy_must_always_pass"
@@ -277,6 +281,73 @@ def test_a_kill_loses_no_composite(models: ScriptedModels, tmp_path: Path, kille
         assert {**{name: value for name, (value, _) in before.items()}, **found} == {ONE: 0.1, MEAN: pytest.approx(0.3)}
         assert len(models.requests) == 3
         assert rig.engine.judging.queue.depth == 0
+
+
+def test_another_process_makes_the_composite(models: ScriptedModels, tmp_path: Path) -> None:
+    """The agent's process only puts jobs into the queue on a server; two others do one each."""
+    server = RedisServer(tmp_path / "redis")
+    models.play({"score": 0.1}, {"score": 0.5})
+    metrics = [
+        {ONE: {}, "sample": {"rate": 1}},
+        {MEAN: {"metrics": [ONE, TWO, {"code_contains": {"value": "Paris"}}]}, "policy": "gate"},
+    ]
+    queue = {"backend": "redis", "url": server.url}
+    try:
+        with Rig(config(models, *metrics, judge={"queue": {**queue, "work": False}})) as agent:
+            agent.run()
+            turn = agent.turn()
+            assert agent.engine.flush_jobs()
+            assert left(agent) == {}
+            assert models.requests == []
+        made: dict[str, Any] = {}
+        for _ in range(2):
+            with Rig(config(models, *metrics, judge={"queue": queue})) as worker:
+                assert worker.engine.judging is not None
+                worker.engine.judging.may_start = False
+                assert worker.engine.judging.step()
+                for scored in worker.scored():
+                    made |= {score.metric: (scored.turn.turn_id, score.value, score.policy) for score in scored.scores}
+        assert made == {ONE: (turn.turn_id, 0.1, "trend"), MEAN: (turn.turn_id, pytest.approx(1.6 / 3), "gate")}
+    finally:
+        server.stop()
+
+
+def test_a_revision_has_a_composite_of_its_own(models: ScriptedModels) -> None:
+    models.play({"score": 0.1}, {"score": 0.3}, {"score": 0.7}, {"score": 0.9})
+    with Rig(config(models, ONE, {MEAN: {"metrics": [ONE, TWO]}})) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        first = oa.Turn(turn_id="t-1", input="a", output="b")
+        again = oa.Turn(turn_id="t-1", input="a", output="c", revision=2, supersedes="t-1")
+        judging.may_start = False
+        for scored in (ScoredTurn(first, Root(1, 2), []), ScoredTurn(again, Root(1, 2), [], "t-1", False)):
+            assert judging.plan(scored) == []
+            while judging.step():
+                rig.scored()
+        found = [
+            (scored.turn.revision, scored.supersedes, score.value, score.result_id)
+            for scored in rig.scored() for score in scored.scores if score.metric == MEAN
+        ]  # fmt: skip
+        assert [one[:3] for one in found] == [(1, None, pytest.approx(0.2)), (2, "t-1", pytest.approx(0.8))]
+        assert found[0][3] != found[1][3]
+        outcomes = {key[2]: count for key, count in rig.count("agenteval.results").items() if key[0] == MEAN}
+        assert outcomes == {"ok": 1, "superseded": 1}
+
+
+def test_eval_makes_them_too_and_asks_once(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:
+    wanted = config(models, ONE, {ALL_PASS: {"metrics": [ONE, TWO]}, "policy": "gate"}, {MEAN: {"metrics": [ONE, TWO]}}, {ONE: {"threshold": 0.1}, "when": {"agent": "nobody"}},
+                    {GATE: {"metric": {ONE: {"threshold": 0.1}}, "threshold": 0.5}})  # fmt: skip
+    (tmp_path / "c.yaml").write_text(json.dumps(wanted), encoding="utf-8")
+    models.play({"score": 0.01}, {"score": 0.456})
+    assert (
+        main(["eval", str(unpack("pydantic_ai-native_v6/s1.jsonl", tmp_path)), "--config", str(tmp_path / "c.yaml"), "--gate"])
+        == 1
+    )
+    rows = {row["metric"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert (rows[ONE]["value"], rows[MEAN]["value"], rows[ALL_PASS]["value"]) == (0.01, pytest.approx(0.233), 2.0)
+    assert (rows[GATE]["status"], rows[GATE]["detail"]["missing"]) == ("skipped", {ONE: "gated: when.agent"})
+    assert TWO not in rows
+    assert len(models.requests) == 2
 
 
 def test_jobs_of_turns_without_composites_are_written_as_before(models: ScriptedModels) -> None:
