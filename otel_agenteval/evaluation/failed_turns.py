@@ -23,19 +23,24 @@ _CANCELLATION = re.compile(
 )
 """Types of errors that say that nobody waited for the answer any more, without the module before them."""
 _SAID_SO = re.compile(
-    r"\s*(?:the |this )?(?:context cancell?ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancell?ed)|(?:request|operation|run|turn|task|stream)"
-    r" (?:was )?(?:aborted|cancell?ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
+    r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
+    r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
     re.IGNORECASE,
 )
 
 
 def decided(metric: BoundMetric, turn: Turn) -> Score | None:
     """The score of a metric of the task on a turn that failed or was cancelled; None where its judge is to be asked."""
-    if metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None:
+    if metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None or _is_conversation(turn):
         return None
     if is_cancellation(turn.error):
         return metric.left_out(CANCELLED)
     return metric.scored(0.0, {"decided_by": TURN_FAILED}) if gave_nothing(turn) else None
+
+
+def _is_conversation(turn: Turn) -> bool:
+    """Whether it is a whole conversation, which goes on where one of its turns failed."""
+    return (turn.turn_id or "").rpartition(":")[2].startswith("conversation-")
 
 
 def is_cancellation(error: ErrorInfo) -> bool:

@@ -102,7 +102,7 @@ def _complete_policies(selected: Sequence[BoundMetric]) -> None:
         if bound.inner or not bound.metric.combines:
             continue
         if bound.name == "code_policy_must_always_pass":
-            bound.inner = [one for one in selected if one.policy == "gate" and not one.metric.combines]
+            bound.inner = [one for one in selected if one.policy == "gate" and one.name != bound.name]
         elif bound.name == "code_safety_policy":
             bound.inner = [one for one in selected if one.metric.unit == "{level}" and one.metric.kind == "llm"]
 

@@ -39,9 +39,16 @@ def leaves(metric: BoundMetric) -> Iterator[BoundMetric]:
             yield one
 
 
+def parts(metric: BoundMetric) -> Iterator[BoundMetric]:
+    """The metrics that a composite is made of, and those composites that it is made of by way of others."""
+    for one in metric.inner:
+        yield one
+        yield from parts(one)
+
+
 def missing_in(metric: BoundMetric, found: Mapping[str, Inner], *, conversation: bool) -> dict[str, str]:
     """What a composite is missing by now, each with the reason."""
-    known = (found.get(key_of(one, conversation=conversation)) for one in leaves(metric))
+    known = (found.get(key_of(one, conversation=conversation)) for one in parts(metric))
     return {one.score.metric: why for one in known if one is not None and (why := why_missing(one.score)) is not None}
 
 
@@ -63,22 +70,26 @@ def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, Inner], *, c
     """
 
     def known(one: BoundMetric) -> tuple[Score, Chance] | None:
-        if not one.inner:
-            at = found.get(key_of(one, conversation=conversation))
+        at = found.get(key_of(one, conversation=conversation))
+        if at is not None or not one.inner:
             return None if at is None else (at.score, at.chance)
-        parts = [known(each) for each in one.inner]
-        there = [part for part in parts if part is not None]
-        if len(there) < len(parts):
-            return None
-        score = one.over([part[0] for part in there])
-        return score, _decisive(one, score, there)
+        inner = [known(each) for each in one.inner]
+        there = [each for each in inner if each is not None]
+        return None if len(there) < len(inner) else _over(one, there)
 
-    made = known(metric)
+    pieces = [known(one) for one in metric.inner]
+    there = [piece for piece in pieces if piece is not None]
+    made = None if len(there) < len(pieces) else _over(metric, there)
     if made is None:
         return None
     costs = [at.cost_usd for one in leaves(metric) if (at := found.get(key_of(one, conversation=conversation))) is not None]
     spent = [cost for cost in costs if cost is not None]
     return Inner(made[0], min(own, made[1]), sum(spent) if spent else None)
+
+
+def _over(metric: BoundMetric, inner: Sequence[tuple[Score, Chance]]) -> tuple[Score, Chance]:
+    score = metric.over([one for one, _ in inner])
+    return score, _decisive(metric, score, inner)
 
 
 def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Chance]]) -> Chance:

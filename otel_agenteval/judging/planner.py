@@ -20,7 +20,7 @@ from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..statistics.estimates import Estimates, group_of
 from .baselines import History
-from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, result_of, scored_or_not, unevaluated
+from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, parts, result_of, scored_or_not, unevaluated
 from .content import Content
 from .job import Decision, Gathering, Inner, Payload, Waiting, all_in, is_inner, judged_turn, key_of, unmarked, upstream_of
 from .judged_metrics import JudgedMetrics
@@ -167,7 +167,7 @@ class Planner:
         scored, whole = plan.scored, plan.scored.conversation
         drawn = {key: found for key, found in plan.composites.items() if plan.place < found[1].probability}
         for metric, own in (found for key, found in plan.composites.items() if key not in drawn):
-            self._outcomes.end(metric.name, scored, NoScore.sampled_out(own.probability))
+            self._end(self._key(metric, scored), metric.name, plan, NoScore.sampled_out(own.probability), own)
         wanted = [metric for metric, _ in drawn.values() if can_be_made(metric, plan.final, conversation=whole)]
         wanted_keys = {one.key for metric in wanted for one in leaves(metric)}
         for metric in self.metrics.inner(conversation=whole):
@@ -224,7 +224,7 @@ class Planner:
         for needs, composites in groups:
             at, *others = sorted(needs)
             followers.update(others)
-            keys = {key_of(one, conversation=whole) for metric, _ in composites for one in leaves(metric)}
+            keys = {key_of(one, conversation=whole) for metric, _ in composites for one in parts(metric)}
             gathering = Gathering(
                 [Waiting(self._key(metric, plan.scored), metric.name, own) for metric, own in composites],
                 {key: found for key, found in plan.final.items() if key in keys},
@@ -242,7 +242,12 @@ class Planner:
         """A metric gives no score."""
         if not is_inner(key):
             self._outcomes.end(name, plan.scored, outcome)
-        plan.final[unmarked(key)] = Inner(unevaluated(name, outcome), chance)
+        self._note_final(key, plan, unevaluated(name, outcome), chance)
+
+    def _note_final(self, key: str, plan: Plan, score: Score, chance: Chance) -> None:
+        """Keep an outcome, where there are composites that may be made of it."""
+        if self.metrics.composites(conversation=plan.scored.conversation):
+            plan.final[unmarked(key)] = Inner(self.content.score(score, plan.scored), chance)
 
     def _draw(self, plan: Plan) -> list[BoundMetric]:
         """The metrics that the turn is for, once their chances are known; the others are gated."""
@@ -260,8 +265,9 @@ class Planner:
                     self._end(key, metric.name, plan, NoScore.gated(f"when.{excluded}"))
                     continue
                 if not (turn.complete or self._options.incomplete or scored.conversation):
-                    scored.scores = [*scored.scores, metric.left_out(INCOMPLETE)]
-                    plan.final[key] = Inner(scored.scores[-1], NEVER)
+                    left_out = metric.left_out(INCOMPLETE)
+                    scored.scores = [*scored.scores, left_out]
+                    self._note_final(key, plan, left_out, NEVER)
                     continue
                 plan.chances[key] = earlier.get(key) or self.metrics.rule(key).chance(turn, known, now)
                 drawn.append(metric)
@@ -310,7 +316,7 @@ class Planner:
                 self._answer(metric, plan, chance, decided, score)
             elif not is_inner(key):
                 scored.scores = [*scored.scores, score]
-            plan.final[unmarked(key)] = Inner(self.content.score(score, scored), chance)
+            self._note_final(key, plan, score, chance)
         except Exception as error:  # nothing leaves a turn that could not be redacted
             self._failed("judging", error)
             for lost in (Waiting(key, metric.name, chance), *self._those_after(key, plan)):

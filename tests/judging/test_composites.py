@@ -203,6 +203,16 @@ def test_a_policy_without_metrics_is_about_those_beside_it() -> None:
     assert found[ALL_PASS] == [ONE, "code_latency"]
 
 
+def test_a_composite_that_is_not_for_the_turn_is_missing_in_others(models: ScriptedModels) -> None:
+    models.play({"score": 0.6})
+    inner = {MEAN: {"metrics": [ONE]}, "policy": "gate"}
+    with Rig(config(models, {**inner, "when": {"agent": "nobody"}}, ALL_PASS, {GATE: {"metric": ONE, "threshold": 0.5}})) as rig:
+        rig.run()
+        drain(rig)
+        assert left(rig) == {GATE: (1.0, 1.0)}
+        assert why(rig)[ALL_PASS] == f"skipped: missing {MEAN} (gated: when.agent)"
+
+
 def test_an_inner_error_is_what_the_composite_says_of_errors(models: ScriptedModels) -> None:
     models.play(401, {"score": 0.4})
     with Rig(config(models, {MEAN: {"metrics": [ONE, TWO]}}, {ALL_PASS: {"metrics": [ONE, TWO]}})) as rig:

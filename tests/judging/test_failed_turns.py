@@ -161,6 +161,11 @@ def test_other_faults_are_faults(kind: str | None, message: str | None) -> None:
     assert not is_cancellation(ErrorInfo(kind, message))
 
 
+def test_a_conversation_goes_on_after_a_turn_that_failed() -> None:
+    for turn_id in ("conversation-c1", "blue:conversation-c1"):
+        assert decided(oa.get_metric(COMPLETION), oa.Turn.from_dict({**FAILED, "turn_id": turn_id})) is None
+
+
 def test_eval_and_backfill_say_the_same(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     models.play()
