@@ -122,13 +122,13 @@ class TurnScoring:
 
     def judge(self) -> None:
         """Ask models, and make what is made of their scores."""
-        asking = [metric for metric in self._metrics if metric.asks]
-        for metric in (metric for metric in asking if metric.metric.kind != "code"):
+        judged = [metric for metric in self._metrics if metric.asks]
+        for metric in (metric for metric in judged if metric.metric.kind != "code"):
             if applies(metric.when, self.turn):
                 self._ask(metric, self._chance(metric))
             else:
                 self._found[self._key(metric)] = Inner(metric.left_out(GATED), Chance(0.0, ""))
-        for metric in (metric for metric in asking if metric.metric.kind == "code"):
+        for metric in (metric for metric in judged if metric.metric.kind == "code"):
             if applies(metric.when, self.turn):
                 self._combine(metric)
 

@@ -83,15 +83,15 @@ def run(args: argparse.Namespace) -> int:
     hashes = {metric._facts: parameters_hash(metric) for metric in both}
     reading, results = Reading(progress()), Run()
     conversations = RecordedConversations(config.conversation, history=looks_back(metrics), whole=bool(whole))
-    asking = functools.partial(evaluate, judge=judge, embedder=embedder, redact=config.privacy.redact)
+    scores_of = functools.partial(evaluate, judge=judge, embedder=embedder, redact=config.privacy.redact)
 
     def evaluated() -> Iterator[tuple[Turn, list[Score]]]:
         for turn in load_turns(args.files, reading=reading):
-            scores = asking(turn, metrics, references, before_judged=conversations.take)
+            scores = scores_of(turn, metrics, references, before_judged=conversations.take)
             conversations.note(turn, scores)
             yield turn, scores
         for ended in conversations.ended():
-            yield ended.turn, asking(ended.turn, whole)
+            yield ended.turn, scores_of(ended.turn, whole)
 
     with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
         for turn, scores in evaluated():
