@@ -256,6 +256,89 @@ def test_a_job_that_cannot_be_done_leaves_the_others_and_says_what_is_missing(mo
         assert outcomes == {("code_word_count", "pass"): 1, (ONE, "dropped"): 1, (TWO, "dropped"): 1, (MEAN, "skipped"): 1}
 
 
+@pytest.mark.parametrize("reason", ["queue_full", "shutdown"])
+def test_what_is_dropped_takes_its_composites_along(models: ScriptedModels, reason: str) -> None:
+    models.play()
+    wanted = config(models, ONE, TWO, {MEAN: {"metrics": [ONE, TWO]}})
+    if reason == "queue_full":
+        wanted["judge"]["queue"] = {"max_bytes": 100}
+    with Rig(wanted) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        judging.may_start = False
+        rig.run()
+        turn = rig.turn()
+        if reason == "shutdown":
+            rig.engine.shutdown()
+        said = rig.engine.why(turn.turn_id) or {}
+        assert (said[ONE], said[TWO]) == (f"dropped: {reason}", f"dropped: {reason}")
+        assert said[MEAN] == f"skipped: missing {ONE} (dropped: {reason}), {TWO} (dropped: {reason})"
+        outcomes = {(key[0], key[2]): count for key, count in rig.count("agenteval.results").items()}
+        assert {key: count for key, count in outcomes.items() if key[0] != "code_word_count"} == {
+            (ONE, "dropped"): 1, (TWO, "dropped"): 1, (MEAN, "skipped"): 1,
+        }  # fmt: skip
+
+
+def test_what_a_composite_alone_had_asked_is_its_cost(models: ScriptedModels, monkeypatch: Any) -> None:
+    models.play({"score": 0.2}, {"score": 0.4})
+    answer = models.answer
+
+    def counted(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, reply = answer(path, body)
+        return status, {**reply, "usage": {"prompt_tokens": 10, "completion_tokens": 5}}
+
+    monkeypatch.setattr(models, "answer", counted)
+    prices = {"scripted": {"input": 1, "output": 1}}
+    with Rig(config(models, ONE, {MEAN: {"metrics": [ONE, TWO]}}, judge={"prices": prices})) as rig:
+        rig.run()
+        drain(rig)
+        costs = {score.metric: scored.judged.cost_usd for scored in rig.scored() if scored.judged for score in scored.scores}
+        spent = rig.count("agenteval.judge.cost.usd")
+        assert costs[ONE]
+        assert costs[MEAN]
+        assert sum(filter(None, costs.values())) == pytest.approx(sum(spent.values()))
+
+
+def test_a_composite_of_conversations(models: ScriptedModels) -> None:
+    models.play({"score": 0.2}, {"score": 0.4})
+    whole = [{MEAN: {"metrics": [ONE, TWO]}}]
+    with Rig(config(models, conversation={"metrics": whole})) as rig:
+        rig.run(attributes={"gen_ai.conversation.id": "c1"})
+        rig.run(attributes={"gen_ai.conversation.id": "c1"})
+        rig.scored()
+        assert rig.engine.end_conversation("c1")
+        drain(rig)
+        assert left(rig) == {MEAN: (pytest.approx(0.3), 1.0)}
+        assert {scored.turn.turn_id for scored in rig.scored() if scored.judged} == {"conversation-c1"}
+
+
+def test_means_of_composites_are_weighted_as_they_were_sampled(models: ScriptedModels) -> None:
+    """Half of the turns fail and are always judged; the others, which are better, are judged at a rate of 0.25."""
+    wanted = [{ONE: {}, "sample": {"rate": 0.25, "always_if": "agent == 'bad'"}}, {MEAN: {"metrics": [ONE]}}]
+    with Rig(config(models, *wanted), clock=FakeClock()) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        judging.may_start = False
+        weights: dict[str, list[float]] = {"bad": [], "good": []}
+        for number in range(200):
+            name = "good" if number % 2 else "bad"
+            models.unused = [{"score": 0.9 if number % 2 else 0.1}]
+            rig.run(name)
+            rig.scored()
+            while judging.step():
+                rig.scored()
+        for scored in rig.scored():
+            for score in scored.scores if scored.judged else ():
+                if score.metric == MEAN:
+                    assert scored.judged is not None
+                    weights[scored.turn.agent or ""].append(1 / scored.judged.probability)
+        assert set(weights["bad"]) == {1.0}
+        assert set(weights["good"]) == {4.0}
+        assert sum(weights["bad"]) == 100
+        assert sum(weights["good"]) == pytest.approx(100, abs=40)
+        assert {name for name, *_ in rig.engine.telemetry.read("agenteval.estimate.mean").values} >= {ONE, MEAN}
+
+
 def test_without_a_judge_a_composite_is_missing_what_was_not_asked(models: ScriptedModels) -> None:
     with Rig({"metrics": [{MEAN: {"metrics": [ONE, "code_word_count"]}}], "inline": {"metrics": ["code_latency"]}}) as rig:
         rig.run()
