@@ -26,8 +26,8 @@ MEAN, GATE, POLICY, ALL_PASS = "code_composite_mean", "code_threshold_gate", "co
 ONE, TWO, SEVERE, BAD = "llm_made_one", "llm_made_two", "llm_made_severe", "llm_made_bad"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _metrics() -> None:
+@pytest.fixture(autouse=True)
+def _metrics(_registry: None) -> None:
     """Metrics of one question each, whose values a test gives."""
 
     @oa.metric(needs=("output",), threshold=0.5)

@@ -28,8 +28,8 @@ RECORDINGS = (
 MEMORY, WHOLE, MADE = "llm_steady_memory", "llm_steady_whole", "code_composite_mean"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _metrics() -> None:
+@pytest.fixture(autouse=True)
+def _metrics(_registry: None) -> None:
     """One metric that looks back, and one of conversations."""
 
     @oa.metric(needs=("output",), uses=("history",))
