@@ -12,9 +12,11 @@ import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
+from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.evaluation.selection import select_metrics
-from otel_agenteval.judging.job import Gathering, Inner, Payload, Waiting
+from otel_agenteval.judging.composites import result_of
+from otel_agenteval.judging.job import Gathering, Inner, Payload, Waiting, key_of
 from otel_agenteval.judging.sampling import Chance
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -179,6 +181,29 @@ def test_one_severe_rating_blocks_whatever_became_of_the_others(models: Scripted
         [blocked] = [score for scored in rig.scored() for score in scored.scores if score.metric == POLICY]
         assert (blocked.label, blocked.detail["decided_by"]) == ("block", "threshold")
         assert list(blocked.detail["missing"]) == [BAD]
+
+
+@pytest.mark.parametrize(
+    ("severe", "bad", "value", "probability"),
+    [(6, 6, 0.0, 0.7), (6, 1, 0.0, 0.7), (1, 6, 0.0, 0.4), (1, 1, 1.0, 0.4)],
+    ids=["both block", "one blocks", "the rarer one blocks", "none blocks"],
+)
+def test_the_probability_of_a_policy_is_that_of_what_decided_it(
+    severe: float, bad: float, value: float, probability: float
+) -> None:
+    policy = oa.get_metric(POLICY, metrics=[SEVERE, BAD])
+    found = {
+        key_of(metric, conversation=False): Inner(Score(metric.name, level, direction="down"), Chance(rate, "rate"))
+        for metric, level, rate in zip(policy.inner, (severe, bad), (0.7, 0.4), strict=True)
+    }
+    made = result_of(policy, Chance(1.0, "rate"), found, conversation=False)
+    assert made is not None
+    assert (made.score.value, made.chance.probability) == (value, probability)
+    own = result_of(policy, Chance(0.1, "rate"), found, conversation=False)
+    assert own is not None
+    assert own.chance.probability == 0.1, "its own sample bounds it too"
+    del found[key_of(policy.inner[1], conversation=False)]
+    assert result_of(policy, Chance(1.0, "rate"), found, conversation=False) is None, "it waits"
 
 
 def test_a_rating_that_is_missing_leaves_what_passes_so_far_open(models: ScriptedModels) -> None:
