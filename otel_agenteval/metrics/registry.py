@@ -146,6 +146,8 @@ class Metric:
     """Whether its judge must read all of the turn: a question that is too long is asked in pieces, of which the worst counts."""
     combines: bool
     """Whether it is computed from other scores (:meth:`BoundMetric.combine`)."""
+    one_fails: bool
+    """Whether a single score can fail it, whatever the others are: then it fails even where some are missing."""
     parameters: Mapping[str, Parameter]
     doc: str
 
@@ -192,6 +194,7 @@ def metric(
     heavy: bool = False,
     reads_all: bool = False,
     combines: bool = False,
+    one_fails: bool = False,
     family: str | None = None,
 ) -> Callable[[Function], Function]:
     """Register a function as a metric. The function stays callable as it is.
@@ -222,6 +225,7 @@ def metric(
             that is longer than ``max_input_tokens`` is then asked in overlapping pieces, of which the worst counts, and is never cut. Such a metric
             must ask in the thread or task that it is called in.
         combines: whether it takes a list of scores instead of a turn.
+        one_fails: whether a single one of these can fail it, so that it need not wait for those that are missing.
         family: the family's name; default the module's name, which is right unless a family has several modules.
     """
 
@@ -246,7 +250,7 @@ def metric(
             reads=frozenset((*(FIELD_OF_NEED.get(need, need) for need in needs), *uses, *references)),
             aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
             spellings=dict(spellings or {}), groups=_groups(where, name, inline, groups),
-            live=dict(live or {}), extra=extra, heavy=heavy, reads_all=reads_all, combines=combines,
+            live=dict(live or {}), extra=extra, heavy=heavy, reads_all=reads_all, combines=combines, one_fails=one_fails,
             parameters=_parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), doc=inspect.getdoc(fn) or "",
         )  # fmt: skip
         _METRICS[name] = built
