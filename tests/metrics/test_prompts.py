@@ -17,7 +17,9 @@ from otel_agenteval.metrics.lib.prompts import scale_of, task
 from otel_agenteval.metrics.lib.steps import calls_as_text, numbered_lines, shortened, steps_of, tools_as_text
 from otel_agenteval.metrics.lib.trace import trace_of
 from otel_agenteval.metrics.registry import Metric
+from otel_agenteval.turns.recordings import load_turns
 from scripts.prompt_pages import MOST, MOST_INSTRUCTIONS, PAGES, Question, cost_of, judged, pages, questions_of
+from tests.support.recordings import files_in, unpack
 
 PROMPTS = Path(oa.__file__).parent / "metrics" / "prompts"
 WRITTEN = [metric for metric in judged() if (PROMPTS / f"{metric.family}.py").exists()]
@@ -284,6 +286,50 @@ def test_documents_that_a_tool_returned_are_shown_once() -> None:
     long = trace_of(turn(context=[document], tool_calls=[{"name": "search", "result": "x" * 400 + document + "x" * 400}]))
     assert long["retrieved"] == document  # the result is cut where it stands
     assert "retrieved" not in trace_of(turn(context=["x"]), findings=False)
+
+
+@pytest.mark.parametrize(("scenario", "most"), [("s2", 80), ("s4", 180), ("s7", 220)])
+def test_the_same_turn_takes_about_as_many_tokens_whoever_recorded_it(scenario: str, most: int, tmp_path: Path) -> None:
+    """Raw attributes of spans made it 236 to 2,367 tokens for s2, and 649 to 5,171 for s7."""
+    sizes = {}
+    for name in (name for name in files_in("corpus.tar.xz") if name.endswith(f"/{scenario}.jsonl")):
+        for found in load_turns(unpack(name, tmp_path)):
+            material = [text if isinstance(text, str) else json.dumps(text) for text in trace_of(found).values()]
+            sizes[name, found.turn_id] = sum(map(tokens_of, material))
+    assert len(sizes) > 10
+    assert max(sizes.values()) <= most, max(sizes, key=sizes.__getitem__)
+    assert max(sizes.values()) < 2 * sorted(sizes.values())[len(sizes) // 2]
+
+
+def test_what_a_framework_wraps_around_steps_is_no_step() -> None:
+    state = json.dumps({"messages": [{"content": "q"}]})
+    spans = [
+        {"id": "a", "name": "graph", "attributes": {"input.value": state}},
+        {"id": "b", "parent": "a", "name": "tools", "attributes": {"traceloop.span.kind": "task", "own": "x"}},
+        {"id": "c", "parent": "b", "name": "t"},
+        {
+            "id": "d",
+            "parent": "a",
+            "name": "before_model",
+            "attributes": {"traceloop.span.kind": "task", "traceloop.entity.input": state},
+        },
+        {
+            "id": "e",
+            "parent": "a",
+            "name": "check stock",
+            "attributes": {"input.value": "A-17", "output.value": "11", "trace_id": "77"},
+        },
+        {"id": "f", "parent": "f", "name": "own"},
+    ]
+    found = steps_of(
+        turn(
+            input="How many?",
+            output="Eleven.",
+            spans=spans,
+            tool_calls=[{"name": "t", "arguments": {}, "result": 1, "span_id": "c"}],
+        )
+    )
+    assert found.splitlines() == ["1. tool t() → ok: 1", "2. step check stock: in: A-17; out: 11", "3. step own"]
 
 
 @pytest.mark.parametrize("size", [1, 40])
