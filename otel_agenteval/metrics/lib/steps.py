@@ -235,7 +235,7 @@ def _every_step(turn: Turn) -> list[str]:
             found.append(f"agent {_line(run.name or span.name or '(unnamed)')}{parent}{_failed(run.error)}")
         elif model is not None:
             found.append(f"model {_line(model.model or '(unknown)')}{_failed(model.error)}")
-        elif span.id not in wrappers:
+        elif span.id not in wrappers or (not models and _is_model(span)):
             found += _of_span(span, turn)
     ids = {span.id for span in turn.spans}
     for call in calls:
