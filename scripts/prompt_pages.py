@@ -438,7 +438,8 @@ def _different(questions: Sequence[Question]) -> list[Question]:
 def _shown(question: Question) -> str:
     def part(found: re.Match[str]) -> str:
         text = found[2]
-        cut = text if len(text) <= _SHOWN else f"{text[: _SHOWN * 2 // 3]} [… {tokens_of(text)} tokens …] {text[-_SHOWN // 3 :]}"
+        head, tail = text[: _SHOWN * 2 // 3].rpartition(" ")[0], text[-_SHOWN // 3 :].partition(" ")[2]
+        cut = text if len(text) <= _SHOWN else f"{head} [… {tokens_of(text)} tokens …] {tail}"
         return f"{found[1]}{cut}{found[3]}"
 
     text = re.sub(r"(^<<<[A-Z_0-9]+ WORD\n)(.*?)(\nWORD>>>$)", part, question.text, flags=re.MULTILINE | re.DOTALL)
