@@ -9,7 +9,8 @@ Replies of the judge are made up from the form that it was asked for, so that ev
 
 Tokens are counted as the length limit of questions does: four characters are one, and a character outside of ASCII is one. *Useful* are the
 turn's texts (request, answer, reasoning, documents, each call's arguments and result, definitions of tools, earlier messages, references)
-that stand in the question, each counted once, and what earlier stages found: all else is what the prompt costs.
+that stand in the question, and what earlier stages found: all else is what the prompt costs. A question is at most one and a half times its useful
+content from 700 tokens of that on; below, as with the few hundred characters of an answer that the risk of a turn is judged by, the task weighs more.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.judging.models.prompt import SYSTEM, question_of, tokens_of
@@ -252,6 +254,44 @@ def test_long_fields_keep_head_and_tail_and_long_lists_both_ends() -> None:
     assert len(every.splitlines()) == 300
 
 
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.sampled_from(["a\nb", "\u2028", "\x85", "\ud83d\ude00"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["s1", "s2", "s3", "a\nb"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    spans=st.lists(
+        st.fixed_dictionaries({"id": NAMES, "parent": st.none() | NAMES, "name": st.none() | st.text(max_size=5)})
+        | st.fixed_dictionaries(
+            {"id": NAMES, "attributes": st.dictionaries(st.sampled_from(["input.value", "own", "gen_ai.request.model"]), VALUES)}
+        ),
+        max_size=6,
+    ),
+    calls=st.lists(
+        st.fixed_dictionaries(
+            {
+                "name": NAMES,
+                "arguments": st.none() | st.dictionaries(st.text(max_size=3), VALUES, max_size=3),
+                "result": VALUES,
+                "span_id": NAMES,
+            }
+        ),
+        max_size=5,
+    ),
+    schema=st.dictionaries(st.sampled_from(["type", "properties", "required", "items", "enum"]), VALUES, max_size=5),
+)
+def test_any_turn_has_steps_of_one_line_each(spans: list[Any], calls: list[Any], schema: dict[str, Any]) -> None:
+    found = turn(spans=spans, tool_calls=calls, tool_definitions=[{"name": "t", "description": "a\nb", "parameters": schema}])
+    lines = steps_of(found).splitlines()
+    assert [line.partition(".")[0] for line in lines] == [str(number) for number in range(1, len(lines) + 1)]
+    assert sum(". tool " in f". {line.partition('. ')[2]}" for line in lines) >= len(calls)
+    assert len(tools_as_text(found.tool_definitions).splitlines()) == 1
+
+
 def test_tools_are_shown_by_their_schema() -> None:
     schema = {
         "type": "object",
@@ -299,6 +339,12 @@ def test_the_same_turn_takes_about_as_many_tokens_whoever_recorded_it(scenario: 
     assert len(sizes) > 10
     assert max(sizes.values()) <= most, max(sizes, key=sizes.__getitem__)
     assert max(sizes.values()) < 2 * sorted(sizes.values())[len(sizes) // 2]
+
+
+def test_tools_that_a_model_s_server_ran_are_all_there() -> None:
+    calls = [{"name": name, "arguments": {}, "result": 1, "span_id": "a"} for name in ("search", "fetch")]
+    found = steps_of(turn(spans=[{"id": "a", "name": "chat"}], tool_calls=calls, llm_calls=[{"model": "m-1", "span_id": "a"}]))
+    assert found.splitlines() == ["1. model m-1", "2. tool search() → ok: 1", "3. tool fetch() → ok: 1"]
 
 
 def test_what_a_framework_wraps_around_steps_is_no_step() -> None:

@@ -155,7 +155,7 @@ def _call(
 def _arguments(arguments: Mapping[str, Any] | None, limit: int) -> str:
     if arguments is None:
         return "arguments unknown"
-    return shortened(", ".join(f"{key}={jsonio.text_of([value])[1:-1]}" for key, value in arguments.items()), limit)
+    return shortened(_line(", ".join(f"{key}={jsonio.text_of([value])[1:-1]}" for key, value in arguments.items())), limit)
 
 
 def _outcome(call: ToolCall, limit: int, shorten: Shorten) -> str:
@@ -176,10 +176,8 @@ def _line(text: str) -> str:
 def _tool(definition: Mapping[str, Any]) -> str:
     schema = definition.get("parameters")
     parameters = _parameters(schema, _DEEPEST) if isinstance(schema, Mapping) else "…"
-    about = _line(str(definition.get("description") or ""))
-    return f"- {_line(str(definition.get('name') or '(unnamed)'))}({parameters})" + (
-        f": {shortened(about, REMARK_CHARS)}" if about else ""
-    )
+    about = shortened(str(definition.get("description") or "").strip(), REMARK_CHARS)
+    return _line(f"- {definition.get('name') or '(unnamed)'}({parameters})" + (f": {about}" if about else ""))
 
 
 def _parameters(schema: Mapping[str, Any], depth: int) -> str:
@@ -219,7 +217,10 @@ def _every_step(turn: Turn) -> list[str]:
     """Spans in their order; before a call what the agent said with it, after them what has no place of its own."""
     calls = turn.tool_calls or []
     several = _several(calls) or len({run.name for run in turn.agent_runs if run.name}) > 1
-    by_span = {call.span_id: call for call in calls if call.span_id is not None}
+    by_span: dict[str, list[ToolCall]] = {}
+    for call in calls:
+        if call.span_id is not None:
+            by_span.setdefault(call.span_id, []).append(call)
     said = _Remarks(turn)
     runs = {run.span_id: run for run in turn.agent_runs[1:] if run.span_id is not None}
     models = {call.span_id: call for call in turn.llm_calls if call.span_id is not None}
@@ -227,15 +228,16 @@ def _every_step(turn: Turn) -> list[str]:
     wrappers = _above(turn.spans, recognised)
     found: list[str] = []
     for span in turn.spans:
-        call, run, model = by_span.get(span.id), runs.get(span.id), models.get(span.id)
-        if call is not None:
-            found += [*said.before(call), _call(call, several)]
+        run, model = runs.get(span.id), models.get(span.id)
+        if model is not None:
+            found.append(f"model {_line(model.model or '(unknown)')}{_failed(model.error)}")
+        if span.id in by_span:  # several in a model's own span, where its server runs tools
+            found += [line for call in by_span[span.id] for line in (*said.before(call), _call(call, several))]
+            by_span[span.id] = []
         elif run is not None:
             parent = f", called by {_line(run.parent)}" if run.parent else ""
             found.append(f"agent {_line(run.name or span.name or '(unnamed)')}{parent}{_failed(run.error)}")
-        elif model is not None:
-            found.append(f"model {_line(model.model or '(unknown)')}{_failed(model.error)}")
-        elif span.id not in wrappers or (not models and _is_model(span)):
+        elif model is None and (span.id not in wrappers or (not models and _is_model(span))):
             found += _of_span(span, turn)
     ids = {span.id for span in turn.spans}
     for call in calls:
