@@ -330,7 +330,7 @@ def _of_span(span: SpanInfo, turn: Turn) -> list[str]:
         return []  # a framework's own: all that it has is in other steps
     name = f"step {_line(span.name or '(unnamed)')}"
     says = "; ".join([*parts, *own[:_OWN]])
-    return [f"{name}: {says}" if says else name]
+    return [_line(f"{name}: {says}" if says else name)]
 
 
 def _first_of(attributes: Mapping[str, Any], keys: Sequence[str]) -> str:
