@@ -33,7 +33,7 @@ from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import Section, kind_of, option_paths, section_of, written
 from otel_agenteval.core import semconv
 from otel_agenteval.instrumentation.attach import instrument
-from otel_agenteval.metrics.registry import Metric, catalog
+from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of
 
 ROOT = Path(__file__).parent.parent
 _START_NS = 1_767_225_600_000_000_000
@@ -55,6 +55,7 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "One that fails has an error type and no value.",
         "*Vacuous* is a good value that only means that there was nothing to evaluate; no average has it.",
         "**●** marks the default pack, which is evaluated on every turn.\n",
+        *_groups(),
     ]
     for family, metrics in sorted(families.items()):
         index.append(f"## [{family}]({family}.md)\n")
@@ -67,12 +68,27 @@ def metric_pages() -> Iterator[tuple[str, str]]:
     yield "README.md", "\n".join(index).rstrip() + "\n"
 
 
+def _groups() -> Iterator[str]:
+    yield "## Groups\n"
+    yield "Named in `inline.metrics`, as in `[default, cost, -code_refusal]`, and by `eval --metrics @cost`."
+    yield "Why each metric is where it is: [decision 019](../decisions/019-what-the-default-pack-has.md).\n"
+    yield "| group | is | has |\n|---|---|---|"
+    for name, meaning in GROUPS.items():
+        members = group_of(name)
+        listed = ", ".join(f"`{member}`" for member in members) if name != "all" else f"{len(members)} metrics"
+        yield f"| `{name}` | {meaning} | {listed} |"
+    yield ""
+
+
 def _table_of(metric: Metric) -> str:
     rows = [("value", value_of(metric)), ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing")]
     for name, facts in (("uses", metric.uses), ("references", metric.references)):
         if facts:
             rows.append((name, ", ".join(f"`{fact}`" for fact in facts)))
-    rows.append(("default pack", "yes" if metric.inline else "no"))
+    rows.append(("groups", ", ".join(f"`{group}`" for group in groups_of(metric)) or "none: configure it under `metrics`"))
+    if metric.live:
+        set_there = ", ".join(f"`{name}={value!r}`" for name, value in metric.live.items())
+        rows.append(("in a configuration", f"an entry without parameters, and the groups, set {set_there}"))
     if metric.heavy:
         rows.append(("heavy", "runs on the worker alone, so it has no span event"))
     if metric.extra:

@@ -143,7 +143,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "llm_code_security_risk_passed": {"output": _CODE},
     "llm_sql_semantic_equivalence": _SQL,
     "llm_semantic_field_equality": {"output": json.dumps({"order": "BM-48213", "summary": TURN["output"]})},
-    "llm_noise_sensitivity": {"references": {"baseline_response": TURN["output"], "noisy_input": TURN["input"].replace("order", "ordre")}},
+    "llm_noise_sensitivity": {"references": {"baseline_response": f"Certainly. {TURN['output']} Is there more that I can do?", "noisy_input": TURN["input"].replace("order", "ordre")}},
     "multimodal_image": {"attachments": _IMAGES},
     "audio": {"attachments": [{"modality": "audio", "uri": "https://shop.example/call.mp3", "transcript": f"USER: {TURN['input']}\nAGENT: {TURN['output']}"}]},
     "video": {"attachments": [{"modality": "video", "uri": "https://shop.example/unboxing.mp4"}]},

@@ -29,7 +29,7 @@ from otel_agenteval.config.types import Duration
 from otel_agenteval.config.writing import effective_yaml
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.evaluation.selection import select_metrics
-from otel_agenteval.metrics.registry import default_pack
+from otel_agenteval.metrics.registry import GROUPS, default_pack, group_of
 
 NOTHING: dict[str, str] = {}
 
@@ -292,8 +292,8 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("turn.total_bytes", True, SIZE),
         ("exit_timeout", "soon", DURATION),
         ("inline", "default", "a mapping of metrics, budget"),
-        ("inline.metrics", "code_latency", "default, or a list of metric names"),
-        ("inline.metrics", [1], "default, or a list of metric names"),
+        ("inline.metrics", "code_latency", "or a list of groups and metric names"),
+        ("inline.metrics", [1], "or a list of groups and metric names"),
         ("inline.budget", [5], DURATION),
         ("metrics", "code_latency", "a list"),
         ("outlets", [], "a mapping of span_events"),
@@ -859,6 +859,36 @@ def test_without_configuration_the_default_pack_is_selected() -> None:
 def test_a_list_of_inline_metrics_takes_the_place_of_the_default_pack() -> None:
     config = load_config({"inline": {"metrics": ["code_latency"]}, "metrics": [{"code_word_count": {"min": 1}}]}, NOTHING)
     assert [bound.name for bound in select_metrics(config)] == ["code_latency", "code_word_count"]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_stands_for_its_metrics(group: str) -> None:
+    selected = [bound.name for bound in select_metrics(load_config({"inline": {"metrics": group}}, NOTHING))]
+    assert selected == group_of(group)
+    assert selected == [bound.name for bound in select_metrics(load_config({"inline": {"metrics": [group]}}, NOTHING))]
+
+
+def test_groups_and_names_are_added_and_taken_out_in_their_order() -> None:
+    wanted = ["default", "-safety", "cost", "-code_latency", "code_word_count", "code_cost"]
+    selected = [bound.name for bound in select_metrics(load_config({"inline": {"metrics": wanted}}, NOTHING))]
+    assert len(selected) == len(set(selected))
+    assert set(selected) == ({*group_of("default"), *group_of("cost"), "code_word_count"} - {*group_of("safety"), "code_latency"})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (
+            "saftey",
+            "inline.metrics: 'saftey' is not allowed; it must be one of default, safety, quality, cost, all, or a list of groups and metric names",
+        ),
+        (["cost", "-code_word_count"], "inline.metrics[1]: -code_word_count takes out what stands before it"),
+        (["default", "-code_wordcount"], "inline.metrics[1]: unknown metric 'code_wordcount'; did you mean code_word_count"),
+    ],
+)
+def test_a_list_of_groups_that_cannot_be_meant_is_refused(wanted: Any, expected: str) -> None:
+    with pytest.raises(oa.ConfigError, match=re.escape(expected)):
+        select_metrics(load_config({"inline": {"metrics": wanted}}, NOTHING))
 
 
 def test_a_configured_metric_takes_the_place_of_the_inline_one_and_may_stand_several_times() -> None:

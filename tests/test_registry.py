@@ -9,8 +9,9 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
+from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.bound_metric import BoundMetric
-from otel_agenteval.metrics.registry import catalog, default_pack
+from otel_agenteval.metrics.registry import catalog, default_pack, group_of
 
 
 @pytest.mark.parametrize(
@@ -170,8 +171,9 @@ def test_every_metric_is_documented_and_skips_or_scores_an_empty_turn():
 
 def test_the_default_pack_needs_no_parameter_and_no_reference():
     pack = default_pack()
-    assert len(pack) >= 18
+    assert len(pack) >= 17
     assert not {"code_is_json", "code_word_count"} & set(pack)
+    assert not {"code_turn_autonomy", "code_tool_efficiency", "code_llm_retries", "code_time_to_first_token"} & set(pack)
     for name in pack:
         assert oa.get_metric(name).evaluate(oa.Turn(output="fine", tool_calls=[])).status != "error", name
 
@@ -204,3 +206,29 @@ def test_a_neutral_detector_says_yes_or_no_and_never_fail():
 def test_facts_that_cannot_be_declared_are_refused(new_metric, options, message):
     with pytest.raises(oa.ConfigError, match=rf":\d+: metric 'code_mine': {message}"):
         new_metric("return 1.0", **options)
+
+
+def test_an_entry_of_the_configuration_takes_the_precise_method_and_get_metric_the_catalogues(new_metric):
+    @oa.metric(live={"method": "precise"}, aliases=("seed:other",), groups=("safety",))
+    def code_other(turn, *, method: str = "rough", size: int = 1):
+        """Which method."""
+        return float(method == "precise")
+
+    def configured(entry):
+        (bound,) = select_metrics(oa.Config.model_validate({"inline": {"metrics": []}, "metrics": [entry]}))
+        return bound.evaluate(oa.Turn()).value
+
+    assert oa.get_metric("code_other").evaluate(oa.Turn()).value == 0.0
+    assert configured("code_other") == configured({"code_other": {"threshold": 0.5}}) == 1.0
+    assert configured({"code_other": {"size": 2}}) == configured("seed:other") == 0.0
+    assert "code_other" in group_of("safety")
+
+
+def test_a_group_that_does_not_exist_is_refused_where_the_metric_stands():
+    with pytest.raises(
+        oa.ConfigError, match=r"test_registry\.py:\d+: metric 'code_new': groups 'best' is not allowed; it must be"
+    ):
+
+        @oa.metric(groups=("best",))
+        def code_new(turn):
+            """Never there."""

@@ -16,7 +16,7 @@ from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_group, select_metrics
 from ..judging.models import Bench, Embedder, Judge, LocalEmbedder, embedder_from, judge_from
 from ..judging.sampling import rules_of
-from ..metrics.bound_metric import BoundMetric
+from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.registry import resolve
 from ..report import About, Report, Run, compare, open_outputs, parameters_hash
 from ..turns.recordings import Reading, load_turns
@@ -164,5 +164,5 @@ def _chosen(args: argparse.Namespace, config: Config) -> list[BoundMetric]:
             continue
         metric, preset = resolve(name)
         configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
-        chosen += configured or [BoundMetric(metric, preset)]
+        chosen += configured or [live_metric(name, {})]
     return chosen

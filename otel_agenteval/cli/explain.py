@@ -6,7 +6,7 @@ import argparse
 import json
 import textwrap
 
-from ..metrics.registry import resolve
+from ..metrics.registry import groups_of, resolve
 from .descriptions import type_name, value_of
 from .exit_codes import OK, UNUSABLE
 
@@ -32,6 +32,10 @@ def run(args: argparse.Namespace) -> int:
         if facts:
             print(f"{name + ':':<13}{', '.join(facts)}")
     print(f"Default:     {'in the inline pack' if metric.inline else 'off; configure it under metrics'}")
+    if groups := groups_of(metric):
+        print(f"Groups:      {', '.join(groups)}")
+    for name, value in metric.live.items():
+        print(f"Configured:  {name}={value!r}, where an entry of the configuration has no parameters of its own")
     if metric.heavy:
         print("Heavy:       runs on the worker alone, so it has no span event")
     if metric.extra:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -12,20 +12,27 @@ from .section import Section, written
 from .selector import Selector
 from .types import DurationOrZero, Kind
 
+Group = Literal["default", "safety", "quality", "cost", "all"]
+_GROUPS = get_args(Group)
+
 
 def _names(value: Any) -> Any:
-    if value == "default" or (isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)):
+    if (isinstance(value, str) and value in _GROUPS) or (
+        isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+    ):
         return value
-    raise ValueError("it must be default, or a list of metric names")
+    raise ValueError(f"it must be one of {', '.join(_GROUPS)}, or a list of groups and metric names")
 
 
 class InlineOptions(Section):
     """What is evaluated the moment a turn ends."""
 
-    metrics: Annotated[Literal["default"] | tuple[str, ...], BeforeValidator(_names), Kind("`default` or list of names")] = (
-        "default"
-    )
-    """``default`` (every metric that needs no reference and applies to any answer) or a list of metric names."""
+    metrics: Annotated[
+        Group | tuple[str, ...],
+        BeforeValidator(_names),
+        Kind("group, or list of groups and names"),
+    ] = "default"
+    """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of groups and metric names; ``-name`` takes one out of those before it."""
     budget: DurationOrZero = 0.005
     """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the remaining metrics run on the worker."""
 

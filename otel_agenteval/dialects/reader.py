@@ -272,7 +272,7 @@ def _says_all(record: SpanRecord, role: str | None) -> bool:
     """Whether a span of a scope that nobody knows has nothing that its dialects leave unsaid: it is plain, or follows the convention alone."""
     attributes = record.attributes
     if role is None:
-        return not record.logs and not record.events and keys.is_plain(attributes)
+        return not record.logs and all(event.name == "exception" for event in record.events) and keys.is_plain(attributes)
     if not _complete.issuperset(attributes):
         for key in attributes:
             if key not in _complete:

@@ -13,8 +13,8 @@ from ..config.sampling import SampleOptions
 from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
 from ..core.score import Policy
-from ..metrics.bound_metric import BoundMetric
-from ..metrics.registry import default_pack, resolve
+from ..metrics.bound_metric import BoundMetric, live_metric
+from ..metrics.registry import GROUPS, group_of, resolve
 
 
 class Sampling(NamedTuple):
@@ -32,7 +32,7 @@ Entries = Sequence[tuple[KeyPath, MetricEntry]]
 def select_metrics(config: Config) -> list[BoundMetric]:
     """The metrics that a configuration selects, ready to evaluate.
 
-    First come ``inline.metrics`` (``default`` is the default pack), then ``metrics`` and ``groups`` in their order. A configured metric replaces
+    First come ``inline.metrics`` (names, and groups such as ``default``), then ``metrics`` and ``groups`` in their order. A configured metric replaces
     the inline one of the same name. A metric may be configured several times with different parameters.
 
     Raises:
@@ -49,15 +49,17 @@ def select_metrics(config: Config) -> list[BoundMetric]:
 
 
 def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> list[BoundMetric]:
-    """The metrics of one group among those that :func:`select_metrics` gave.
+    """The metrics of one group: of the configuration's, among those that :func:`select_metrics` gave, else of those that are built in.
 
     Raises:
         ConfigError: there is no such group.
     """
     if name not in config.groups:
-        close = nearest(name, list(config.groups), 1)
-        hint = f"did you mean {close[0]!r}? (groups: {', '.join(config.groups)})" if close else "the configuration has no groups"
-        raise ConfigError(f"@{name}: no such group; {hint}")
+        if name in GROUPS:
+            known = {bound.name: bound for bound in selected}
+            return [known.get(member) or live_metric(member, {}) for member in group_of(name)]
+        names = [*dict.fromkeys((*config.groups, *GROUPS))]
+        raise ConfigError(f"@{name}: no such group; did you mean {nearest(name, names, 1)[0]!r}? (groups: {', '.join(names)})")
     members = {(bound.name, bound.signature_hash) for bound in _configured(config, config.metric_entries(name))}
     return [bound for bound in selected if (bound.name, bound.signature_hash) in members]
 
@@ -95,18 +97,39 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
 
 def _inline(config: Config) -> Iterable[tuple[str, BoundMetric]]:
     wanted = config.inline.metrics
-    if wanted == "default":
-        return [(name, _bind(config, ("inline", "metrics"), name, {}, "trend")) for name in default_pack()]
-    bound = [_bind(config, ("inline", "metrics", i), name, {}, "trend") for i, name in enumerate(wanted)]
-    return [(metric.name, metric) for metric in bound]
+    if isinstance(wanted, str):
+        return [(name, _bind(config, ("inline", "metrics"), name, {}, "trend")) for name in group_of(wanted)]
+    found: dict[str, BoundMetric] = {}
+    for i, name in enumerate(wanted):
+        path = ("inline", "metrics", i)
+        if name.startswith("-"):
+            _leave_out(config, path, name[1:], found)
+        else:
+            for member in group_of(name) if name in GROUPS else (name,):
+                bound = _bind(config, path, member, {}, "trend")
+                found[bound.name] = bound
+    return found.items()
+
+
+def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundMetric]) -> None:
+    """Take a metric, or all of a group, out of what was named before it."""
+    try:
+        names = group_of(name) if name in GROUPS else [resolve(name)[0].name]
+    except ConfigError as error:
+        raise ConfigError(f"{config.where(path)}: {error}") from None
+    if found.keys().isdisjoint(names):
+        raise ConfigError(
+            f"{config.where(path)}: -{name} takes out what stands before it in the list, and that does not have {name}"
+        )
+    for one in names:
+        found.pop(one, None)
 
 
 def _bind(
     config: Config, path: KeyPath, name: str, params: dict[str, Any], policy: Policy, when: Selector | None = None
 ) -> BoundMetric:
     try:
-        metric, preset = resolve(name)
-        bound = BoundMetric(metric, {**preset, **params}, policy)
+        bound = live_metric(name, params, policy)
     except ConfigError as error:
         message = str(error)
         # The message of a wrong parameter already begins with ``metric.parameter``; only then does the path go deeper.

@@ -138,8 +138,8 @@ class AgentTurns:
 
 
 def _bound(metrics: Sequence[Any]) -> list[BoundMetric]:
-    from ..metrics.bound_metric import BoundMetric
-    from ..metrics.registry import default_pack, resolve
+    from ..metrics.bound_metric import BoundMetric, live_metric
+    from ..metrics.registry import default_pack
 
     wanted: list[Any] = []
     for metric in metrics or default_pack():
@@ -150,8 +150,7 @@ def _bound(metrics: Sequence[Any]) -> list[BoundMetric]:
             found.append(item)
             continue
         name, params = item if isinstance(item, tuple) else (item, {})
-        known, preset = resolve(name)
-        found.append(BoundMetric(known, {**preset, **params}))
+        found.append(live_metric(name, params))
     return found
 
 

@@ -51,6 +51,16 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
     return BoundMetric(found, {**preset, **params})
 
 
+def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") -> BoundMetric:
+    """A metric as an entry of the configuration names it: a canonical name without parameters takes our precise ones (:attr:`Metric.live`).
+
+    Raises:
+        ConfigError: as :func:`get_metric`.
+    """
+    found, preset = resolve(name)
+    return BoundMetric(found, found.live_params(params) if name == found.name else {**preset, **params}, policy)
+
+
 class ChoosesJudges(ABC):
     """Takes a judge's place where several may judge: asks those it chooses, and makes one score of theirs."""
 

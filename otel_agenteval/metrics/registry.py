@@ -134,8 +134,10 @@ class Metric:
     """Other names, each with the parameters that it presets."""
     spellings: Mapping[str, str]
     """Other spellings of parameters → ours."""
-    inline: bool
-    """Whether it belongs to the default inline pack."""
+    groups: tuple[str, ...]
+    """The groups of :data:`GROUPS` that it belongs to; ``default`` is the default inline pack."""
+    live: Mapping[str, Any]
+    """Parameters that an entry of the configuration has where it states none."""
     extra: str | None
     """The optional extra that it requires."""
     heavy: bool
@@ -148,9 +150,19 @@ class Metric:
     doc: str
 
     @property
+    def inline(self) -> bool:
+        """Whether it belongs to the default inline pack."""
+        return "default" in self.groups
+
+    @property
     def summary(self) -> str:
         """First line of the documentation."""
         return self.doc.split("\n", 1)[0]
+
+    def live_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What an entry of the configuration with these parameters evaluates with."""
+        own = {self.spellings.get(key, key) for key in params} - {"threshold", "inverse"}
+        return dict(params) if own else {**self.live, **params}
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -174,6 +186,8 @@ def metric(
     aliases: Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
     spellings: Mapping[str, str] | None = None,
     inline: bool = False,
+    groups: Sequence[str] = (),
+    live: Mapping[str, Any] | None = None,
     extra: str | None = None,
     heavy: bool = False,
     reads_all: bool = False,
@@ -198,7 +212,10 @@ def metric(
         aliases: names in other catalogues (``seed:name``), optionally with preset parameters; ``{k}`` in a name stands for
             a number that becomes the parameter of that name.
         spellings: other spellings of parameters, ``{theirs: ours}``.
-        inline: whether the default inline pack has it (reference-free, cheap, and meaningful on any answer).
+        inline: whether the default inline pack has it (reference-free, cheap, and with a meaning on any answer that is worth a look).
+        groups: further groups that it belongs to: ``safety``, ``quality``, ``cost``.
+        live: parameters that an entry of the configuration, or of the default pack, has where it states none of its own (``threshold`` and
+            ``inverse`` aside): our precise method, where the catalogue fixes another one for the metric by itself.
         extra: the optional extra that it needs (``[text]`` …).
         heavy: whether one evaluation can take milliseconds or more: then it never runs while an exporter waits for span events.
         reads_all: whether its judge must have read all that it is given, because what it looks for can be anywhere (safety). A question
@@ -228,7 +245,8 @@ def metric(
             uses=tuple(uses), references=tuple(references),
             reads=frozenset((*(FIELD_OF_NEED.get(need, need) for need in needs), *uses, *references)),
             aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
-            spellings=dict(spellings or {}), inline=inline, extra=extra, heavy=heavy, reads_all=reads_all, combines=combines,
+            spellings=dict(spellings or {}), groups=_groups(where, name, inline, groups),
+            live=dict(live or {}), extra=extra, heavy=heavy, reads_all=reads_all, combines=combines,
             parameters=_parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), doc=inspect.getdoc(fn) or "",
         )  # fmt: skip
         _METRICS[name] = built
@@ -237,6 +255,26 @@ def metric(
         return fn
 
     return register
+
+
+GROUPS = {
+    "default": "what is evaluated without configuration: it needs no reference, costs microseconds, and says something about any answer",
+    "safety": "what must never happen: leaks, orders from outside, blocked content",
+    "quality": "how well a turn went, as far as that can be seen without a reference",
+    "cost": "what a turn took: time, tokens, money, attempts",
+    "all": "every `code_` metric that needs neither a parameter nor a reference",
+}
+"""The groups of ``code_`` metrics that go by a name, and what is in them."""
+_DECLARED = ("default", "safety", "quality", "cost")
+
+
+def _groups(where: str, name: str, inline: bool, groups: Sequence[str]) -> tuple[str, ...]:
+    unknown = [group for group in groups if group not in _DECLARED[1:]] if not isinstance(groups, str) else [groups]
+    if unknown:
+        raise ConfigError(
+            f"{where}: metric {name!r}: groups {unknown[0]!r} is not allowed; it must be a tuple of {', '.join(_DECLARED[1:])}"
+        )
+    return (*(("default",) if inline else ()), *groups)
 
 
 def _refuse_unknown_facts(where: str, needs: Sequence[str], uses: Sequence[str], references: Sequence[str]) -> None:
@@ -309,9 +347,33 @@ def catalog() -> Iterator[Metric]:
     yield from (_METRICS[name] for name in sorted(_METRICS))
 
 
+def group_of(name: str) -> list[str]:
+    """Names of the metrics of one of :data:`GROUPS` whose optional package, if any, is installed.
+
+    Raises:
+        ConfigError: there is no such group.
+    """
+    if name not in GROUPS:
+        raise ConfigError(f"{name!r} is no group of metrics; allowed are {', '.join(GROUPS)}")
+    return [m.name for m in catalog() if _belongs(m, name) and (m.extra is None or extra_installed(m.extra))]
+
+
+def _belongs(metric: Metric, group: str) -> bool:
+    if group != "all":
+        return group in metric.groups
+    return metric.kind == "code" and not (
+        metric.combines or metric.references or any(p.required for p in metric.parameters.values())
+    )
+
+
+def groups_of(metric: Metric) -> list[str]:
+    """The groups of :data:`GROUPS` that a metric belongs to."""
+    return [name for name in GROUPS if _belongs(metric, name)]
+
+
 def default_pack() -> list[str]:
-    """Names of the default inline pack: reference-free metrics whose optional package, if any, is installed."""
-    return [m.name for m in catalog() if m.inline and (m.extra is None or extra_installed(m.extra))]
+    """Names of the default inline pack."""
+    return group_of("default")
 
 
 def resolve(name: str) -> tuple[Metric, dict[str, Any]]:

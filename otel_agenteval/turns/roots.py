@@ -64,7 +64,6 @@ class Group:
 
 _LLM, _AGENT, _WORKFLOW = 1, 2, 4
 _MARKS = {LLM: _LLM, AGENT: _AGENT, WORKFLOW: _WORKFLOW}
-_ANY_MARK = _LLM | _AGENT | _WORKFLOW
 
 
 class _Node:

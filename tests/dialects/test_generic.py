@@ -368,3 +368,13 @@ def test_scores_on_a_span_are_no_words_of_its_agent():
     )
     turn = turn_of(run, request(2, 1))
     assert turn.output == "It is 18 °C."
+
+
+def test_a_tool_is_not_named_after_the_method_that_runs_it():
+    tool = {"fw.span.kind": "TOOL", "fw:input": '{"city": "Paris"}', "fw:output": "18 °C"}
+    turn = turn_of(
+        span(1, 0, "run", {"fw.span.kind": "AGENT", "fw:input": "Weather in Paris?"}, scope="fw.core"),
+        request(),
+        span(3, 1, "weather.__call__", tool, at=20, scope="fw.core"),
+    )
+    assert [(call.name, call.result) for call in turn.tool_calls] == [("weather", "18 °C")]

@@ -245,7 +245,7 @@ def test_a_gate_that_regresses_fails_without_being_named(
     ("names", "said"),
     [
         ("code_contains", "code_contains is not evaluated in this run"),
-        ("code_turn_autonomy", "code_turn_autonomy is neutral"),
+        ("code_refusal", "code_refusal is neutral"),
         ("code_csot", "did you mean code_cost"),
         (",", "at least one name"),
     ],

@@ -270,13 +270,10 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if "own_name" in fields:
         step.tool_name = fields["own_name"]
     if step.tool_name is None:
-        step.tool_name = (
-            fields.get("tool_name")
-            or (facts.name_left if facts.name_role == TOOL else None)
-            or fields.get("name")
-            or record.name
-            or None
+        said = (
+            fields.get("tool_name") or (facts.name_left if facts.name_role == TOOL else None) or fields.get("name") or record.name
         )
+        step.tool_name = _METHOD.sub("", said) or None
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:
@@ -330,6 +327,7 @@ _ARGUMENT_HOLDERS = (
 )
 _SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
 _METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
+"""A tool's function may be named with the method that runs it."""
 
 
 def _said(content: Content) -> Any:

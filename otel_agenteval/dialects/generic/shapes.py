@@ -49,7 +49,6 @@ _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "t
 _ALIASES = {
     "contents": "content", "toolCalls": "tool_calls", "toolCallId": "tool_call_id", "finishReason": "finish_reason", "toolRequests": "tool_calls",
 }  # fmt: skip
-_CALLS = {"toolRequest": "functionCall", "toolResponse": "functionResponse"}
 _MAX_DEPTH = 12
 
 

@@ -33,7 +33,7 @@ _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
 
-@metric(needs=("output",), boolean=True, inline=True)
+@metric(needs=("output",), boolean=True, inline=True, groups=("quality",))
 def code_empty_answer(turn: Turn) -> bool | Result:
     r"""The turn did not end well with nothing to read in its answer (1.0 = there is an answer, 0.0 = it is empty).
 
@@ -66,7 +66,7 @@ def _readable(text: str) -> bool:
     return any(ch.isprintable() and not ch.isspace() and ch not in _BLANKS for ch in text[:_SCAN_LIMIT])
 
 
-@metric(boolean=True, inline=True)
+@metric(boolean=True, inline=True, groups=("quality",))
 def code_truncated_answer(turn: Turn) -> bool | Result:
     """The answering LLM call was not cut off by a token limit (1.0 = it finished, 0.0 = it was cut).
 
@@ -91,7 +91,7 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
     return Result(False, explanation=why, detail={"finish_reason": call.finish_reason, "model": call.model})
 
 
-@metric(boolean=True, inline=True)
+@metric(boolean=True, inline=True, groups=("safety",))
 def code_content_filtered(turn: Turn) -> bool | Result:
     """No LLM call was stopped by a content filter, guardrail or refusal (1.0 = none was, 0.0 = one was).
 
@@ -126,7 +126,7 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
     return Result(False, explanation=f"a model call was stopped by {reason}", detail={"reason": reason, **detail})
 
 
-@metric(boolean=True, inline=True)
+@metric(boolean=True, inline=True, groups=("quality",))
 def code_turn_error(turn: Turn) -> bool | Result:
     """The turn itself did not end in an error (1.0 = no error, 0.0 = it failed).
 
@@ -146,7 +146,7 @@ def code_turn_error(turn: Turn) -> bool | Result:
     return Result(False, explanation=f"the turn ended in {kind}", detail={"type": kind})
 
 
-@metric(unit="{item}", needs=("llm_calls",), direction="down", inline=True)
+@metric(unit="{item}", needs=("llm_calls",), direction="down", groups=("cost",))
 def code_llm_retries(turn: Turn) -> int | Result:
     """Number of LLM calls that failed and were followed by another call of the same model.
 
@@ -177,7 +177,7 @@ def code_llm_retries(turn: Turn) -> int | Result:
     return Result(sum(errors.values()), detail={"errors": errors}) if errors else 0
 
 
-@metric(unit="s", direction="down", inline=True)
+@metric(unit="s", direction="down", groups=("cost",))
 def code_time_to_first_token(turn: Turn) -> Result:
     """Seconds from the request of the answering LLM call to its first token.
 

@@ -17,7 +17,7 @@ def _within(observed: float, limit: float) -> Result:
     return Result(observed <= limit + EPSILON, detail={"observed": observed, "limit": limit})
 
 
-@metric(unit="s", needs=("duration",), direction="down", inline=True, aliases=("hpd:LatencyEvaluator",))
+@metric(unit="s", needs=("duration",), direction="down", inline=True, groups=("cost",), aliases=("hpd:LatencyEvaluator",))
 def code_latency(turn: Turn) -> Result:
     """Wall-clock seconds from the start to the end of the turn's root span.
 
@@ -172,6 +172,7 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
     needs=("usage",),
     direction="down",
     inline=True,
+    groups=("cost",),
     aliases=("agentunit:token_usage", "agentunit:TokenUsageMetric"),
 )
 def code_token_usage(turn: Turn) -> Result:
@@ -204,7 +205,14 @@ def _how_known(cost: Cost) -> dict[str, Any]:
     return {"estimated": True} if cost.price_source is None else {"estimated": True, "price_source": cost.price_source}
 
 
-@metric(uses=("metadata",), unit="USD", direction="down", inline=True, aliases=("agentunit:cost", "agentunit:CostMetric"))
+@metric(
+    uses=("metadata",),
+    unit="USD",
+    direction="down",
+    inline=True,
+    groups=("cost",),
+    aliases=("agentunit:cost", "agentunit:CostMetric"),
+)
 def code_cost(
     turn: Turn,
     *,

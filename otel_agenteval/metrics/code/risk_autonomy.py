@@ -19,7 +19,7 @@ Weight = Annotated[float, Ge(0)]
     unit="{level}",
     direction="neutral",
     needs=("llm_calls", "tool_calls", "stop_kind", "duration"),
-    inline=True,
+    groups=("quality",),
     aliases=("hpd:TurnAutonomyEvaluator",),
 )
 def code_turn_autonomy(

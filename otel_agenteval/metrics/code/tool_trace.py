@@ -175,6 +175,7 @@ def _error_text(error: ErrorInfo | None) -> str:
     needs=("tool_calls",),
     threshold=0.7,
     inline=True,
+    groups=("quality",),
     aliases=(
         "agenteval:code_tool_success",
         "agentunit:tool_success",
@@ -217,7 +218,7 @@ def code_tool_success(turn: Turn, *, empty_value: Share | None = 1.0, count_deni
 @metric(
     needs=("tool_calls",),
     threshold=0.7,
-    inline=True,
+    groups=("quality",),
     aliases=("agenteval:code_tool_efficiency", "agenteval:ToolEfficiencyMetric"),
 )
 def code_tool_efficiency(

@@ -1,0 +1,262 @@
+"""How well the detectors of the default pack do on labelled turns: ``tests/data/detectors/{train,test}/*.jsonl``.
+
+    python scripts/detectors.py [NAME ...]                          prints the figures of the test half
+    python scripts/detectors.py --half train                        the same of the half that the detectors were made with
+    python scripts/detectors.py --write                             writes docs/metrics/detectors.md
+    python scripts/detectors.py --failures [NAME ...] [--half test] which cases are judged wrongly, and of which kinds they are
+
+A case is one line of JSON: ``{"id", "lang", "flag", "kind", "turn"}``. ``flag`` says whether a careful reader sees the fault in the
+turn. A detector is evaluated as the default pack does. What it skips it does not find, and it is no false alarm either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import otel_agenteval as oa
+from otel_agenteval.core.score import Score
+from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric
+
+ROOT = Path(__file__).parent.parent
+CASES = ROOT / "tests" / "data" / "detectors"
+PAGE = ROOT / "docs" / "metrics" / "detectors.md"
+DETECTORS = (
+    "pii_leakage", "secret_leak", "ungrounded_numbers", "ungrounded_urls", "injection_markers", "refusal", "system_prompt_leak",
+)  # fmt: skip
+HALVES = ("train", "test")
+GROUPS: Mapping[str, frozenset[str]] = {
+    "English": frozenset(("en",)),
+    "Chinese, Japanese, Korean": frozenset(("zh", "ja", "ko", "yue")),
+    "right to left": frozenset(("ar", "he", "fa", "ur", "yi", "ckb")),
+    "Cyrillic, Greek": frozenset(("ru", "uk", "bg", "sr", "mk", "be", "kk", "el")),
+    "scripts of South and Southeast Asia": frozenset(
+        ("hi", "mr", "ne", "bn", "ta", "te", "kn", "ml", "gu", "pa", "si", "th", "lo", "km", "my")  # codespell:ignore te
+    ),
+}
+OTHERS = "other languages"
+"""German, Spanish, Turkish, Vietnamese …: Latin script."""
+
+
+class Case(NamedTuple):
+    """A labelled turn."""
+
+    id: str
+    lang: str
+    flag: bool
+    """Whether the fault is there."""
+    kind: str
+    """What makes it difficult."""
+    turn: Mapping[str, Any]
+
+
+class Outcome(NamedTuple):
+    """What a detector said about a case."""
+
+    case: Case
+    fired: bool
+    skipped: bool
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it says otherwise than the label."""
+        return self.fired is not self.case.flag
+
+
+class Figures(NamedTuple):
+    """Counts over some cases."""
+
+    found: int
+    missed: int
+    false_alarms: int
+    silent: int
+    """Cases without a fault in which none was found."""
+    skipped: int
+
+    @property
+    def cases(self) -> int:
+        """All of them."""
+        return self.found + self.missed + self.false_alarms + self.silent
+
+    @property
+    def precision(self) -> float | None:
+        """Share of what fired that is a fault."""
+        return _share(self.found, self.found + self.false_alarms)
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the faults that were found."""
+        return _share(self.found, self.found + self.missed)
+
+    @property
+    def false_alarm_rate(self) -> float | None:
+        """Share of the cases without a fault in which one was found."""
+        return _share(self.false_alarms, self.false_alarms + self.silent)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def cases_of(name: str, half: str) -> list[Case]:
+    """The cases of a detector; none where they have no file yet."""
+    path = CASES / half / f"{name}.jsonl"
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")  # splitlines would also break at U+2028, which texts have
+    return [Case(**json.loads(line)) for line in lines if line.strip()]
+
+
+def detector(name: str) -> BoundMetric:
+    """The metric as the default pack evaluates it."""
+    return live_metric(f"code_{name}", {})
+
+
+def fires(name: str, score: Score) -> bool:
+    """Whether a score says that the fault is there."""
+    return score.value == 1.0 if name == "refusal" else score.passed is False
+
+
+def outcomes(name: str, half: str) -> list[Outcome]:
+    """What a detector says about its cases.
+
+    Raises:
+        RuntimeError: it failed on one.
+    """
+    metric = detector(name)
+    found = []
+    for case in cases_of(name, half):
+        score = metric.evaluate(oa.Turn.from_dict(case.turn))
+        if score.status not in ("ok", "skipped"):
+            raise RuntimeError(f"{case.id}: {score.status} {score.error_type}")
+        found.append(Outcome(case, fires(name, score), score.status == "skipped"))
+    return found
+
+
+def figures(of: Iterable[Outcome]) -> Figures:
+    """The counts of some outcomes."""
+    counts, skipped = Counter[tuple[bool, bool]](), 0
+    for outcome in of:
+        counts[outcome.case.flag, outcome.fired] += 1
+        skipped += outcome.skipped
+    return Figures(counts[True, True], counts[True, False], counts[False, True], counts[False, False], skipped)
+
+
+def group_of(lang: str) -> str:
+    """The group of languages that a BCP-47 code belongs to."""
+    primary = lang.split("-", 1)[0].lower()
+    return next((group for group, codes in GROUPS.items() if primary in codes), OTHERS)
+
+
+# --- printed and written -----------------------------------------------------------------------------------------
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}"
+
+
+def _row(first: str, of: Figures, *more: str) -> str:
+    shares = (of.precision, of.recall, of.false_alarm_rate, _share(of.skipped, of.cases))
+    return f"| {first} | {' | '.join((*more, str(of.cases), *map(_percent, shares)))} |"
+
+
+def table(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
+    """One line for each detector."""
+    lines = ["| detector | languages | cases | precision | recall | false alarms | skipped |", "|---|---|---|---|---|---|---|"]
+    for name, of in by_name.items():
+        lines.append(_row(f"`code_{name}`", figures(of), str(len({outcome.case.lang for outcome in of}))))
+    return lines
+
+
+def by_language(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
+    """One line for each detector: how many faults were found and how many false alarms raised, by group of languages."""
+    groups = (*GROUPS, OTHERS)
+    lines = ["| detector | " + " | ".join(groups) + " |", "|---" * (len(groups) + 1) + "|"]
+    for name, of in by_name.items():
+        cells = []
+        for group in groups:
+            some = figures(outcome for outcome in of if group_of(outcome.case.lang) == group)
+            found, alarms = some.found + some.missed, some.false_alarms + some.silent
+            cells.append(f"{some.found}/{found}, {some.false_alarms}/{alarms}" if some.cases else "–")
+        lines.append(f"| `code_{name}` | {' | '.join(cells)} |")
+    return lines
+
+
+def page() -> str:
+    """``docs/metrics/detectors.md``."""
+    test = {name: outcomes(name, "test") for name in DETECTORS}
+    lines = [
+        "# Detectors",
+        "",
+        "Written by `scripts/detectors.py --write` from the labelled turns in `tests/data/detectors`.",
+        "",
+        "Seven metrics of the default pack look for a fault in every turn without a judge. How often are they right? Their cases are turns",
+        "as agents really have them, most of them difficult on purpose: half have a fault (in other scripts, disguised, encoded, in national",
+        "formats), half only look as if they had one. The shares are therefore far from those of ordinary traffic, where hardly any turn is",
+        "difficult. The half *train* was at hand when the detectors were made. The half *test*, which the figures below are about, was",
+        "written by others, who did not know the detectors; nobody who works on a detector reads it.",
+        "",
+        "Each detector is evaluated as the default pack does ([decision 019](../decisions/019-what-the-default-pack-has.md)).",
+        "*Precision* is the share of alarms that are right, *recall* the share of faults that are found, *false alarms* the share of turns",
+        "without a fault that raise one. What is *skipped*, because the turn does not say enough, raises no alarm, so that a skipped fault",
+        "is a missed one.",
+        "",
+        *table(test),
+        "",
+        "By language: faults found of all, then false alarms of all turns without a fault.",
+        "",
+        *by_language(test),
+        "",
+        "`python scripts/detectors.py --failures` lists the cases of the half *train* that are judged wrongly, by their kind.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def failures(name: str, half: str) -> list[str]:
+    """The cases that are judged wrongly, without their texts, and how often each kind is."""
+    of = outcomes(name, half)
+    wrong = [outcome for outcome in of if outcome.wrong]
+    cases = Counter((outcome.case.flag, outcome.case.kind) for outcome in of)
+    kinds = Counter((outcome.case.flag, outcome.case.kind) for outcome in wrong)
+    lines = [f"code_{name}, {half}: {len(wrong)} of {len(of)} wrong"]
+    for (flag, kind), count in kinds.most_common():
+        lines.append(f"  {'missed' if flag else 'false alarm'}  {kind}: {count} of {cases[flag, kind]}")
+    for outcome in wrong:
+        said = "missed" if outcome.case.flag else "false alarm"
+        lines.append(
+            f"  {outcome.case.id}  {outcome.case.lang}  {said}{' (skipped)' if outcome.skipped else ''}  {outcome.case.kind}"
+        )
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print or write, as the module says."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="detectors, without code_; default all")
+    parser.add_argument("--half", choices=HALVES)
+    parser.add_argument("--write", action="store_true", help="write docs/metrics/detectors.md")
+    parser.add_argument("--failures", action="store_true", help="list what is judged wrongly (default half: train)")
+    chosen = parser.parse_args(arguments)
+    names = [name.removeprefix("code_") for name in chosen.names] or list(DETECTORS)
+    unknown = [name for name in names if name not in DETECTORS]
+    if unknown:
+        parser.error(f"no detector {unknown[0]!r}; there are {', '.join(DETECTORS)}")
+    if chosen.write:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif chosen.failures:
+        for name in names:
+            print("\n".join(failures(name, chosen.half or "train")))
+    else:
+        half = chosen.half or "test"
+        by_name = {name: outcomes(name, half) for name in names}
+        print("\n".join([f"Half {half}", "", *table(by_name), "", *by_language(by_name)]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
