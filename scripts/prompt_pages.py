@@ -19,6 +19,7 @@ import argparse
 import json
 import re
 import sys
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -267,6 +268,19 @@ def questions_of(
     return heard(metric, known, params).asked
 
 
+def questions_by_method(metric: Metric) -> dict[str, list[Question]]:
+    """The questions of each of a metric's methods, the default first; of a metric without methods under no name."""
+    return {f"method: {given['method']}" if given else "": questions_of(metric, params=given) for given in methods_of(metric)}
+
+
+def methods_of(metric: Metric) -> list[dict[str, Any]]:
+    """The parameters that choose each of a metric's methods, the default first; of a metric without methods none."""
+    method = metric.parameters.get("method")
+    if method is None:
+        return [{}]
+    return [{"method": name} for name in sorted(typing.get_args(method.annotation), key=lambda name: name != method.default)]
+
+
 def heard(
     metric: Metric, known: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None, judge: Asks | None = None
 ) -> Listener:
@@ -400,7 +414,8 @@ def pages() -> Iterator[tuple[str, str]]:
         parts = [f"# Prompts of {family}\n", f"Written by `scripts/prompt_pages.py`; see [the index](README.md). {_NOTE}\n"]
         for metric in metrics:
             parts.append(f"## {metric.name}\n\nVersion {metric.version}.\n")
-            parts += [_shown(question) for question in _different(questions_of(metric))]
+            for method, questions in questions_by_method(metric).items():
+                parts += [_shown(question, method) for question in _different(questions)]
             cost = cost_of(metric)
             rows.append(
                 f"| [`{metric.name}`]({family}.md#{metric.name}) | {cost.questions} | {cost.instructions:,} | {cost.trusted:,} | "
@@ -436,7 +451,7 @@ def _different(questions: Sequence[Question]) -> list[Question]:
     return list({question.stage: question for question in reversed(questions)}.values())[::-1]
 
 
-def _shown(question: Question) -> str:
+def _shown(question: Question, method: str) -> str:
     def part(found: re.Match[str]) -> str:
         text = found[2]
         head, tail = text[: _SHOWN * 2 // 3].rpartition(" ")[0], text[-_SHOWN // 3 :].partition(" ")[2]
@@ -444,7 +459,8 @@ def _shown(question: Question) -> str:
         return f"{found[1]}{cut}{found[3]}"
 
     text = re.sub(r"(^<<<[A-Z_0-9]+ WORD\n)(.*?)(\nWORD>>>$)", part, question.text, flags=re.MULTILINE | re.DOTALL)
-    return f"### {question.stage}\n\n```text\n{text.replace('```', '` ` `')}\n```\n"
+    heading = f"{question.stage} ({method})" if method else question.stage
+    return f"### {heading}\n\n```text\n{text.replace('```', '` ` `')}\n```\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,7 +20,17 @@ from otel_agenteval.metrics.lib.steps import calls_as_text, numbered_lines, shor
 from otel_agenteval.metrics.lib.trace import trace_of
 from otel_agenteval.metrics.registry import Metric
 from otel_agenteval.turns.recordings import load_turns
-from scripts.prompt_pages import MOST, MOST_INSTRUCTIONS, PAGES, Question, cost_of, judged, pages, questions_of
+from scripts.prompt_pages import (
+    MOST,
+    MOST_INSTRUCTIONS,
+    PAGES,
+    Question,
+    cost_of,
+    judged,
+    pages,
+    questions_by_method,
+    questions_of,
+)
 from tests.support.recordings import files_in, unpack
 
 PROMPTS = Path(oa.__file__).parent / "metrics" / "prompts"
@@ -68,7 +78,8 @@ def faults_of(form: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def asked() -> dict[str, list[Question]]:
-    return {metric.name: questions_of(metric) for metric in WRITTEN}
+    """All questions of each metric, by each of its methods."""
+    return {metric.name: [one for questions in questions_by_method(metric).values() for one in questions] for metric in WRITTEN}
 
 
 def ids(metric: Metric) -> str:
