@@ -18,7 +18,7 @@ import json
 import re
 import sys
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +86,15 @@ def other_tools_page() -> str:
         parts.append(f"## {tool.title}\n\nAs `{tool.prefix}:NAME`. Read from {tool.read}.\n")
         parts += _spellings_table(tool.parameters, linked)
         parts.append("| theirs | ours | sets | what to know |\n|---|---|---|---|")
-        for row in (row for row in tool.rows if row.ours is not None):
+        for named, row in _grouped(row for row in tool.rows if row.ours is not None):
             sets = ", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())
-            named = "; ".join(f"`{name}` → {spelled(spelling)}" for name, spelling in row.parameters.items())
-            know = linked(_cell("; ".join(filter(None, (row.note, named)))))
-            parts.append(f"| `{row.name}` | {linked(row.ours)} | {sets or '–'} | {know or '–'} |")
+            parameters = "; ".join(f"`{name}` → {spelled(spelling)}" for name, spelling in row.parameters.items())
+            know = linked(_cell("; ".join(filter(None, (row.note, parameters)))))
+            parts.append(f"| {named} | {linked(row.ours)} | {sets or '–'} | {know or '–'} |")
         parts.append("\n| theirs, which is refused | how it differs, and what to use |\n|---|---|")
-        parts += [f"| `{row.name}` | {linked(_cell(row.note))} |" for row in tool.rows if row.ours is None]
+        parts += [
+            f"| {named} | {linked(_cell(row.note))} |" for named, row in _grouped(row for row in tool.rows if row.ours is None)
+        ]
         parts.append("")
     parts.append(
         "## Seeds\n\nWhat the constructors of the seed catalogues call a parameter; it holds under `SEED:NAME`, camel case everywhere. Trusys' parameters are promptfoo's.\n"
@@ -108,6 +110,14 @@ def other_tools_page() -> str:
             for theirs, spelling in spellings.items()
         ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _grouped(rows: Iterable[other_tools.Row]) -> Iterator[tuple[str, other_tools.Row]]:
+    """Rows that say the same, once, with all of their names."""
+    groups: dict[str, list[other_tools.Row]] = {}
+    for row in rows:
+        groups.setdefault(repr(row._replace(name="")), []).append(row)
+    yield from ((", ".join(f"`{row.name}`" for row in group), group[0]) for group in groups.values())
 
 
 def _cell(text: str) -> str:

@@ -6,6 +6,7 @@ all the same. Where they differ, the error says how and names what is nearest he
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -158,10 +159,8 @@ def _any_mark(value: Any) -> Mapping[str, Any]:
 _NO_MODEL = Refused("the model that judges or embeds is configured once, under `judge` and `embedder`")
 _NO_NAME = Refused("a score has the metric's name; leave it out")
 _NO_PROMPT = Refused("prompts have versions and are not replaced; llm_custom_judge takes a rubric of your own")
-_FROM_TURN = Refused("it is taken from the turn: the ground truth of a dataset, of `expect(...)` or of baggage")
 _MARK = Converted("nothing: a yes or no passes any", _any_mark)
 _REASON = only(True, "every judged score has the judge's reason as its explanation; leave it out")
-_TRACED = Refused("the tools are those that the turn defines")
 _HALF = {"threshold": 0.5}
 _WITH_MARK = "passes from 0.7 on unless `threshold` is given"
 _CONTRADICTS = (
@@ -240,17 +239,13 @@ _DEEPEVAL = Tool(
     ),
 )  # fmt: skip
 
-_BOTH_CASES: dict[str, str] = {
-    "faithfulness": "Faithfulness", "context_precision": "ContextPrecision", "context_recall": "ContextRecall", "answer_relevancy": "AnswerRelevancy",
-    "answer_correctness": "AnswerCorrectness", "answer_similarity": "AnswerSimilarity", "context_entity_recall": "ContextEntityRecall",
-    "summarization_score": "SummarizationScore", "multimodal_faithness": "MultiModalFaithfulness", "multimodal_relevance": "MultiModalRelevance",
-    "aspect_critic": "AspectCritic", "context_utilization": "ContextUtilization", "semantic_similarity": "SemanticSimilarity", "exact_match": "ExactMatch",
-    "factual_correctness": "FactualCorrectness", "noise_sensitivity": "NoiseSensitivity", "context_relevance": "ContextRelevance",
-    "response_groundedness": "ResponseGroundedness", "answer_accuracy": "AnswerAccuracy", "tool_call_accuracy": "ToolCallAccuracy", "tool_call_f1": "ToolCallF1",
-    "topic_adherence": "TopicAdherence", "agent_goal_accuracy": "AgentGoalAccuracy", "bleu_score": "BleuScore", "rouge_score": "RougeScore", "chrf_score": "ChrfScore",
-    "string_presence": "StringPresence", "non_llm_string_similarity": "NonLLMStringSimilarity", "response_relevancy": "ResponseRelevancy",
-}  # fmt: skip
-"""ragas' snake-case names (objects, and the default names of metrics) → class."""
+
+def _also_snake(rows: tuple[Row, ...], irregular: Mapping[str, tuple[str, ...]]) -> tuple[Row, ...]:
+    """Rows of classes, and the same under the snake-case names of their objects; ``irregular`` are the names of some."""
+    words = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+    snake = {row.name: irregular.get(row.name, (words.sub("_", row.name).lower(),)) for row in rows}
+    return (*rows, *(row._replace(name=name) for row in rows for name in snake[row.name]))
+
 
 _AVERAGE = "average precision over the chunks in their order"
 _USES_ANSWER = f"it is the {_AVERAGE} by whether a chunk helped the answer that was given; llm_context_precision asks whether it helps the question"
@@ -311,16 +306,19 @@ _RAGAS_CLASSES = (
 _RAGAS = Tool(
     "ragas", "ragas", "0.4.3",
     {"llm": _NO_MODEL, "embeddings": _NO_MODEL, "name": _NO_NAME, "max_retries": Refused("`judge` has its own retries")},
-    (
-        *_RAGAS_CLASSES,
-        *(row._replace(name=name) for name, of in _BOTH_CASES.items() for row in _RAGAS_CLASSES if row.name == of),
-    ),
+    _also_snake(_RAGAS_CLASSES, {
+        "MultiModalFaithfulness": ("multi_modal_faithfulness", "multimodal_faithness"),
+        "MultiModalRelevance": ("multi_modal_relevance", "multimodal_relevance"),
+        "FaithfulnesswithHHEM": ("faithfulness_with_hhem",), "CHRFScore": (),
+    }),
 )  # fmt: skip
 
 _ANY = {"threshold": 0.0}
 _NO_MARK = "as there, passes from 0 on unless `threshold` is given"
 _CODE = "code of your own is a metric of your own here: code_task_oracle, or a function with @metric"
-_VALUE_IS_TRUTH = {"value": Refused("the reference is the turn's ground truth: of a dataset, of `expect(...)` or of baggage")}
+_VALUE_IS_TRUTH: dict[str, Any] = {
+    "value": Refused("the reference is the turn's ground truth: of a dataset, of `expect(...)` or of baggage")
+}
 
 _PROMPTFOO = Tool(
     "promptfoo", "promptfoo", "0.121.20",
@@ -388,35 +386,37 @@ _PROMPTFOO = Tool(
 _YES_NO = "0 to 1, and passes from 0.7 on, in place of yes or no"
 _PII = "any personal data in the answer counts there, wherever it came from; use code_pii_leakage, which finds it by rule, or llm_sensitive_data_leak_passed"
 
+_MLFLOW_CLASSES = (
+    _same("Safety", "llm_content_harm_passed", None, "yes is a pass"),
+    _same("RelevanceToQuery", "llm_relevance", None, _YES_NO),
+    _same("RetrievalGroundedness", "llm_groundedness", None, _YES_NO),
+    _same("Correctness", "llm_answer_correctness", None, f"{_YES_NO}; expected facts are the ground truth"),
+    _same("Guidelines", "llm_aspect_critic", None, "yes is a pass", guidelines=_joined("rubric")),
+    _differs("ExpectationsGuidelines", "each case has guidelines of its own there; llm_aspect_critic has one rubric for all"),
+    _same("Fluency", "llm_fluency", None, _YES_NO),
+    _same("Equivalence", "llm_answer_similarity", {"threshold": 0.7}, f"{_YES_NO}; the expected response is the ground truth"),
+    _differs("RetrievalRelevance", "it is the share of relevant chunks, without their order; llm_context_precision weighs the order, and llm_context_relevance is the share that is needed for an answer"),
+    _same("RetrievalSufficiency", "llm_context_recall", {"method": "claims", "threshold": 1.0}, "passes when every claim of the ground truth is found; yes is a pass"),
+    _differs("ToolCallEfficiency", "it is a yes or no about redundant calls; llm_step_efficiency scores all steps, 0 to 1, and code_repeated_tool_calls finds equal calls without a judge"),
+    _differs("ToolCallCorrectness", "it compares with expected calls, or asks a judge when there are none; use code_tool_correctness for the first, llm_tool_correctness and llm_argument_correctness for the second"),
+    _differs("Completeness", f"it asks whether each part of the question is answered; {_OWN_RUBRIC}"),
+    _differs("Summarization", f"it asks whether a summary is faithful and complete; {_OWN_RUBRIC}"),
+    _same("RegexMatch", "code_regex_match", None, "the engine is RE2", match_type=only("search", "for the whole output write \\A(?:...)\\z"), case_insensitive=flag({"flags": "i"})),
+    _differs("PIIDetection", _PII),
+    _differs("ResponseLength", "characters are counted there by default; code_word_count counts words"),
+    _differs("UserFrustration", "whether a user is frustrated is not judged here; use llm_conversational_g_eval with criteria"),
+    _differs("ConversationCompleteness", "a judge asks there whether all of the user's questions were answered; code_conversation_completeness counts answers and tools, and llm_conversational_g_eval takes criteria"),
+    _differs("ConversationalSafety", f"{_PER_TURN} llm_content_harm_passed"),
+    _differs("ConversationalToolCallEfficiency", f"{_PER_TURN} llm_step_efficiency or code_repeated_tool_calls"),
+    _same("ConversationalRoleAdherence", "llm_role_adherence", None, "a share of messages, and passes from 0.5 on, in place of yes or no; the parameter `role` is required"),
+    _same("ConversationalGuidelines", "llm_conversational_g_eval", None, "0 to 1, and passes from 0.5 on, in place of yes or no", guidelines=_joined("criteria")),
+    _same("KnowledgeRetention", "llm_knowledge_retention", None, "0 to 1, and passes from 0.5 on, in place of yes or no"),
+)  # fmt: skip
+
 _MLFLOW = Tool(
     "mlflow", "MLflow", "3.17.2",
     {"name": _NO_NAME, "model": _NO_MODEL, "inference_params": _NO_MODEL, "extra_headers": _NO_MODEL, "description": _NO_NAME},
-    (
-        _same("Safety", "llm_content_harm_passed", None, "yes is a pass"),
-        _same("RelevanceToQuery", "llm_relevance", None, _YES_NO),
-        _same("RetrievalGroundedness", "llm_groundedness", None, _YES_NO),
-        _same("Correctness", "llm_answer_correctness", None, f"{_YES_NO}; expected facts are the ground truth"),
-        _same("Guidelines", "llm_aspect_critic", None, "yes is a pass", guidelines=_joined("rubric")),
-        _differs("ExpectationsGuidelines", "each case has guidelines of its own there; llm_aspect_critic has one rubric for all"),
-        _same("Fluency", "llm_fluency", None, _YES_NO),
-        _same("Equivalence", "llm_answer_similarity", {"threshold": 0.7}, f"{_YES_NO}; the expected response is the ground truth"),
-        _differs("RetrievalRelevance", "it is the share of relevant chunks, without their order; llm_context_precision weighs the order, and llm_context_relevance is the share that is needed for an answer"),
-        _same("RetrievalSufficiency", "llm_context_recall", {"method": "claims", "threshold": 1.0}, "passes when every claim of the ground truth is found; yes is a pass"),
-        _differs("ToolCallEfficiency", "it is a yes or no about redundant calls; llm_step_efficiency scores all steps, 0 to 1, and code_repeated_tool_calls finds equal calls without a judge"),
-        _differs("ToolCallCorrectness", "it compares with expected calls, or asks a judge when there are none; use code_tool_correctness for the first, llm_tool_correctness and llm_argument_correctness for the second"),
-        _differs("Completeness", f"it asks whether each part of the question is answered; {_OWN_RUBRIC}"),
-        _differs("Summarization", f"it asks whether a summary is faithful and complete; {_OWN_RUBRIC}"),
-        _same("RegexMatch", "code_regex_match", None, "the engine is RE2", match_type=only("search", "for the whole output write \\A(?:...)\\z"), case_insensitive=flag({"flags": "i"})),
-        _differs("PIIDetection", _PII),
-        _differs("ResponseLength", "characters are counted there by default; code_word_count counts words"),
-        _differs("UserFrustration", "whether a user is frustrated is not judged here; use llm_conversational_g_eval with criteria"),
-        _differs("ConversationCompleteness", "a judge asks there whether all of the user's questions were answered; code_conversation_completeness counts answers and tools, and llm_conversational_g_eval takes criteria"),
-        _differs("ConversationalSafety", f"{_PER_TURN} llm_content_harm_passed"),
-        _differs("ConversationalToolCallEfficiency", f"{_PER_TURN} llm_step_efficiency or code_repeated_tool_calls"),
-        _same("ConversationalRoleAdherence", "llm_role_adherence", None, "a share of messages, and passes from 0.5 on, in place of yes or no; the parameter `role` is required"),
-        _same("ConversationalGuidelines", "llm_conversational_g_eval", None, "0 to 1, and passes from 0.5 on, in place of yes or no", guidelines=_joined("criteria")),
-        _same("KnowledgeRetention", "llm_knowledge_retention", None, "0 to 1, and passes from 0.5 on, in place of yes or no"),
-    ),
+    _also_snake(_MLFLOW_CLASSES, {}),
 )  # fmt: skip
 
 _TOXIC = "1 means toxic there; use llm_hate_harassment_passed or llm_moderation, where 1 means none, or llm_hate_harassment for a severity of 0 to 7"
@@ -510,7 +510,7 @@ _AGENTEVALS = Tool(
 )  # fmt: skip
 
 _LANGFUSE = Tool(
-    "langfuse", "Langfuse (managed evaluators)", "worker/src/constants/managed-evaluators.json", {},
+    "langfuse", "Langfuse (managed evaluators)", "langfuse/langfuse, worker/src/constants/managed-evaluators.json", {},
     (
         _differs("Hallucination", f"1 means made up there, by common knowledge; {_CONTRADICTS}"),
         _same("Relevance", "llm_relevance", None, _WITH_MARK),
