@@ -104,13 +104,20 @@ def _one_argument(value: Any) -> Mapping[str, Any]:
     return {"tool": value["name"], "argument": argument, "expected": expected}
 
 
+_DIALECTS = {"postgresql": "postgres", "mariadb": "mysql", "transactsql": "tsql"}
+"""Databases of promptfoo's parser that go by another name here."""
+
+
 def _sql(value: Any) -> Mapping[str, Any]:
     names = {"databaseType": "dialect", "allowedTables": "allowed_tables", "allowedColumns": "allowed_columns"}
     if not isinstance(value, Mapping) or not value.keys() <= names.keys():
         raise ValueError("it must be an object with databaseType, allowedTables and allowedColumns")
     if any("::" in str(name) for key in ("allowedTables", "allowedColumns") for name in value.get(key) or ()):
         raise ValueError("tables and columns go by their plain names here, without select::null::")
-    return {names[key]: item.lower() if key == "databaseType" else item for key, item in value.items()}
+    database = str(value.get("databaseType", "")).lower()
+    if database in ("db2", "flinksql", "noql"):
+        raise ValueError("this dialect is not parsed here; leave databaseType out for a generic one")
+    return {names[key]: _DIALECTS.get(database, database) if key == "databaseType" else item for key, item in value.items()}
 
 
 def _elements(value: Any) -> Mapping[str, Any]:
@@ -157,6 +164,7 @@ def _any_mark(value: Any) -> Mapping[str, Any]:
 
 
 _NO_MODEL = Refused("the model that judges or embeds is configured once, under `judge` and `embedder`")
+_STRICT = flag({"threshold": 1.0})._replace(ours="`threshold=1.0` when true; a lower score keeps its value, there it becomes 0")
 _NO_NAME = Refused("a score has the metric's name; leave it out")
 _NO_PROMPT = Refused("prompts have versions and are not replaced; llm_custom_judge takes a rubric of your own")
 _MARK = Converted("nothing: a yes or no passes any", _any_mark)
@@ -174,7 +182,7 @@ _VOICE = "voice is not evaluated for this here; the nearest is llm_audio_interru
 _DEEPEVAL = Tool(
     "deepeval", "DeepEval", "4.3.1",
     {
-        "strict_mode": flag({"threshold": 1.0}), "include_reason": _REASON, "model": _NO_MODEL, "system_one_model": _NO_MODEL,
+        "strict_mode": _STRICT, "include_reason": _REASON, "model": _NO_MODEL, "system_one_model": _NO_MODEL,
         "embeddings": _NO_MODEL, "eval_mode": _NO_MODEL, "evaluation_template": _NO_PROMPT, "template_class": _NO_PROMPT, "name": _NO_NAME,
         "async_mode": Refused("judges never hold the agent up; leave it out"), "verbose_mode": Refused("details stand in the score's `detail`"),
         "flaky": Refused("policy `trend` never fails a run; leave it out"),
@@ -334,7 +342,7 @@ _PROMPTFOO = Tool(
         _same("contains-json", "code_contains_json", value="schema"),
         *(_same(name, f"code_{name.replace('-', '_')}", value=Converted("required_elements", _elements)) for name in ("is-xml", "contains-xml")),
         _same("is-sql", "code_is_sql", None, "any dialect unless one is given, there MySQL", value=Converted("dialect, allowed_tables, allowed_columns", _sql)),
-        _differs("contains-sql", "SQL inside other text is not looked for; code_is_sql takes the whole answer, or its one code block"),
+        _differs("contains-sql", "SQL inside other text is not looked for; code_is_sql takes the whole output"),
         _differs("is-html", "HTML is not validated here; code_html_shape looks for tags"),
         _differs("contains-html", "several signs of HTML are weighed there; code_html_shape looks for tags, and required ones"),
         _same("word-count", "code_word_count", {"tokenizer": "whitespace"}, "", value=Converted("exact, or min and max", _words)),

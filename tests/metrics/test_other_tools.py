@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.other_tools import TOOLS, Row, Tool
 from otel_agenteval.metrics.registry import catalog, resolve
 from otel_agenteval.metrics.spellings import Converted, Refused
@@ -125,7 +126,7 @@ def test_not_turns_a_yes_or_no_around_and_says_what_to_do_with_a_number() -> Non
         ("promptfoo:word-count", {"value": {"min": 1, "max": 3}}, {"min": 1, "max": 3, "tokenizer": "whitespace"}),
         ("promptfoo:is-xml", {"value": "a, b.c"}, {"required_elements": ("a", "b.c")}),
         ("promptfoo:is-xml", {"value": {"requiredElements": ["a"]}}, {"required_elements": ("a",)}),
-        ("promptfoo:is-sql", {"value": {"databaseType": "PostgreSQL", "allowedTables": ["a"]}}, {"dialect": "postgresql", "allowed_tables": ("a",)}),
+        ("promptfoo:is-sql", {"value": {"databaseType": "PostgreSQL", "allowedTables": ["a"]}}, {"dialect": "postgres", "allowed_tables": ("a",)}),
         ("promptfoo:tool-call-f1", {"value": "a, b", "threshold": 0.8}, {"expected_tools": ["a", "b"], "mode": "set", "threshold": 0.8}),
         ("promptfoo:trajectory:tool-used", {"value": ["a"]}, {"tool": "a"}),
         ("promptfoo:trajectory:tool-sequence", {"value": {"steps": ["a", "b"]}}, {"expected": ["a", "b"]}),
@@ -162,6 +163,7 @@ def test_parameters_go_by_the_tool_s_names(name: str, given: dict[str, Any], par
         ("promptfoo:factuality", {"value": "Paris"}, "the reference is the turn's ground truth"),
         ("promptfoo:word-count", {"value": {"exactly": 3}}, "an object with min and max"),
         ("promptfoo:is-sql", {"value": {"allowedTables": ["select::null::a"]}}, "plain names here"),
+        ("promptfoo:is-sql", {"value": {"databaseType": "DB2"}}, "not parsed here"),
         ("promptfoo:is-sql", {"value": "MySQL"}, "an object with databaseType"),
         ("promptfoo:trajectory:tool-used", {"value": ["a", "b"]}, "one entry for each tool"),
         ("promptfoo:trajectory:tool-sequence", {"value": {"steps": ["a"], "mode": "exact"}}, "code_tool_selection with strict_order"),
@@ -219,3 +221,12 @@ def test_a_score_is_that_of_our_metric(theirs: str, given: dict[str, Any], ours:
 def test_a_pattern_of_deepeval_matches_the_whole_output(output: str, passed: bool) -> None:
     metric = oa.get_metric("deepeval:PatternMatchMetric", pattern=r"ORD-\d|x", ignore_case=True)
     assert metric.evaluate(oa.Turn(output=output)).passed is passed
+
+
+def test_the_configuration_on_the_page_is_valid(tmp_path: Path) -> None:
+    file = tmp_path / "agenteval.yaml"
+    file.write_text(PAGE.read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    bound = {metric.name: metric.params for metric in select_metrics(oa.load_config(str(file)))}
+    assert bound["code_mrr"] == {"max_rank": 5, "threshold": 0.5}
+    assert bound["code_icontains"] == {"value": "as an AI", "inverse": True}
+    assert bound["llm_g_eval"]["threshold"] == 0.6
