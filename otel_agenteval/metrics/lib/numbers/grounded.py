@@ -18,6 +18,7 @@ from .times import durations_in
 from .words import claims_in_words, may_have_numerals, may_have_words
 
 _ASCII_DIGITS = frozenset("0123456789")
+_DIGIT = re.compile("[0-9]")
 _SEARCHED_UP_TO = 50  # numbers that are searched for one by one; more are compared with all values of the texts at once
 _MAX_OCCURRENCES = 20  # places where a number is looked at as text before its value decides
 _MAX_OPERANDS = 12  # more numbers than this combine to almost anything
@@ -103,18 +104,19 @@ class _Evidence:
         self._text = text
         self._numbers = numbers
         self._small = small
-        self._sources = [with_ascii_digits(source) for source in given]
+        self._sources = list(dict.fromkeys(map(with_ascii_digits, given)))  # the user's words come twice
         self._turn = turn
 
     def missing(self, left: list[Number], derived: bool) -> list[Number]:
         """The numbers that nothing holds."""
         left = self._joined(left)
-        steps: list[Callable[[Number], bool]] = [self._is_given, self._is_converted, self._is_identifier]
-        for holds in steps:
-            left = [number for number in left if not holds(number)]
-            if not left:
-                return []
-        left = [number for number in left if self._timeline.holds(number) is not True]
+        if self._values or any(_DIGIT.search(source) is not None for source in self._sources):
+            steps: list[Callable[[Number], bool]] = [self._is_given, self._is_converted, self._is_identifier]
+            for holds in steps:
+                left = [number for number in left if not holds(number)]
+                if not left:
+                    return []
+            left = [number for number in left if self._timeline.holds(number) is not True]
         if not left or not derived:
             return left
         for _ in range(2):  # results may be operands once
@@ -277,6 +279,8 @@ class _Evidence:
             return True
         if derive.holds(self._sums, readings, chance=0.3) or derive.holds(self._totals, readings):
             return True
+        if not results.has_operands:
+            return False
         if derive.holds(results.runs, readings) or any(derive.holds(tier, readings) for tier in results.of_shown):
             return True
         near_by = self._shown_beside(number, results.missing)
@@ -327,6 +331,10 @@ class _Evidence:
         value = number.readings[0][0]
         return any(value in (len(source), len(source.split())) for source in self._sources)
 
+    def shows_others(self, missing: set[int]) -> bool:
+        """Whether the answer has numbers at other places than those."""
+        return any(each.at not in missing for each in (*self._numbers, *self._small))
+
     def shown(self, left: list[Number]) -> list[float]:
         """The numbers of the answer that are held, in their order."""
         missing = [(number.at, number.end) for number in left]
@@ -363,6 +371,11 @@ class _Results:
     @cached_property
     def missing(self) -> set[int]:
         return {each.at for each in self._left}
+
+    @cached_property
+    def has_operands(self) -> bool:
+        """Whether anything can be calculated with."""
+        return self._evidence.shows_others(self.missing) or any(self._evidence.pools(()))
 
     @cached_property
     def _shown(self) -> list[float]:
