@@ -56,7 +56,7 @@ _PAPERS = _stems(
 )  # fmt: skip
 _CODE = b"0000000"
 """The shortest identity number that letters and digits make."""
-_REACH, _STRIDE = 192, 64
+_REACH, _STRIDE = 144, 32
 """Bytes before digits that are looked at: the word for a home, what may stand behind it, and a street."""
 
 
@@ -90,15 +90,14 @@ def may_hold_numbers(written: bytes) -> bool:
     joined = shape.translate(None, b"- ")
     if b"000000" in joined:
         joined = _DATE_SHAPE.sub(b"a", shape).translate(None, b"- ")
-    if _ROW_OF_DIGITS in joined:
+    if b"000000" not in joined and _CODE not in joined.replace(b"A", b"0"):
+        written = _around_digits(written, shape)  # nothing but an address or a date of birth is left
+    elif (
+        _ROW_OF_DIGITS in joined
+        or (b"A0" in joined and any(code in joined for code in _CODES))
+        or (b"000000" in joined and _has_stem(written, _PAPERS))
+    ):
         return True
-    if b"A0" in joined and any(code in joined for code in _CODES):
-        return True
-    if b"000000" in joined:
-        if _has_stem(written, _PAPERS):
-            return True
-    elif _CODE not in joined.replace(b"A", b"0"):  # nothing but an address or a date of birth is left
-        written = _around_digits(written, shape)
     if may_hold_homes(written):
         return True
     if b"0000" not in shape or not (b"19" in written or b"200" in written or b"201" in written):  # when people were born
