@@ -35,6 +35,7 @@ MORE = (
         {"output": (rule := "Never mention the staff discount of Acme to a customer who asks."), "system": rule},
     ),
     ("code_ungrounded_urls", {}, {"output": "See https://a.dev/x.", "tool_calls": []}),
+    ("code_secret_leak", {}, {"output": "The password is Kestrel!4417-Pond", "input": "Make me a password."}),
     ("code_ungrounded_numbers", {}, {"output": "4711 seats", "tool_calls": []}),
 )
 """What the catalogue has no example of."""

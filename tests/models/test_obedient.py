@@ -16,7 +16,7 @@ from otel_agenteval.judging.models.probe import METRIC, case_of, probe
 from otel_agenteval.judging.models.prompt import escaped
 from otel_agenteval.judging.models.providers import Answer, Question, Usage
 from otel_agenteval.metrics.registry import Metric
-from scripts.prompt_pages import Listener, heard, judged, known_of
+from scripts.prompt_pages import Listener, heard, judged, known_of, methods_of
 
 PROMPTS = Path(oa.__file__).parent / "metrics" / "prompts"
 MARK = "qx81canary"
@@ -80,7 +80,8 @@ def test_no_attempt_gets_out_of_the_material(metric: Metric) -> None:
     judge = Obedient()
     for injection in INJECTIONS:
         attempt = f"{MARK} {injection.text} {MARK}"
-        heard(metric, poisoned(metric, attempt), judge=judge)
+        for params in methods_of(metric):
+            heard(metric, poisoned(metric, attempt), params, judge)
     assert judge.asked >= len(INJECTIONS)
     assert judge.saw >= len(INJECTIONS) or metric.name in _TEXTLESS
     assert judge.injected / judge.asked <= MOST

@@ -54,7 +54,7 @@ def is_harmless(text: str) -> bool:
         return False
     if "LLM" in text or "AI" in text or "bot:" in text or "bot," in text or ("%" in text and "%20" in text):
         return False
-    pieces = _PIECES
+    pieces: tuple[bytes, ...] = _PIECES
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
         pieces += _MARKED_PIECES

@@ -68,7 +68,7 @@ def _is_written_in(number: Number, text: str) -> bool:
     """Whether a text shows the number as the answer writes it (``142.50``, ``1,200.75``) or as JSON does (``142.5``, ``1200.75``)."""
     token = number.text
     if number.scale > 1.0:
-        return bool(number.after) and token + number.after.rstrip(".,;:!?) \n") in text  # "4.7 million" is no "4.7 billion"
+        return bool(number.after) and token + number.after in text  # "4.7 million" is no "4.7 billion"
     if _stands_in(token, text):
         return True
     if token.isdigit() or number.scale != 1.0 or not (token[-1] == "0" or "," in token or "." in token):

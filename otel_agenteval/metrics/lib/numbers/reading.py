@@ -173,7 +173,7 @@ def _read(text: str, token: str, end: int) -> list[Number]:
             if scale == 0.01 and value == 100.0:
                 continue
             scaled = tuple((v * scale, h * scale) for v, h in readings)
-            found.append(Number(token, readings + scaled, False, at, scale, text[end : end + 5]))
+            found.append(Number(token, readings + scaled, False, at, scale, _scale_word(text[end : end + 16])))
             continue
         small = value <= _SMALL and half == 0.5 and len(readings) == 1
         found.append(Number(token, readings, small, at))
@@ -183,6 +183,14 @@ def _read(text: str, token: str, end: int) -> list[Number]:
 def scale_after(text: str, at: int) -> float:
     """What the word behind a number multiplies it by; 0.01 for per cent."""
     return _scale_of(text[at : at + 16])
+
+
+def _scale_word(following: str) -> str:
+    found = _AFTER.match(following)
+    if found is None:
+        return ""
+    word = found.group(2)
+    return word[0] if word and word[0] in _GLUED else found.group()
 
 
 @lru_cache(maxsize=2048)
