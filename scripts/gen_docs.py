@@ -82,6 +82,10 @@ def _groups() -> Iterator[str]:
 
 def _table_of(metric: Metric) -> str:
     rows = [("value", value_of(metric)), ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing")]
+    if metric.applies_to:
+        rows.append(
+            ("applies to", f"{_markdown(metric.applies_to)}; skipped on others wherever turns are scored, not by `evaluate()`")
+        )
     for name, facts in (("uses", metric.uses), ("references", metric.references)):
         if facts:
             rows.append((name, ", ".join(f"`{fact}`" for fact in facts)))

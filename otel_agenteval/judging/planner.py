@@ -152,6 +152,10 @@ class Planner:
                 if not (turn.complete or self._options.incomplete or scored.conversation):
                     scored.scores = [*scored.scores, metric.left_out(INCOMPLETE)]
                     continue
+                nothing = metric.not_applicable(turn)
+                if nothing is not None:  # it takes no part in the draw: no chance could give it a score
+                    scored.scores = [*scored.scores, nothing]
+                    continue
                 plan.chances[key] = earlier.get(key) or self.metrics.rule(key).chance(turn, known, now)
                 drawn.append(metric)
             except Exception as error:

@@ -14,6 +14,7 @@ from annotated_types import Predicate
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.replies import as_boolean, boolean, clamped, entries, invalid, numbered, reason_of, shown, texts, verdict_of
 from ..lib.trace import calls_of, listed, trace_of
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
@@ -200,7 +201,7 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
 # --- tools
 
 
-@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
+@metric(applies=applies.tools, needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Whether the agent chose the right tools: none too many, none too few, none in place of a better one. 0..1.
 
@@ -250,6 +251,7 @@ _CALLS = 200
 
 
 @metric(
+    applies=applies.a_tool_call,
     needs=("input", "tool_calls"),
     threshold=0.5,
     aliases=("pandaprobe:argument_correctness", "trusys:argument-correctness"),
@@ -332,7 +334,9 @@ def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
     return texts(extracted, "plan")
 
 
-@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:step_efficiency",))
+@metric(
+    applies=applies.several_steps, needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:step_efficiency",)
+)
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     """How directly the agent got there: without redundant calls, needless steps, speculation or long-winded reasoning. 0..1.
 
@@ -381,7 +385,9 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
     return found
 
 
-@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
+@metric(
+    applies=applies.room_for_a_plan, needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_adherence",)
+)
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """How strictly the agent followed the plan that it had made, 0..1.
 
@@ -401,7 +407,7 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     )
 
 
-@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
+@metric(applies=applies.room_for_a_plan, needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """How good the plan was that the agent had made, 0..1.
 
