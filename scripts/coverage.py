@@ -48,6 +48,8 @@ from otel_agenteval.turns.conversations import SIGNALS, whole  # noqa: E402
 DATA = ROOT / "tests" / "data"
 PAGE = ROOT / "docs" / "metrics" / "coverage.md"
 KINDS = ("plain chat", "tools", "RAG", "multi-agent", "workflow", "conversation")
+MOST_REPEATS = 2
+"""Calls of a tool with the same arguments that are no loop."""
 SHARE_OF_HEALTHY = 0.005
 """Of the turns that went well, at most so many may fail anything of the default pack."""
 
@@ -70,8 +72,16 @@ class Recorded:
 
     @property
     def healthy(self) -> bool:
-        """Whether the truth knows that it went well."""
-        return self.truth is not None and not self.truth["error"] and bool(self.truth["output"])
+        """Whether the truth knows that it went well: an answer, no error, no failed tool or model call, no loop, nothing cut or filtered."""
+        if self.truth is None or self.truth["error"] or not self.truth["output"] or not all(c["ok"] for c in self.truth["tools"]):
+            return False
+        calls = Counter(json.dumps([call["name"], call.get("arguments")], sort_keys=True) for call in self.truth["tools"])
+        answers = self.truth["llm"]
+        return (
+            max(calls.values(), default=0) <= MOST_REPEATS
+            and all(answer.get("status") in (200, None) for answer in answers)
+            and not any(answer.get("finish_reason") in ("length", "content_filter", "max_tokens") for answer in answers)
+        )
 
 
 def archives() -> list[Path]:
@@ -254,29 +264,45 @@ def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
+_WRITTEN_BY = (
+    "Written by `python scripts/coverage.py --write` from the recordings in `tests/data`, scored as live traffic is: by "
+    "`evaluation/evaluator.py`, which first asks whether a metric applies to a turn."
+)
+_LEGEND = (
+    (
+        "- The columns of kinds have the share of these turns on which the metric is evaluated: it has a value that does not only mean "
+        "that there was nothing to evaluate. For a judged metric it is the share on which a model is asked."
+    ),
+    "- *values*: how many different ones there are; the lowest, the median and the highest. A judged metric's are the model's affair.",
+    (
+        "- *fed by*: what has to be known. Facts with a link are those that spans rarely hold, and the link says how to give them. "
+        "*(given)*: the recordings' truth was given as references, to every third turn that of another one."
+    ),
+    "- Below a table stands why a value is the same on all recordings, or why there is none.",
+)
+
+
 def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
     """``docs/metrics/coverage.md``."""
     count = Counter(one.kind for one in recorded)
+    turns = len(recorded) - count["conversation"]
+    kinds = ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")
+    about = (
+        f"There are {turns:,} turns and {count['conversation']:,} conversations of several turns: {kinds}. A turn of several agents is counted "
+        "as that, whatever else it has; then comes the workflow, then retrieval, then tools."
+    )
     lines = [
         "# Coverage",
         "",
-        "Written by `python scripts/coverage.py --write` from the recordings in `tests/data`, scored as live traffic is: by "
-        "`evaluation/evaluator.py`, which first asks whether a metric applies to a turn.",
+        _WRITTEN_BY,
         "",
-        f"There are {sum(n for kind, n in count.items() if kind != 'conversation'):,} turns and {count['conversation']:,} conversations of several turns: "
-        + ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")
-        + ". A turn of several agents is counted as that, whatever else it has; then comes the workflow, then retrieval, then tools.",
+        about,
         "",
-        "- The columns of kinds have the share of these turns on which the metric is evaluated: it has a value that does not only mean "
-        "that there was nothing to evaluate. For a judged metric it is the share on which a model is asked.",
-        "- *values*: how many different ones there are, and the lowest, the median and the highest. A judged metric's are the model's affair.",
-        "- *fed by*: what has to be known. Facts with a link are those that spans rarely hold, and the link says how to give them. "
-        "*(given)*: the recordings' truth was given as references, to every third turn that of another one.",
-        "- What a metric says of a turn beyond its own page, as where its value is the same on all recordings, stands below the table.",
+        *_LEGEND,
         "",
     ]
     families: dict[str, list[str]] = {}
-    for name, row in rows.items():
+    for name in rows:
         families.setdefault(oa.get_metric(name).metric.family, []).append(name)
     for family, names in sorted(families.items()):
         lines += [
@@ -338,8 +364,8 @@ def _fed_by(name: str, row: Row | None) -> str:
 def _note(name: str, row: Row | None) -> str:
     if row is None:
         return NOT_RUN.get(name, "")
-    if row.constant and row.metric.kind == "code":
-        return CONSTANT.get(name, "")
+    if name in CONSTANT and (row.constant or not row.evaluated):
+        return CONSTANT[name]
     if not row.evaluated:
         why, _ = row.reasons.most_common(1)[0]
         return f"on no recording: `{why}`"
@@ -356,10 +382,10 @@ def unexplained(rows: Mapping[str, Row | None]) -> list[str]:
         constant = row.constant and row.metric.kind == "code"
         if constant and name not in CONSTANT:
             faults.append(f"{name}: is {row.values[0]:g} on all {len(row.values)} turns")
-        if name in CONSTANT and not constant:
+        if name in CONSTANT and row.evaluated and not constant and not row.metric.inline:
             faults.append(f"{name}: is not constant, and its explanation says so")
         missing = row.reasons.most_common(1)[0][0].removeprefix("missing:") if not row.evaluated and row.reasons else ""
-        if not row.evaluated and missing not in DOORS:
+        if not row.evaluated and missing not in DOORS and name not in CONSTANT:
             faults.append(f"{name}: is never evaluated ({missing}), and nothing feeds it")
     return faults
 

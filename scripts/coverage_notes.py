@@ -16,7 +16,7 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "code_contains_code_language": {"language": "python"},
     "code_equals": {"value": "The capital of France is Paris."},
     "code_equals_number": {"value": 42, "extract": "first"},
-    "code_field_accuracy": {"field": "name", "expected": "Ada"},
+    "code_field_accuracy": {"field": "name", "expected": "Ada Lovelace"},
     "code_field_completeness": {"fields": ["name", "age"]},
     "code_greater_than": {"value": 18, "extract": "first"},
     "code_icontains": {"value": "paris"},
@@ -31,6 +31,7 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "code_max_tokens": {"max_tokens": 150},
     "code_not_contains": {"value": "Paris"},
     "code_not_equals": {"value": "The capital of France is Paris."},
+    "code_recall_at_k": {"k": 1},
     "code_regex_match": {"pattern": "[0-9]+ ?°C"},
     "code_schema_conformance": {"schema": {"type": "object"}},
     "code_starts_with": {"value": "The "},
@@ -40,7 +41,7 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "code_tool_was_called": {"tool": "get_weather"},
     "code_has_matching_span": {"query": {"name_contains": "tool"}},
     "code_word_count": {"max": 10},
-    "code_workflow_execution_order": {"expected_order": ["triage", "billing"]},
+    "code_workflow_execution_order": {"expected_order": ["concierge", "travel_specialist"]},
     "code_workflow_performance_efficiency": {"max_duration_s": 0.1, "max_tokens": 150},
     "code_workflow_tool_chain_validity": {"patterns": [{"tool": "get_weather"}]},
     "embed_similar": {"value": "It is sunny in Paris."},
@@ -109,5 +110,25 @@ DOORS: Mapping[str, str] = {
 }
 """Facts that spans rarely hold, and the section of docs/metrics/doors.md that gives them."""
 
-CONSTANT: Mapping[str, str] = {}
-"""Why a metric has the same value on all recordings."""
+CONSTANT: Mapping[str, str] = {
+    "code_array_length": "0 on all recordings: their agents answer no array. It is for agents that should; `when` selects them.",
+    "code_clustering_coefficient": (
+        "0 on all recordings: what their spans show are trees of calls, and chains of hand-offs, in which no two that the same agent called also "
+        "call each other. Interactions that are [given](doors.md#interactions) show more."
+    ),
+    "code_code_language": (
+        "0 on all recordings: where their agents write code, there is text around it, or it is of another language. It is for agents that "
+        "answer code; `when` selects them."
+    ),
+    "code_contains_xml": "0 on all recordings: their agents answer no XML. It is for agents that should; `when` selects them.",
+    "code_handoff_success_rate": "1 on all recordings: none of their hand-offs failed. A failed one is a span with an error, or the event `agent.handoff`.",
+    "code_html_shape": "0 on all recordings: their agents answer no HTML. It is for agents that should; `when` selects them.",
+    "code_injection_markers": "1 on all recordings: nothing in them addresses the agent. [Labelled turns](detectors.md) say how much of that it finds.",
+    "code_is_sql": "0 on all recordings: their agents answer no SQL alone. It is for agents that should; `when` selects them.",
+    "code_is_xml": "0 on all recordings: their agents answer no XML. It is for agents that should; `when` selects them.",
+    "code_refusal": "0 on all recordings: their agents refuse nothing. [Labelled turns](detectors.md) say how many refusals it finds.",
+    "code_secret_leak": "1 on all recordings: none of their answers has a secret. [Labelled turns](detectors.md) say how many it finds.",
+    "code_sql_shape": "0 on all recordings: their agents answer no SQL alone. It is for agents that should; `when` selects them.",
+    "code_ungrounded_urls": "on no recording: none of their answers has an address. [Labelled turns](detectors.md) say how many it finds.",
+}
+"""Why a metric has the same value on all recordings, or none."""
