@@ -5,7 +5,7 @@
     python scripts/coverage.py --check          exit status 1 when that file is out of step
     python scripts/coverage.py --healthy        which metrics of the default pack fail on turns that went well: turn, metric, why
 
-Every recording is read, its turns are put into their conversations, and each metric goes through the door that live scoring uses
+Every recording is read, its turns are put into their conversations, and each metric is evaluated where live scoring does it
 (``evaluation/evaluator.py``). Computed metrics have the parameters of :data:`PARAMETERS`. Those that compare are given what the
 recordings' truth says; every third turn gets that of the turn before, so that there is something to find. A scripted judge and embedder
 stand for models: for judged metrics only what share of turns they are asked about means something.
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from check_turns import align, load_truth  # noqa: E402
-from coverage_notes import CONSTANT, DOORS, EXAMPLES, NOT_RUN, PARAMETERS  # noqa: E402
+from coverage_notes import CONSTANT, EXAMPLES, NOT_RUN, PARAMETERS, WAYS_IN  # noqa: E402
 from recordings import unpack_all  # noqa: E402
 
 import otel_agenteval as oa  # noqa: E402
@@ -349,14 +349,14 @@ def _fed_by(name: str, row: Row | None) -> str:
     if metric.combines:
         return "other scores"
     facts = dict.fromkeys((*metric.needs, *metric.references, *metric.uses))
-    shown = [f"[{fact}](doors.md#{DOORS[fact]})" if fact in DOORS else f"`{fact}`" for fact in facts]
+    shown = [f"[{fact}](facts.md#{WAYS_IN[fact]})" if fact in WAYS_IN else f"`{fact}`" for fact in facts]
     reason = (
         next((why.removeprefix("missing:") for why, _ in row.reasons.most_common(1) if why.startswith("missing:")), "")
         if row
         else ""
     )
-    if reason in DOORS and reason not in facts:
-        shown.append(f"[{reason}](doors.md#{DOORS[reason]})")
+    if reason in WAYS_IN and reason not in facts:
+        shown.append(f"[{reason}](facts.md#{WAYS_IN[reason]})")
     parameters = [f"parameter `{p.name}`" for p in metric.parameters.values() if p.required]
     return ", ".join([*shown, *parameters]) + (" (given)" if row is not None and row.fed else "") or "spans"
 
@@ -385,7 +385,7 @@ def unexplained(rows: Mapping[str, Row | None]) -> list[str]:
         if name in CONSTANT and row.evaluated and not constant and not row.metric.inline:
             faults.append(f"{name}: is not constant, and its explanation says so")
         missing = row.reasons.most_common(1)[0][0].removeprefix("missing:") if not row.evaluated and row.reasons else ""
-        if not row.evaluated and missing not in DOORS and name not in CONSTANT:
+        if not row.evaluated and missing not in WAYS_IN and name not in CONSTANT:
             faults.append(f"{name}: is never evaluated ({missing}), and nothing feeds it")
     return faults
 

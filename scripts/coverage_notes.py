@@ -75,7 +75,7 @@ NOT_RUN: Mapping[str, str] = {
     "code_task_oracle": "not run here: its parameter is a program of yours.",
 }
 
-DOORS: Mapping[str, str] = {
+WAYS_IN: Mapping[str, str] = {
     "agents": "roles-of-agents",
     "interactions": "interactions",
     "conflicts": "conflicts",
@@ -108,13 +108,13 @@ DOORS: Mapping[str, str] = {
     "noisy_input": "baselines",
     "baseline": "baselines",
 }
-"""Facts that spans rarely hold, and the section of docs/metrics/doors.md that gives them."""
+"""Facts that spans rarely hold, and the section of docs/metrics/facts.md that gives them."""
 
 CONSTANT: Mapping[str, str] = {
     "code_array_length": "0 on all recordings: their agents answer no array. It is for agents that should; `when` selects them.",
     "code_clustering_coefficient": (
         "0 on all recordings: what their spans show are trees of calls, and chains of hand-offs, in which no two that the same agent called also "
-        "call each other. Interactions that are [given](doors.md#interactions) show more."
+        "call each other. Interactions that are [given](facts.md#interactions) show more."
     ),
     "code_code_language": (
         "0 on all recordings: where their agents write code, there is text around it, or it is of another language. It is for agents that "

@@ -54,6 +54,8 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "What it *uses*, and its *references*, it reads where they are known.",
         "One that fails has an error type and no value.",
         "*Vacuous* is a good value that only means that there was nothing to evaluate; no average has it.",
+        "What a metric *applies to* is asked wherever turns are scored; on others it is skipped too, before a judge is asked or a turn is sampled.",
+        "[Coverage](coverage.md) shows on which recorded turns each metric is evaluated, and [facts](facts.md) how to give what spans rarely hold.",
         "**●** marks the default pack, which is evaluated on every turn.\n",
         *_groups(),
     ]

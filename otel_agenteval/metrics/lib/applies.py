@@ -4,7 +4,7 @@ A formula has a value for every turn, as the catalogue fixes it; for many turns 
 did. Such turns are left out where turns are scored: a predicate of ``metric(applies=…)`` gives the reason, or None where the metric
 applies. The first line of its docstring completes "applies to …". They are asked on the agent's thread too: a few attribute reads each.
 
-Reasons: ``missing:<fact>`` where somebody could give the fact (docs/metrics/doors.md says how), ``not_applicable:<why>`` where the turn
+Reasons: ``missing:<fact>`` where somebody could give the fact (docs/metrics/facts.md says how), ``not_applicable:<why>`` where the turn
 is of another kind.
 """
 
@@ -25,11 +25,6 @@ MINIMISED_KEYS = ("user_id", "email", "phone", "address", "ssn", "credit_card", 
 _MESSAGES_TO_ORGANIZE = 10
 _MESSAGES_TO_ADAPT = 5
 _SCANNED = 1_000_000
-
-
-def _given(turn: Turn, fact: str) -> bool:
-    """Whether somebody said what the fact is, if only that it is empty."""
-    return bool(getattr(turn, fact)) or turn.references.get(fact) is not None
 
 
 def _states(turn: Turn, *names: str) -> bool:
@@ -89,8 +84,8 @@ def a_handoff(turn: Turn, params: Params) -> str | None:
 
 
 def known_conflicts(turn: Turn, params: Params) -> str | None:
-    """Turns that were given their conflicts, if only none (``conflicts=[]``), or their interactions: spans show no conflicts"""
-    return None if _given(turn, "conflicts") or turn.interactions else "missing:conflicts"
+    """Turns that were given their conflicts or their interactions: spans show no conflicts."""
+    return None if turn.conflicts or turn.interactions else "missing:conflicts"
 
 
 def a_conflict(turn: Turn, params: Params) -> str | None:
