@@ -215,3 +215,14 @@ def test_a_predicate_says_in_words_what_it_lets_in() -> None:
 def test_explain_and_the_documentation_say_what_a_metric_applies_to(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "code_handoff_success_rate"]) == 0
     assert "Applies to:  turns with a hand-off\n" in capsys.readouterr().out
+
+
+def test_why_metrics_were_skipped_is_counted() -> None:
+    with Rig({"inline": {"metrics": []}, "metrics": ["code_collective_decision", "code_perplexity", "code_turn_error"]}) as rig:
+        rig.run()
+        rig.run()
+        rig.turns()
+        assert rig.count(semconv.SKIPPED) == {
+            ("code_collective_decision", "missing:interactions"): 2,
+            ("code_perplexity", "missing:logprobs"): 2,
+        }
