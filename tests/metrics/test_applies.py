@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -215,6 +217,11 @@ def test_a_predicate_says_in_words_what_it_lets_in() -> None:
 def test_explain_and_the_documentation_say_what_a_metric_applies_to(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "code_handoff_success_rate"]) == 0
     assert "Applies to:  turns with a hand-off\n" in capsys.readouterr().out
+    assert main(["metrics", "--json"]) == 0
+    said = {entry["name"]: entry["applies_to"] for entry in json.loads(capsys.readouterr().out)}
+    assert (said["code_handoff_success_rate"], said["code_turn_error"]) == ("turns with a hand-off", None)
+    page = (Path(__file__).parents[2] / "docs" / "metrics" / "multi_agent.md").read_text(encoding="utf-8")
+    assert "| applies to | turns with a hand-off; skipped on others" in page
 
 
 def test_why_metrics_were_skipped_is_counted() -> None:
@@ -226,3 +233,16 @@ def test_why_metrics_were_skipped_is_counted() -> None:
             ("code_collective_decision", "missing:interactions"): 2,
             ("code_perplexity", "missing:logprobs"): 2,
         }
+
+
+def test_a_turn_that_a_metric_does_not_apply_to_takes_none_of_its_quota(models: ScriptedModels) -> None:
+    """One turn in an hour is judged at least: the first on which there is something to judge."""
+    models.play({"score": 7, "reason": "plain"})
+    entry = {"llm_code_readability": {}, "sample": {"rate": 0.0, "min_per_hour": 1}}
+    config = {"inline": {"metrics": []}, "judge": {"base_url": models.url, "model": "scripted"}, "metrics": [entry]}
+    with Rig(config) as rig:
+        for says in ("It prints a line.", "```python\nprint(1)\n```"):
+            rig.run(says=says)
+            rig.turns()
+        assert rig.engine.drain(10, judges=True)
+        assert [score.value for scored in rig.scored() if scored.judged for score in scored.scores] == [0.7]
