@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.media import listed, media_of, references_of
 from ..lib.replies import clamped, entries, numbered, reason_of, yes_no
 from ..prompts import multimodal_image as prompts
@@ -19,7 +20,7 @@ _MOST_IMAGES = 100
 """Images of a turn above which no judge is asked about each of them."""
 
 
-@metric(version="2", needs=("input", "output"), threshold=0.5, aliases=("trusys:image-helpfulness",))
+@metric(applies=applies.image, version="2", needs=("input", "output"), threshold=0.5, aliases=("trusys:image-helpfulness",))
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     """How much the images of an answer help to understand it.
 
@@ -63,7 +64,13 @@ def _share_of_yes(reply: dict[str, Any]) -> Result:
     return Result(sum(found) / len(found) if found else 0.0, detail={"verdicts": given}, explanation=reasons)
 
 
-@metric(version="2", needs=("input", "context"), threshold=0.5, aliases=("trusys:multimodal-contextual-relevancy",))
+@metric(
+    applies=applies.image,
+    version="2",
+    needs=("input", "context"),
+    threshold=0.5,
+    aliases=("trusys:multimodal-contextual-relevancy",),
+)
 def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     """How much of the retrieved context, texts and images, is relevant to the question.
 
@@ -90,7 +97,13 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     return _share_of_yes(reply)
 
 
-@metric(version="2", needs=("ground_truth", "context"), threshold=0.5, aliases=("trusys:multimodal-contextual-recall",))
+@metric(
+    applies=applies.image,
+    version="2",
+    needs=("ground_truth", "context"),
+    threshold=0.5,
+    aliases=("trusys:multimodal-contextual-recall",),
+)
 def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     """How much of the right answer could be known from the retrieved context, texts and images.
 

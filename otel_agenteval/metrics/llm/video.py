@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.frames import Frames, newest_video, spaced
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.media import Medium, name_of, references_of
@@ -63,7 +64,7 @@ def _by_dimensions(
     return Result(sum(found.values()) / (10 * len(found)), detail=detail, explanation=detail["reason"])
 
 
-@metric(threshold=0.5, aliases=("trusys:video-visual-quality",))
+@metric(applies=applies.video, threshold=0.5, aliases=("trusys:video-visual-quality",))
 def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How good a video looks: sharp, clear, with true colours and without artifacts.
 
@@ -90,7 +91,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8)
     return _by_dimensions(turn, judge, num_frames, "Judge the visual quality of the video.", dimensions, {})
 
 
-@metric(threshold=0.5, aliases=("trusys:text-to-video",))
+@metric(applies=applies.video, threshold=0.5, aliases=("trusys:text-to-video",))
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How well a generated video shows what was asked for.
 
@@ -123,7 +124,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Res
     return _by_dimensions(turn, judge, num_frames, task, dimensions, {"prompt": turn.input})
 
 
-@metric(threshold=0.5, aliases=("trusys:video-temporal-consistency",))
+@metric(applies=applies.video, threshold=0.5, aliases=("trusys:video-temporal-consistency",))
 def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How steady a video is over time: smooth motion, natural transitions, no flicker, and objects that stay what they are.
 
@@ -151,7 +152,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
     return _by_dimensions(turn, judge, num_frames, task, dimensions, {})
 
 
-@metric(threshold=0.5, aliases=("trusys:video-factual-consistency",))
+@metric(applies=applies.video, threshold=0.5, aliases=("trusys:video-factual-consistency",))
 def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How far a video agrees with how the world works: physics, whole objects, causes before effects.
 
@@ -178,7 +179,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
     return _by_dimensions(turn, judge, num_frames, task, dimensions, {})
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:video-g-eval",), spellings={"value": "criteria"})
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-g-eval",), spellings={"value": "criteria"})
 def llm_video_g_eval(
     turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None, num_frames: Frames = 8
 ) -> Result:
