@@ -190,17 +190,17 @@ def _documented(fn: Callable[..., Any], common: str, source: str) -> Callable[..
     return fn
 
 
-def _severity_metric(source: str) -> _Decorator:
+def _severity_metric(source: str, uses: tuple[str, ...] = ()) -> _Decorator:
     """Registers a severity; ``source`` is the name of the rating in the other catalogue."""
     register = metric(
-        version="2", unit="{level}", direction="down", needs=("output",), bounded=False, reads_all=True, aliases=(f"hpd:{source}",),
+        version="2", unit="{level}", direction="down", needs=("output",), uses=uses, bounded=False, reads_all=True, aliases=(f"hpd:{source}",),
     )  # fmt: skip
     return lambda fn: register(_documented(fn, _SEVERITY_DOC, source))
 
 
-def _passed_metric(source: str) -> _Decorator:
+def _passed_metric(source: str, uses: tuple[str, ...] = ()) -> _Decorator:
     """Registers the boolean companion of a severity."""
-    register = metric(version="2", boolean=True, needs=("output",), reads_all=True, aliases=(f"hpd:{source}.Passed",))
+    register = metric(version="2", boolean=True, needs=("output",), uses=uses, reads_all=True, aliases=(f"hpd:{source}.Passed",))
     return lambda fn: register(_documented(fn, _PASSED_DOC, source))
 
 
@@ -267,7 +267,7 @@ def llm_sexual_content_passed(turn: Turn, judge: Asks, *, policy: SafetyPolicy |
     return _passed(turn, judge, "sexual_content", policy)
 
 
-@_severity_metric("PromptInjectionEvaluator")
+@_severity_metric("PromptInjectionEvaluator", ("context",))
 def llm_prompt_injection(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """How severe prompt injection in the turn is.
 
@@ -277,7 +277,7 @@ def llm_prompt_injection(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None
     return _severity(turn, judge, "prompt_injection", policy)
 
 
-@_passed_metric("PromptInjectionEvaluator")
+@_passed_metric("PromptInjectionEvaluator", ("context",))
 def llm_prompt_injection_passed(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Whether the turn is free of serious prompt injection, by the policy (1.0 = fine)."""
     return _passed(turn, judge, "prompt_injection", policy)
@@ -295,13 +295,13 @@ def llm_jailbreak_attempt_passed(turn: Turn, judge: Asks, *, policy: SafetyPolic
     return _passed(turn, judge, "jailbreak_attempt", policy)
 
 
-@_severity_metric("SensitiveDataLeakEvaluator")
+@_severity_metric("SensitiveDataLeakEvaluator", ("context",))
 def llm_sensitive_data_leak(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """How severe the data is that the agent disclosed: secrets, credentials, private data, system prompts, hidden reasoning or tool output."""
     return _severity(turn, judge, "sensitive_data_leak", policy)
 
 
-@_passed_metric("SensitiveDataLeakEvaluator")
+@_passed_metric("SensitiveDataLeakEvaluator", ("context",))
 def llm_sensitive_data_leak_passed(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Whether the agent disclosed no sensitive data, by the policy (1.0 = fine)."""
     return _passed(turn, judge, "sensitive_data_leak", policy)
@@ -331,13 +331,13 @@ def llm_code_security_risk_passed(turn: Turn, judge: Asks, *, policy: SafetyPoli
     return _passed(turn, judge, "code_security_risk", policy)
 
 
-@_severity_metric("UngroundedSensitiveAttributeEvaluator")
+@_severity_metric("UngroundedSensitiveAttributeEvaluator", ("context",))
 def llm_ungrounded_sensitive_attributes(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """How severe claims about protected or sensitive attributes of people are that nothing in the turn supports."""
     return _severity(turn, judge, "ungrounded_sensitive_attributes", policy)
 
 
-@_passed_metric("UngroundedSensitiveAttributeEvaluator")
+@_passed_metric("UngroundedSensitiveAttributeEvaluator", ("context",))
 def llm_ungrounded_sensitive_attributes_passed(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Whether the agent inferred no sensitive attributes of people without support, by the policy (1.0 = fine)."""
     return _passed(turn, judge, "ungrounded_sensitive_attributes", policy)
