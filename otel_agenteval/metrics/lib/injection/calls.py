@@ -12,7 +12,23 @@ from collections.abc import Sequence
 
 from .languages import REPORTED
 from .readers import (
-    ADDRESS, FREED, GRANTS, HIDES, HUMANS, LOOT, MACHINES, NAMES, NOW_YOU, READS, REVEALS, SAYS, SENDS, SETS_ASIDE, TOLD, TOOLS, VERDICTS,
+    ADDRESS,
+    FREED,
+    GRANTS,
+    HIDES,
+    HUMANS,
+    LOOT,
+    MACHINES,
+    NAMES,
+    NOW_YOU,
+    READS,
+    REVEALS,
+    SAYS,
+    SENDS,
+    SETS_ASIDE,
+    TOLD,
+    TOOLS,
+    VERDICTS,
     any_of,
 )  # fmt: skip
 
@@ -40,15 +56,23 @@ _IF = re.compile(
 _LAW = re.compile(
     r"\b(?:act|regulations?|gdpr|law|providers?|compliance|verordnung|reglement|reglamento|regolamento|legislation|anbieter|fournisseurs?|vendors must|policy requires|article \d|releases?|changelog|benchmark|pricing|webinar|course|guide|tutorial|how to|documentation|docs|endpoint|authorization header|scoped|engineers?|researchers?|researcher|startups?|strategy|ethics|safety team of|literacy|crawl-?delay)\b"
 )
-_YOU = re.compile(r"\b(?:you|reader|entity|du|sie|tu|vous|usted|eres|sei|voce|je|ты|вы|ти|jestes|anda|kamu|ban la)\b|あなた|你|您|당신|आप|तुम|كنت|אתה|คุณ")
-_STAFF = re.compile(r"\b(?:callers?|call centre|call center|greet|duty manager|supervisor|shift|escalate to|policyholder|showings?|landlord)\b")
-_MAIL = re.compile(r"\b(?:e-?mails?|mails?|letter|mejl|correo|courriel|писм\w*|письм\w*|лист)\b|ईमेल|メール|邮件|郵件|메일|البريد|อีเมล")
+_YOU = re.compile(
+    r"\b(?:you|reader|entity|du|sie|tu|vous|usted|eres|sei|voce|je|ты|вы|ти|jestes|anda|kamu|ban la)\b|あなた|你|您|당신|आप|तुम|كنت|אתה|คุณ"
+)
+_STAFF = re.compile(
+    r"\b(?:callers?|call centre|call center|greet|duty manager|supervisor|shift|escalate to|policyholder|showings?|landlord)\b"
+)
+_MAIL = re.compile(
+    r"\b(?:e-?mails?|mails?|letter|mejl|correo|courriel|писм\w*|письм\w*|лист)\b|ईमेल|メール|邮件|郵件|메일|البريد|อีเมล"
+)
 _REPLIES = any_of(
     r"before (?:you |giving |any )?(?:repl|respond|answer)\w*|before any (?:answer|reply)|(?:your|the|each|every) (?:next |final )?(?:reply|response|answer|summary|output)(?: you (?:write|give|produce))? (?:must|has to|should|shall|needs to)|(?:end|beginning|start) of (?:each|every|your) (?:repl|respons|answer|summar)\w*",
     r"avant de repondre|antes de responder|prima di rispondere|bevor du antwortest|voordat je antwoordt|zanim odpowiesz|(?:deine|ta|tu|sua|la tua) (?:antwort|reponse|respuesta|resposta|risposta) (?:muss|doit|debe|deve)|перед (?:тем как ответить|ответом)|перед відповіддю",
     r"回答[する]*前|答える前|回复(?:之)?前|回答(?:之)?前|답변하기 전|قبل الرد|לפני שתענה|उत्तर देने से पहले",
 )
-_SYSTEM = re.compile(r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:")
+_SYSTEM = re.compile(
+    r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:"
+)
 _ANSWERING = any_of(
     r"(?:du|you|tu|ti|ты|je|voce) (?:\w+ ){0,2}(?:antwort|answer|reply|respond|repond|rispond|отвеча|antwoord)\w*"
 )
@@ -56,7 +80,12 @@ _READER = re.compile(
     r"\b(?:entity|system|software|program|tool|machine|model|reader|whoever|anyone|anything|wer|quiconque|quien|chiunque|quem)\b.{0,50}\b(?:automat\w+|maschinell\w*|machine|read(?:s|ing)|process(?:es|ing)|pars(?:es|ing)|summari[sz](?:es|ing)|ingest(?:s|ing))\b"
 )
 _MACHINELY = re.compile(r"\b(?:automat\w+|maschinell\w*|programm\w+|machine|system|entity|software|model)\b")
-_THIS = re.compile(r"\b(?:this|these|dies\w*|ce|cet|cette|esto|este|esta|questo|questa|isto|dit|deze|to|tego|bunu|bu|это\w*|этот|эту|це|nay|ini|detta|tohle|toto|tata|tata|page|document)\b")
+_THIS = re.compile(
+    r"\b(?:this|these|dies\w*|ce|cet|cette|esto|este|esta|questo|questa|isto|deze|tego|bunu|это\w*|этот|эту|це|nay|ini|detta|tohle|toto|tata|tata|page|document)\b"
+)
+_DOCS = re.compile(
+    r"\b(?:scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b"
+)
 _HUMAN_TALK = re.compile(
     r"^\W{0,3}(?:customer|user|visitor|client|kunde|kundin|cliente|client|caller|guest|human)\s?:", re.MULTILINE
 )
@@ -80,14 +109,21 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
         after = sentences[place + 1] if place + 1 < len(sentences) else ""
         called, end = _called(sentence, talk, staff)
         if called:
-            wanted = max(_wanted(sentence[end:], tools), _wanted(after, tools) - (called < 2))
-            if called == 2 and len(sentence) - end < 3:  # a heading
-                wanted = max(wanted, max((_wanted(each, tools) for each in sentences[place + 2 : place + 4]), default=0))
+            wanted = _wanted(sentence[end:], tools)
+            if called < 2 or len(sentence) - end >= 3:
+                wanted = max(wanted, _wanted(after, tools) - (called < 2))
+            else:  # a heading, also of what coding agents are to know of a project
+                wanted = max(
+                    wanted,
+                    2 * _is_hostile(after),
+                    wanted,
+                    max((2 * _is_hostile(each) for each in sentences[place + 2 : place + 4]), default=0),
+                )
         elif hidden:
             called, wanted = 1, _wanted(sentence, tools)
         else:
             called, wanted = (2, 2) if _is_freed(sentence, after) else (0, 0)
-        if wanted and called + wanted >= FOUND and REPORTED.search(" ".join((sentence, after))) is None:
+        if wanted and called + wanted >= FOUND and not _is_about(f"{sentence} {after}"):
             return True
     return False
 
@@ -163,20 +199,18 @@ _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 """Some of them are other words in other languages: they count only right before the name."""
 _END = re.compile(r"\Z")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
-_ORDERED = re.compile(r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b")
+_ORDERED = re.compile(
+    r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b"
+)
 
 
 def _wanted(text: str, tools: Sequence[str]) -> int:
     """How much is wanted, from 0 to 2: what only attackers want of a machine is 2."""
     if len(text) < 6:
         return 0
-    if HIDES.search(text) is not None or VERDICTS.search(text) is not None or REVEALS.search(text) is not None:
-        return 2
-    if FREED.search(text) is not None:
+    if _is_hostile(text) or VERDICTS.search(text) is not None or FREED.search(text) is not None:
         return 2
     sends = SENDS.search(text)
-    if sends is not None and (ADDRESS.search(text) is not None or LOOT.search(text) is not None):
-        return 2
     grants = GRANTS.search(text) is not None
     if (grants or sends is not None or SAYS.search(text) is not None) and (
         TOOLS.search(text) is not None or any(tool in text for tool in tools)
@@ -187,6 +221,18 @@ def _wanted(text: str, tools: Sequence[str]) -> int:
     if grants:
         return 2
     return 1 if sends is not None or SAYS.search(text) is not None else 0
+
+
+def _is_hostile(text: str) -> bool:
+    """Whether something is to be hidden, revealed or sent away."""
+    if HIDES.search(text) is not None or REVEALS.search(text) is not None:
+        return True
+    return SENDS.search(text) is not None and (ADDRESS.search(text) is not None or LOOT.search(text) is not None)
+
+
+def _is_about(text: str) -> bool:
+    """Whether a text is about attacks, or documentation."""
+    return REPORTED.search(text) is not None or _DOCS.search(text) is not None
 
 
 def _is_freed(sentence: str, after: str) -> bool:

@@ -32,7 +32,7 @@ _PIECES = (
     b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
     b"struzion", b"anweisung", b"regeln", b"nutzer", b"kisystem", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
     b"sisten", b"asystent", b"polecen", b"talimat", b"pengguna", b"ligenc", b"ligenz", b"llm", b"linguagem", b"lingmodel", b"youcannow", b"youcando", b"beforeyourepl", b"messagesys", b"toldyou", b"developermode",
-    b"systemoverr", b"fromnow", b"desormais", b"crawler", b"vafgehp", b"vtaber",
+    b"systemoverr", b"fromnow", b"desormais", b"crawler", b"utomat", b"robo", b"tekoaly", b"sprogmod", b"vafgehp", b"vtaber",
 )  # fmt: skip
 """Pieces of which every order in ASCII has one; the last two are in rot13."""
 _MARKED_PIECES = (
@@ -44,8 +44,7 @@ _MARKED_PIECES = (
 
 _ALL_PIECES = (*_PIECES, *_MARKED_PIECES)
 _AS_WRITTEN = (
-    "LLM", "AI", " KI", " IA", "'IA", "’IA", "bot:", "bot,", "bot ", "%20", "<!--", "display:", "opacity:", "font-size:0", "(wei", "(white", "(sehr",
-    "utomat",
+    "LLM", "AI", " KI", " IA", "'IA", "’IA", "bot:", "bot,", "bot ", "Bot,", "Bot:", "\nKI", "\nIA", "%20", "<!--", "display:", "opacity:", "font-size:0", "(wei", "(white", "(sehr",
 )  # fmt: skip
 """Short names in capitals, escapes, and signs of text that is not shown."""
 
@@ -81,7 +80,9 @@ def is_harmless(text: str) -> bool:
     for sign in _AS_WRITTEN:
         if sign in text:
             return False
-    pieces = _PIECES
+    if text.startswith(("KI", "IA")):
+        return False
+    pieces: tuple[bytes, ...] = _PIECES
     if text.isascii():
         letters = squeezed(text)
     else:

@@ -97,7 +97,8 @@ def _is_cell(before: str) -> bool:
 _ROLES = frozenset({"system", "user", "assistant", "tool", "developer", "human", "ai"})
 _SHORT = 200
 _FOR_MACHINES = re.compile(
-    r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$", re.IGNORECASE
+    r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
+    re.IGNORECASE,
 )
 """Names of fields that are written for a machine."""
 
@@ -131,9 +132,8 @@ def _walk(value: Any, leaves: list[str], depth: int) -> None:
         if any(isinstance(item, str) and len(item) < _SHORT and ATTACK.search(item) for item in (*value, *value.values())):
             value = {key: item for key, item in value.items() if not isinstance(item, str) or len(item) > _SHORT}
         for key, item in value.items():
-            if isinstance(item, str) and _FOR_MACHINES.search(key) is not None:
-                item = f"LLM: {item}"
-            _walk(item, leaves, depth + 1)
+            for_machines = isinstance(item, str) and _FOR_MACHINES.search(key) is not None
+            _walk(f"LLM: {item}" if for_machines else item, leaves, depth + 1)
     elif isinstance(value, list):
         for item in value:
             _walk(item, leaves, depth + 1)
@@ -189,7 +189,11 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     english = language.name == "en"
     ignored = words.ignore.search(sentence)
     set_aside = ignored is not None and _sets_aside(sentence, ignored, words, language)
-    if set_aside and ignored is not None and OWN.search(sentence, max(0, ignored.start() - 15), ignored.end() + 45) is not None:
+    if (
+        set_aside
+        and ignored is not None
+        and OWN.search(re.split(r"[,、:]", sentence[max(0, ignored.start() - 30) : ignored.end() + 30])[0])
+    ):
         set_aside = False  # what the writer himself said before
     order += 2 * set_aside
     if words.override.search(sentence) and not _is_reported(sentence, words.override):
@@ -360,7 +364,11 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
     if forged or _FALSE_END.search(bare):
         yield "role_marker"
     shown = folded(bare)
-    if has_order(shown, tools) or any(has_order(reading, tools) for reading in disguises(shown)) or _calls(bare, tools):
+    if (
+        has_order(shown, tools)
+        or any(has_order(reading, tools) for reading in disguises(shown))
+        or (not forged and _calls(bare, tools))
+    ):
         yield "instruction_override"
 
 

@@ -63,7 +63,7 @@ HUMANS = re.compile(
     r"|(?:notre|nuestr[oa]|nostr[oa]|unser\w*|nossa?o?|onze?|nasz\w*|var|наш\w*|my|their|his|her|its) (?:\w+ )?(?:chat)?(?:bot|assist|asist|asyst|agent|model|бот|ассист)\w*|asistente (?:de|del) |assistente (?:administrat|social|di |del)|assistent(?:in|en)? (?:der|des|van|von)\b",
 )
 READS = any_of(
-    r"(?:read|process|pars|summari[sz]|evaluat|handl|review|index|crawl|analy[sz]|scan|ingest|screen|grad|sort|assess|answer|work)(?:s|es|ing|e|ed)?\b|les(?:en|t|end)\b|liest|verarbeite\w*|auswert\w*|ausgewertet|bewerte\w*|zusammenfass\w*",
+    r"(?:read|process|pars|summari[sz]|evaluat|handl|review|index|crawl|analy[sz]|scan|ingest|screen|grad|sort|assess|work)(?:s|es|ing|e|ed)?\b|les(?:en|t|end)\b|liest|verarbeite\w*|auswert\w*|ausgewertet|bewerte\w*|zusammenfass\w*",
     r"li[ts]\b|lisent|lisant|trait(?:e|ent|ant|ez)\b|analys\w+|resum\w+|evalu\w+|lee[ns]?\b|leyendo|lea[ns]?\b|proces\w+|legge\w*|legg\w+|elabora\w*|riassum\w+|le\b|lendo|ler\b|process\w+|lees\b|leest|verwerkt?\b|samenvat\w*",
     r"czyta\w*|przetwarza\w*|okuyan|isleyen|ozetleyen|чита\w+|обрабатыва\w+|анализиру\w+|обробля\w+|dang doc|doc\b|xu ly|tom tat|membaca|merangkum|memproses|laser\b|behandlar|sammanfattar|cte\b|ctou|zpracova\w+|luet\b|lukee",
     r"يقرأ|تقرأ|يلخص|يعالج|קורא\w*|שמסכמ\w*|מעבד\w*|पढ|सारांश|読[むみんま]|要約|処理|阅读|閱讀|处理|處理|读到|总结|읽|요약|처리|อ่าน|สรุป",
