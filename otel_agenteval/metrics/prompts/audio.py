@@ -82,7 +82,9 @@ FALSE_INTENT = task(
 
 
 def _said(good: str, bad: str, **params: object) -> Case:
-    return Case(*({"references": {"transcript": text}} for text in (good, bad)), params=params, place="transcript")
+    return Case(
+        good={"references": {"transcript": good}}, bad={"references": {"transcript": bad}}, params=params, place="transcript"
+    )
 
 
 CASES = {

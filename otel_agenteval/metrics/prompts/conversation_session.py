@@ -166,11 +166,10 @@ def _in_turn(bad: str) -> Case:
 
 
 def _conversation(asked: str, good: str, bad: str, **params: str) -> Case:
-    return Case(
-        *({"messages": [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]} for said in (good, bad)),
-        params=params,
-        place="message",
-    )
+    def turn(answer: str) -> dict[str, object]:
+        return {"messages": [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]}
+
+    return Case(good=turn(good), bad=turn(bad), params=params, place="message")
 
 
 CASES = {

@@ -128,20 +128,16 @@ PLAUSIBLE = _by_dimension(
 )
 
 
-def _shown(good: str, bad: str) -> tuple[dict[str, object], dict[str, object]]:
-    """Two turns with a video of one colour each."""
-    first, second = (
-        {
-            "input": "A plain red screen for one second, nothing else.",
-            "attachments": [{"modality": "video", "frames": [frame] * 2, "duration_s": 1}],
-        }
-        for frame in (good, bad)
-    )
-    return first, second
+def _red(params: Mapping[str, str]) -> Case:
+    def turn(frame: str) -> dict[str, object]:
+        video = {"modality": "video", "frames": [frame, frame], "duration_s": 1}
+        return {"input": "A plain red screen for one second, nothing else.", "attachments": [video]}
+
+    return Case(good=turn(RED), bad=turn(BLUE), params=params, place="input")
 
 
 CASES = {
-    "llm_text_to_video": Case(*_shown(RED, BLUE), place="input"),
-    "llm_video_g_eval": Case(*_shown(RED, BLUE), params={"criteria": "The whole screen is red in every frame."}, place="input"),
+    "llm_text_to_video": _red({}),
+    "llm_video_g_eval": _red({"criteria": "The whole screen is red in every frame."}),
 }
 """The other metrics show a judge nothing but pictures: there is no text in which an attempt could stand."""
