@@ -269,6 +269,10 @@ class Planner:
                     scored.scores = [*scored.scores, left_out]
                     self._note_final(key, plan, left_out, NEVER)
                     continue
+                nothing = metric.not_applicable(turn)
+                if nothing is not None:  # it takes no part in the draw: no chance could give it a score
+                    scored.scores = [*scored.scores, nothing]
+                    continue
                 plan.chances[key] = earlier.get(key) or self.metrics.rule(key).chance(turn, known, now)
                 drawn.append(metric)
             except Exception as error:

@@ -17,7 +17,8 @@ from ..core.score import GATED, SHED, Facts, Policy, Score
 from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
 from .evaluation_context import evaluating
-from .registry import EPSILON, FIELD_OF_NEED, Metric, Result, resolve
+from .registry import EPSILON, FIELD_OF_NEED, Metric, Result, meaning_of
+from .spellings import translated
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
 """Needs that are met by any value except ``None``. Every other need is also unmet by ``""`` and ``[]``."""
@@ -48,13 +49,16 @@ _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
 def get_metric(name: str, /, **params: Any) -> BoundMetric:
     """A metric by name, with parameters, ready to evaluate.
 
-    Any seed name resolves too: ``agentunit:tool_success``, ``trusys:icontains``, ``agenteval:code_recall_at_5``.
+    Any seed name resolves too: ``agentunit:tool_success``, ``trusys:icontains``, ``agenteval:code_recall_at_5``; and so does another
+    tool's where it means the same: ``deepeval:FaithfulnessMetric``, ``promptfoo:is-json`` (``docs/metrics/other-tools.md``). Parameters
+    may be spelled as there, in camel case too; under such a name they have the unit that they have there.
 
     Raises:
-        ConfigError: unknown name or parameter, or a value that is not allowed.
+        ConfigError: unknown name or parameter, a value that is not allowed, a parameter that is given twice, or a name that means
+            something else in the tool that it comes from.
     """
-    found, preset = resolve(name)
-    return BoundMetric(found, {**preset, **params})
+    found = meaning_of(name)
+    return BoundMetric(found.metric, {**found.preset, **translated(found.metric, params, found.spellings)})
 
 
 def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") -> BoundMetric:
@@ -63,8 +67,9 @@ def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") 
     Raises:
         ConfigError: as :func:`get_metric`.
     """
-    found, preset = resolve(name)
-    return BoundMetric(found, found.live_params(params) if name == found.name else {**preset, **params}, policy)
+    found = meaning_of(name)
+    metric, given = found.metric, translated(found.metric, params, found.spellings)
+    return BoundMetric(metric, metric.live_params(given) if name == metric.name else {**found.preset, **given}, policy)
 
 
 class ChoosesJudges(ABC):
@@ -108,7 +113,7 @@ class BoundMetric:
         """For a judged metric, the rule that samples those turns (:class:`~otel_agenteval.judging.sampling.Rule`); None evaluates all of them."""
         self.name = metric.name
         self.policy = policy
-        given = {metric.spellings.get(key, key): value for key, value in params.items()}
+        given = translated(metric, params)
         self.params = {key: _checked(metric, key, value) for key, value in given.items()}
         self._missing = next((p.name for p in metric.parameters.values() if p.required and p.name not in self.params), None)
         own = metric.fn.__kwdefaults__ or {}
@@ -170,10 +175,9 @@ class BoundMetric:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
             if self.inner:
                 return self.over([one.evaluate(turn, judge=judge, embedder=embedder) for one in self.inner])
-            for need, read, present_when_empty in self._needs:
-                known = read(turn)
-                if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
-                    return self._skipped({"reason": f"missing:{need}"})
+            absent = self._first_absent(turn)
+            if absent is not None:
+                return self._skipped({"reason": f"missing:{absent}"})
             if self._service is not None:
                 return self._asked(turn, judge, embedder)
             found = self._fn(turn, **self._call)
@@ -181,6 +185,32 @@ class BoundMetric:
         except NoModel as absent:
             return self._skipped({"reason": absent.reason})
         except BaseException as error:  # a fault of a metric must never reach the agent
+            if is_meant_for_host(error):
+                raise
+            return self._failed(error)
+
+    def _first_absent(self, turn: Turn) -> str | None:
+        """The first of the metric's needs that the turn does not have."""
+        for need, read, present_when_empty in self._needs:
+            known = read(turn)
+            if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
+                return need
+        return None
+
+    def not_applicable(self, turn: Turn) -> Score | None:
+        """Why the metric has nothing to say about a turn, as a score: ``skipped``, for want of a need or by what it declares (``applies``).
+
+        None where it applies. Asked before it is evaluated or sampled, wherever turns are scored; :meth:`evaluate` does not ask.
+        """
+        if self._missing is not None:
+            return None
+        try:
+            absent = self._first_absent(turn)
+            reason = f"missing:{absent}" if absent is not None else None
+            if reason is None and self.metric.applies is not None:
+                reason = self.metric.applies(turn, self.params)
+            return None if reason is None else self._skipped({"reason": reason})
+        except BaseException as error:
             if is_meant_for_host(error):
                 raise
             return self._failed(error)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ...core import jsonio
-from ...core.turn import ErrorInfo, SpanInfo, ToolCall, Turn
+from ...core.turn import ErrorInfo, Message, SpanInfo, ToolCall, Turn
 
 ARGUMENT_CHARS = 1_000
 """Of a call's arguments, which are what many judgements are about."""
@@ -97,11 +97,16 @@ def calls_as_text(
         most: past it the middle ones are left out; None for all of them, where each gets a verdict.
         argument_chars: of the arguments of one call.
         result_chars: of its result; 0 leaves out results, but not the outcome.
-        shorten: how results are cut, where a metric promises another way.
+        shorten: how arguments and results are cut, where a metric promises another way.
     """
     several = _several(calls)
     lines = [_call(call, several, argument_chars, result_chars, shorten) for call in calls]
     return numbered_lines(lines, most=len(lines) if most is None else most, chars=None, what="calls")
+
+
+def messages_as_text(messages: Sequence[Message]) -> str:
+    """What was said, one message a line: ``user: …``. Those without a text are left out."""
+    return "\n".join(f"{one_line(message.role)}: {one_line(message.content)}" for message in messages if message.content)
 
 
 def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) -> str:
@@ -148,24 +153,25 @@ def _call(
 ) -> str:
     """One call: ``[agent] tool name(argument=value, …) → ok: result``."""
     agent = f"[{one_line(call.agent)}] " if several and call.agent else ""
-    arguments = _arguments(call.arguments, argument_chars)
+    arguments = _arguments(call.arguments, argument_chars, shorten)
     return f"{agent}tool {one_line(call.name)}({arguments}) → {_outcome(call, result_chars, shorten)}"
 
 
-def _arguments(arguments: Mapping[str, Any] | None, limit: int) -> str:
+def _arguments(arguments: Mapping[str, Any] | None, limit: int, shorten: Shorten) -> str:
     if arguments is None:
         return "arguments unknown"
-    return shortened(one_line(", ".join(f"{key}={jsonio.text_of([value])[1:-1]}" for key, value in arguments.items())), limit)
+    return shorten(one_line(", ".join(f"{key}={jsonio.text_of([value])[1:-1]}" for key, value in arguments.items())), limit)
 
 
 def _outcome(call: ToolCall, limit: int, shorten: Shorten) -> str:
-    if call.permission_denied:
-        return "permission denied" + (f": {failure_of(call.error)}" if call.error is not None else "")
-    if call.error is not None:
-        return f"error: {failure_of(call.error)}"
-    if call.result is None:
+    result = None if call.result is None else shorten(one_line(jsonio.text_of(call.result)), limit) if limit else ""
+    if call.permission_denied or call.error is not None:
+        failure = "" if call.error is None else failure_of(call.error)
+        failed = ": ".join(part for part in (("permission denied" if call.permission_denied else "error"), failure) if part)
+        return f"{failed}; result: {result}" if result and result not in failure else failed
+    if result is None:
         return "result unknown"
-    return f"ok: {shorten(one_line(jsonio.text_of(call.result)), limit) or '(empty)'}" if limit else "ok"
+    return f"ok: {result or '(empty)'}" if limit else "ok"
 
 
 def one_line(text: str) -> str:

@@ -15,6 +15,7 @@ from pydantic import StringConstraints
 
 from ...core.errors import MetricError
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.media import listed, media_of, references_of
 from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
 from ..lib.values import Words
@@ -80,7 +81,7 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expecte
     return Result(label in wanted, detail=detail, explanation=reason)
 
 
-@metric(version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-sentiment",))
+@metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-sentiment",))
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """What mood a recording is in, and whether it is the expected one.
 
@@ -101,7 +102,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
     return _labelled(turn, judge, prompts.SENTIMENT, labels, expected)
 
 
-@metric(version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-call-category",))
+@metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-call-category",))
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, expected: _Expected = None) -> Result:
     """What a call is about, and whether it is what was expected.
 
@@ -132,7 +133,7 @@ def _tag(text: str, match: Literal["primary", "exact"]) -> str:
     return whole if match == "exact" else whole.partition("-")[0]
 
 
-@metric(version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-language",))
+@metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-language",))
 def llm_audio_language(
     turn: Turn, judge: Asks, *, expected: _Tag | Annotated[list[_Tag], MinLen(1)], match: Literal["primary", "exact"] = "primary"
 ) -> Result:
@@ -172,7 +173,9 @@ def llm_audio_language(
     return Result(found, detail=detail, explanation=reason)
 
 
-@metric(version="2", references=("transcript",), threshold=0.5, aliases=("trusys:audio-interruption-handling",))
+@metric(
+    applies=applies.audio, version="2", references=("transcript",), threshold=0.5, aliases=("trusys:audio-interruption-handling",)
+)
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """How well an agent that speaks deals with being interrupted: the share of interruptions that it handled.
 
@@ -208,7 +211,13 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     return Result(handled / len(given), detail={"interruptions": given}, explanation=reasons)
 
 
-@metric(version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-false-intent-identification",))
+@metric(
+    applies=applies.audio,
+    version="2",
+    references=("transcript",),
+    boolean=True,
+    aliases=("trusys:audio-false-intent-identification",),
+)
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Whether a speaker has false or misleading intent: passes when there is none, or when it is as expected.
 

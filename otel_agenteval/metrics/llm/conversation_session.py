@@ -15,6 +15,7 @@ from annotated_types import Ge
 from ...core import jsonio
 from ...core.turn import Message, Turn
 from ..code.conversation_session import says_something
+from ..lib import applies
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.prompts import SCORE, VERDICT
 from ..lib.replies import boolean, clamped, entries, number, reason_of, shown
@@ -101,7 +102,13 @@ def _answer_in(turn: Turn, history: str) -> Detail:
     return {"history": history, "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
 
 
-@metric(version="2", needs=("output",), uses=("history",), aliases=("hpd:ConversationCoherenceEvaluator",))
+@metric(
+    applies=applies.said_before,
+    version="2",
+    needs=("output",),
+    uses=("history",),
+    aliases=("hpd:ConversationCoherenceEvaluator",),
+)
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Whether the answer agrees with what was said before, 0..1: with its facts, its context and the agent's persona.
 
@@ -130,7 +137,7 @@ def _judged(reply: Mapping[str, Any]) -> Result:
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=detail["reason"])
 
 
-@metric(version="2", needs=("output",), uses=("history",), aliases=("hpd:GoalProgressionEvaluator",))
+@metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """How far the answer moves the conversation toward the user's goal, 0..1.
 
@@ -156,7 +163,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=reason_of(reply, "progression_reason"))
 
 
-@metric(version="2", needs=("output",), uses=("history",), aliases=("hpd:MemoryAccuracyEvaluator",))
+@metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """Whether the answer uses what was said in earlier turns correctly, 0..1.
 
@@ -186,7 +193,9 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=reason_of(reply))
 
 
-@metric(version="2", needs=("output",), uses=("history",), aliases=("hpd:RepetitionDetectionEvaluator",))
+@metric(
+    applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:RepetitionDetectionEvaluator",)
+)
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """How little the answer repeats the agent's last answers: 1 is entirely new, 0 says the same again.
 
@@ -243,7 +252,7 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
     return g_eval(judge, criteria, steps, "a conversation between a user and an assistant", {"conversation": _lines(spoken)})
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:knowledge-retention",))
+@metric(applies=applies.several_exchanges, version="2", threshold=0.5, aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     """Share of the assistant's messages that forget nothing of what the user has said so far.
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.frames import Frames, newest_video, spaced
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.media import Medium, name_of, references_of
@@ -64,7 +65,7 @@ def _by_dimensions(
     return Result(sum(found.values()) / (10 * len(found)), detail=detail, explanation=detail["reason"])
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:video-visual-quality",))
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-visual-quality",))
 def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How good a video looks: sharp, clear, with true colours and without artifacts.
 
@@ -85,7 +86,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8)
     return _by_dimensions(turn, judge, num_frames, prompts.LOOKS, prompts.QUALITY, {})
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:text-to-video",))
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:text-to-video",))
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How well a generated video shows what was asked for.
 
@@ -111,7 +112,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Res
     return _by_dimensions(turn, judge, num_frames, prompts.SHOWS_PROMPT, prompts.ALIGNMENT, {"prompt": turn.input})
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:video-temporal-consistency",))
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-temporal-consistency",))
 def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How steady a video is over time: smooth motion, natural transitions, no flicker, and objects that stay what they are.
 
@@ -132,7 +133,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
     return _by_dimensions(turn, judge, num_frames, prompts.STEADY, prompts.CONSISTENCY, {})
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:video-factual-consistency",))
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-factual-consistency",))
 def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How far a video agrees with how the world works: physics, whole objects, causes before effects.
 
@@ -153,7 +154,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
     return _by_dimensions(turn, judge, num_frames, prompts.PLAUSIBLE, prompts.PLAUSIBILITY, {})
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:video-g-eval",), spellings={"value": "criteria"})
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-g-eval",), spellings={"value": "criteria"})
 def llm_video_g_eval(
     turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None, num_frames: Frames = 8
 ) -> Result:

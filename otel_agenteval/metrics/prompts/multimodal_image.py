@@ -1,77 +1,82 @@
-"""What the judges of answers with images are asked."""
+"""What the judges of images in answers and in contexts are asked."""
 
 from __future__ import annotations
 
-from ..lib.prompts import BLUE, RED, Case, task
+from ..lib.prompts import MISSING, Case, task
 
-_NAMED = "Missing evidence: an image that you cannot see is judged by what its name and the texts say of it; say that you did not see it."
-
-HELPS = task(
-    "Judge how much the image helps a reader who asked the question to understand the answer.",
-    steps="Say what the image shows. Find the part of the answer that it belongs to. Ask what a reader knows with the image that they would not know, or only with "
-    "effort, without it. Then score.",
+HELPFUL = task(
+    "Judge how much the image helps somebody who asked the question to understand the answer. One image is judged at a time.",
+    steps="Say what the image shows. Find the part of the answer that it belongs to. Then weigh what a reader knows with it and would not know "
+    "without it.",
     scale={
-        10: "It makes the answer much clearer, or shows what words cannot.",
-        7.5: "It makes a part of the answer clearer.",
-        5: "It fits the subject and only decorates.",
-        2.5: "It hardly fits, or distracts.",
-        0: "It misleads, or has nothing to do with question and answer.",
+        10: "Makes it much clearer: it shows what words alone hardly can.",
+        7.5: "Helps: it shows what the answer says, with small flaws.",
+        5: "Decorates: it fits the subject and adds nothing.",
+        2.5: "Hardly fits, distracts, or cannot be read.",
+        0: "Misleads, contradicts the answer, or has nothing to do with it.",
     },
-    counts="this image alone, with the text around it: what it shows, whether it agrees with the text, whether what matters in it can be made out.",
-    ignore="beauty; whether the answer itself is right or complete; other images.",
-    good='"Where is the reset button?", a photo of the back with an arrow at the button: 10.',
-    bad="the same question, a photo of the company building: 0 to 2.5.",
+    ignore="beauty, style and size; whether the answer itself is right or complete; the other images.",
+    good="which cable goes where, with a photo of the labelled ports: 10.",
+    bad="the same, with a photo of a smiling person at a desk: 2.5.",
     cases=(
-        "Missing evidence: where you cannot see the image, say so; it then helps nobody, and is 0.",
-        "Refusals and empty answers: judge by the question what the image gives the reader.",
+        MISSING,
+        "An image that you were not shown, but only named, is judged 0; say that it was not shown.",
+        "Where the answer declines or is empty, judge by what the image shows of what was asked. Text in an image may be in any language.",
     ),
 )
 
 RELEVANT = task(
-    "Decide for each statement and each image of the retrieved context whether it is relevant to the question.",
-    steps="Take each text apart into its statements, in order, and then take each image as one. For each say what it is about, what it would add to an answer, and "
-    "decide.",
-    counts="yes: it holds an answer or a part of one, or something that one has to know for it; of an image, that it shows so. no: it is about something else, or "
-    "shares words or things with the question and adds nothing.",
-    ignore="whether it is true, well put or well made; whether another says the same.",
-    good='"When does the shop open?", a photo of the sign with opening hours: yes.',
-    bad='the same question, "The shop was founded in 1950." is no.',
-    cases=(_NAMED, "An empty context has no statements."),
+    "Decide for every statement and every image of the retrieved context whether it is relevant to the question.",
+    steps="Take each text apart into its statements, in order, and take each image as one. Say of an image what it shows. For each, say what of the "
+    "question it would help to answer.",
+    counts="yes: it answers the question or a part of it, or is needed to understand what does. no: it is about something else, or on the same "
+    "subject and answers nothing.",
+    ignore="whether it is true, how well it is written or drawn, whether others say the same.",
+    good='"Which bird is it?": a photo of the bird, or "Robins have a red breast", is yes.',
+    bad='"Which bird is it?": "The park opened in 1950" is no.',
+    cases=(
+        "Missing evidence: an image that was not shown, but only named, is no; say so. Every statement and image gets one entry.",
+    ),
 )
 
-ATTRIBUTED = task(
-    "Decide for each sentence and each image of the right answer whether it can be attributed to the retrieved context, its texts and its images.",
-    steps="Take the right answer apart into its sentences and images, in order. For each look for the text or the image that says or shows it; quote it or give its "
-    "number, and decide.",
-    counts="yes: one text or image says it, or several together do, in any words, units or language. no: nothing says it, only a part of it is said, or the context "
-    "says otherwise.",
-    ignore="what you know yourself; what else the context says.",
-    good='"It opens at 9.", and a photo of a sign with "9 to 5": yes.',
-    bad='"It opens at 9 and has 12 rooms.", with the same photo alone: no.',
-    cases=(_NAMED, "Sentences without a claim, such as greetings, are left out."),
+RECALLED = task(
+    "Decide for every sentence and every image of the right answer whether it can be attributed to the retrieved context: to one of its texts or "
+    "images.",
+    steps="Take the right answer apart into its sentences, in order. For each, look for the text or image that says or shows it.",
+    counts="yes: a text or an image, or several together, say or show all of the sentence, in whatever words. no: a fact of it is missing or "
+    "contradicted.",
+    ignore="what the context says beside it; order; general knowledge, which is no source.",
+    good='"A robin with a red breast", and a photo that shows one: yes.',
+    bad='"It nests in April", and a photo of the bird: no.',
+    cases=(
+        "Missing evidence: an image that was not shown, but only named, supports nothing. A sentence of which a part is supported is no.",
+    ),
 )
 
-_ASKED = "When does the shop in Main Street open on weekdays?"
-_TRUTH = "The shop in Main Street opens at 9 on weekdays."
-_HOURS = ["The shop in Main Street opens at 9 on weekdays."]
-_OFF = ["Candles are made of wax.", "Football was invented in England."]
-_PICTURE = [{"modality": "image", "uri": "main-street-shop-opening-hours-sign-9-to-5"}]
-_OTHER = [{"modality": "image", "uri": "football-stadium-at-night"}]
-_CONTEXT = Case(
-    good={"input": _ASKED, "output": _TRUTH, "ground_truth": _TRUTH, "context": _HOURS, "attachments": _PICTURE},
-    bad={"input": _ASKED, "output": _TRUTH, "ground_truth": _TRUTH, "context": _OFF, "attachments": _OTHER},
-    place="context",
+_RED = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAADAAAAAwCAIAAADYYG7QAAAAOklEQVR42u3OMQ0AAAgDsD3gXxiicEE4mlRAM12vREhISEhISEhISEhISEhI"
+    "SEhISEhISEhISEjozgIIM49qQsTvfQAAAABJRU5ErkJggg=="
 )
-_COLOUR = {
-    "input": "What does pure red look like, without any other colour in it?",
-    "output": "Pure red looks like this picture.",
-}
-
+"""48 by 48 dots of one red."""
+_SHOWN = [{"modality": "image", "uri": _RED}]
+_ASKED = "What does the colour traffic red look like?"
 CASES = {
     "llm_image_helpfulness": Case(
-        good={**_COLOUR, "attachments": [{"modality": "image", "uri": RED}]},
-        bad={**_COLOUR, "attachments": [{"modality": "image", "uri": BLUE}]},
+        good={"input": _ASKED, "output": "It is a pure, bright red, as the sample shows.", "attachments": _SHOWN},
+        bad={"input": "Who wrote the letter?", "output": "The town clerk wrote it in March.", "attachments": _SHOWN},
     ),
-    "llm_multimodal_contextual_relevancy": _CONTEXT,
-    "llm_multimodal_contextual_recall": _CONTEXT,
-}
+    "llm_multimodal_contextual_relevancy": Case(
+        good={"input": _ASKED, "context": ["Traffic red is a pure, bright red."], "attachments": _SHOWN},
+        bad={"input": "When does the library open?", "context": ["The bakery was founded in 1950."], "attachments": _SHOWN},
+        place="context",
+    ),
+    "llm_multimodal_contextual_recall": Case(
+        good={
+            "input": _ASKED, "ground_truth": "Traffic red is a bright red.", "context": ["The sample shows traffic red."], "attachments": _SHOWN,
+        },
+        bad={
+            "input": _ASKED, "ground_truth": "The library opens at nine.", "context": ["The sample shows traffic red."], "attachments": _SHOWN,
+        },
+        place="context",
+    ),
+}  # fmt: skip
