@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..lib.prompts import BLUE, RED, Case, task
+from ..lib.prompts import Case, task
 
 _SAMPLED = (
     "Missing evidence: frames are samples. What they cannot show, as what happens between them or all motion where there is one frame, lowers no level; say so. "
@@ -128,12 +128,24 @@ PLAUSIBLE = _by_dimension(
 )
 
 
+_RED = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PQQkAAAgAsetfWiP4FgYrsKZeS0BAQEBAQEBAQEBA"
+    "QEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEDgsqnc8OJg6Ln3AAAAAElFTkSuQmCC"
+)
+"""A frame of one colour."""
+_BLUE = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PQQkAAAgAsetfWiP4FgYrsGqeExAQEBAQEBAQEBAQ"
+    "EBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBA4LMf88OL0EKXAAAAAAElFTkSuQmCC"
+)
+"""Another."""
+
+
 def _red(params: Mapping[str, str]) -> Case:
     def turn(frame: str) -> dict[str, object]:
         video = {"modality": "video", "frames": [frame, frame], "duration_s": 1}
         return {"input": "A plain red screen for one second, nothing else.", "attachments": [video]}
 
-    return Case(good=turn(RED), bad=turn(BLUE), params=params, place="input")
+    return Case(good=turn(_RED), bad=turn(_BLUE), params=params, place="input")
 
 
 CASES = {
