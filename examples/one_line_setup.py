@@ -16,6 +16,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import otel_agenteval as oa
 
+FACTS = "You guide visitors. The tower was finished in 1889 and is 324 metres high."
+
 
 def set_up_opentelemetry() -> InMemorySpanExporter:
     """What the application does anyway; an OTLP exporter would be here."""
@@ -27,13 +29,14 @@ def set_up_opentelemetry() -> InMemorySpanExporter:
 
 
 def agent(question: str) -> str:
-    """An instrumented agent that makes a number up."""
+    """An instrumented agent that says another number than the one it was given."""
     tracer = trace.get_tracer("my.agent")
     answer = "The tower is 331 metres high."
     with tracer.start_as_current_span("invoke_agent guide") as run:
         run.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"})
         with tracer.start_as_current_span("chat small-model") as call:
             call.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-model"})
+            call.set_attribute("gen_ai.system_instructions", json.dumps([{"type": "text", "content": FACTS}]))
             call.set_attribute("gen_ai.input.messages", _message("user", question))
             call.set_attribute("gen_ai.output.messages", _message("assistant", answer))
             call.set_attribute("gen_ai.response.finish_reasons", ["stop"])

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import otel_agenteval as oa
-from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score
-from otel_agenteval.metrics.bound_metric import BoundMetric
+from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "data" / "detectors"
@@ -31,9 +30,6 @@ DETECTORS = (
     "pii_leakage", "secret_leak", "ungrounded_numbers", "ungrounded_urls", "injection_markers", "refusal", "system_prompt_leak",
 )  # fmt: skip
 HALVES = ("train", "test")
-PRESETS: Mapping[str, Mapping[str, Any]] = {"pii_leakage": {"ruleset": "precise"}, "refusal": {"method": "answer"}}
-"""The parameters with which the default pack evaluates a detector, where they are not the metric's own."""
-
 GROUPS: Mapping[str, frozenset[str]] = {
     "English": frozenset(("en",)),
     "Chinese, Japanese, Korean": frozenset(("zh", "ja", "ko", "yue")),
@@ -118,12 +114,7 @@ def cases_of(name: str, half: str) -> list[Case]:
 
 def detector(name: str) -> BoundMetric:
     """The metric as the default pack evaluates it."""
-    preset = PRESETS.get(name, {})
-    try:
-        return oa.get_metric(f"code_{name}", **preset)
-    except ConfigError:
-        print(f"code_{name} does not take {dict(preset)}: evaluated without", file=sys.stderr)
-        return oa.get_metric(f"code_{name}")
+    return live_metric(f"code_{name}", {})
 
 
 def fires(name: str, score: Score) -> bool:
@@ -199,9 +190,6 @@ def by_language(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
 def page() -> str:
     """``docs/metrics/detectors.md``."""
     test = {name: outcomes(name, "test") for name in DETECTORS}
-    presets = ", ".join(
-        f"`code_{name}` with `{key}: {value}`" for name, preset in PRESETS.items() for key, value in preset.items()
-    )
     lines = [
         "# Detectors",
         "",
@@ -213,8 +201,7 @@ def page() -> str:
         "difficult. The half *train* was at hand when the detectors were made. The half *test*, which the figures below are about, was",
         "written by others, who did not know the detectors; nobody who works on a detector reads it.",
         "",
-        "Each detector is evaluated as the default pack does:",
-        f"{presets}, the others with their defaults.",
+        "Each detector is evaluated as the default pack does ([decision 019](../decisions/019-what-the-default-pack-has.md)).",
         "*Precision* is the share of alarms that are right, *recall* the share of faults that are found, *false alarms* the share of turns",
         "without a fault that raise one. What is *skipped*, because the turn does not say enough, raises no alarm, so that a skipped fault",
         "is a missed one.",

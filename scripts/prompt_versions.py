@@ -1,16 +1,20 @@
 """Which prompt belongs to which version of a metric: ``tests/data/prompt_versions.json``.
 
-    python scripts/prompt_versions.py           add what is new; status 1 when a prompt changed under its version
+    python scripts/prompt_versions.py             add what is new; status 1 when a prompt changed under its version
+    python scripts/prompt_versions.py --renew X   also replace the current version's hash of metrics that fit X, such as 'llm_plan_*':
+                                                  for versions that were never released
 
 A score's series is identified by the metric's version, so a prompt that changed needs a new one: raise ``version`` in the metric's
 decorator (of what every judge gets: ``VERSION`` in otel_agenteval/judging/models/prompt.py), then run this. A version's hash that is in the
-file is never replaced; one that was never released may be taken out of it by hand.
+file is never replaced otherwise.
 
 What is hashed are the questions that a metric asks on the catalogue's examples: stage, task and form of the reply.
 """
 
 from __future__ import annotations
 
+import argparse
+import fnmatch
 import hashlib
 import json
 import sys
@@ -43,8 +47,10 @@ class _Heard:
         self.asked: list[str] = []
         self._replies = replies
 
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **_: Any) -> dict[str, Any]:
-        self.asked.append(json.dumps([stage, task, sorted(data), reply]))
+    def ask(
+        self, stage: str, task: str, data: Mapping[str, Any], reply: str, *, criteria: Mapping[str, Any] | None = None, **_: Any
+    ) -> dict[str, Any]:
+        self.asked.append(json.dumps([stage, task, sorted(data), reply, *([sorted(criteria)] if criteria else [])]))
         if not self._replies:
             raise JudgeError("no reply left", "no_reply")
         given = self._replies.pop(0)
@@ -94,12 +100,18 @@ def changed(known: Mapping[str, Mapping[str, str]], found: Mapping[str, tuple[st
     return faults
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Write what is new; the exit status."""
+    parser = argparse.ArgumentParser(description="Add the prompts of new versions to the file.")
+    parser.add_argument("--renew", metavar="PATTERN", help="replace what the file has for the current version of these metrics")
+    renewed: str | None = parser.parse_args(arguments).renew
     known: dict[str, dict[str, str]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     found = prompts()
     for name, (version, digest) in found.items():
-        known.setdefault(name, {}).setdefault(version, digest)
+        kept = known.setdefault(name, {})
+        if renewed is not None and fnmatch.fnmatchcase(name, renewed):
+            kept[version] = digest
+        kept.setdefault(version, digest)
     FILE.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8")
     faults = changed(known, found)
     for fault in faults:

@@ -28,7 +28,7 @@ FLOORS: tuple[dict[str, str], ...] = (
     {"outlets": "google grpc httpx opentelemetry prometheus_client pyarrow typing_extensions", "turns": "zstandard"},
     {"evaluation": "pyarrow", "dialects": ""},
     {
-        "metrics": "annotated_types ecologits jiwer jsonschema_rs numpy pydantic pydantic_monty rapidfuzz re2 sqlglot ",
+        "metrics": "annotated_types ecologits jiwer jsonschema_rs numpy phonenumbers pydantic pydantic_monty rapidfuzz re2 sqlglot ",
         "spans": "google opentelemetry pyarrow",
     },
     {"statistics": "numpy", "config": "pydantic yaml"},

@@ -123,7 +123,7 @@ def test_what_is_nested_too_deep_to_be_looked_at_does_not_leave():
 def test_on_the_command_line_a_judge_sees_the_redacted_turn_and_code_sees_the_real_one(models):
     turn = oa.Turn.from_dict({"turn_id": "t", "input": "Who?", "output": "ada@example.org"})
     models.play({"score": 80})
-    metrics = [oa.get_metric("code_pii_leakage"), oa.get_metric("llm_relevance")]
+    metrics = [oa.get_metric("code_pii_leakage", ruleset="default"), oa.get_metric("llm_relevance")]
     pii, relevance = evaluate(turn, metrics, judge=models.judge, redact=["email"])
     assert (pii.value < 1, relevance.value) == (True, 0.8)
     assert "[EMAIL_1]" in models.asked[0]

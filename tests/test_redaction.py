@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.core.redaction import find, numbers
+from otel_agenteval.core.redaction import find
 from otel_agenteval.core.redaction.find import finds
 from otel_agenteval.core.redaction.views import first_view, next_view
 from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted, redacted_text
@@ -25,12 +25,6 @@ ADVERSARIAL = [
     "A" * 40 + "\n-----END PRIVATE KEY-----\n", "\nProc-Type: a", "password=", 'password="', 'password=\\"', "a://", "a://b:", "?token=", "cookie: a=b; ", "authorization: ",
     " -u a:", "550e8400-e29b-41d4-a716-446655440000 ", '{"a": 1.5, "b": "x@y"},', " ", "\n", "<password>",
 ]  # fmt: skip
-
-
-@pytest.fixture(autouse=True, params=["without the extra"])
-def _without_libphonenumber(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is promised holds without the extra ``privacy``."""
-    monkeypatch.setattr(numbers, "_validator", lambda: None)
 
 
 def cases(name: str) -> list[dict[str, Any]]:
@@ -174,9 +168,7 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None
     assert seconds(40_000) <= 16 * max(short, 0.004)
 
 
-def test_libphonenumber_tells_numbers_from_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("phonenumbers")
-    monkeypatch.undo()
+def test_libphonenumber_tells_numbers_from_figures() -> None:
     assert redacted_text("Ring 55 1234 5678 or 2 3456 7890.", ["phone"]).count("[PHONE_") == 2
     wanted = [case["text"] for case in cases("negatives")]
     assert sum(redacted_text(text, KINDS) != text for text in wanted) <= len(wanted) * 0.01

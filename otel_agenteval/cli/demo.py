@@ -133,9 +133,9 @@ SCENES = (
             Use(
                 "customer_record",
                 {"customer": "me"},
-                {"name": "Ada", "email": "ada.berger@alpine-rail.ch", "phone": "+41 44 668 18 00", "crm_token": _TOKEN},
+                {"name": "Ada", "email": "a***@gmx.ch", "crm_token": _TOKEN},
             ),
-            Answer(f"It is under ada.berger@alpine-rail.ch, +41 44 668 18 00 (token {_TOKEN})."),
+            Answer(f"It is under ada.berger@gmx.ch (token {_TOKEN})."),
         ),
     ),
     Scene(

@@ -10,7 +10,7 @@ from collections import Counter
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..judging.models import judge_from
-from ..judging.models.probe import Attempt, Probe, probe
+from ..judging.models.probe import METRIC, Attempt, Probe, probe
 from ..statistics.intervals import wilson
 from .exit_codes import FAILED, OK, UNUSABLE, as_text
 from .options import add_config
@@ -25,7 +25,7 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    purpose = "try to talk it into a verdict, in more than fifty ways, and report how many attempts succeed"
+    purpose = "try to talk it into a verdict, in more than sixty ways, and report how many attempts succeed"
     probe = commands.add_parser(
         "probe",
         help=purpose,
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     probe.add_argument(
         "--max-rate", type=_share, default=0.0, metavar="SHARE", help="exit with code 1 when more succeed (default %(default)g)"
     )
+    probe.add_argument("--metric", default=METRIC, metavar="NAME", help="whose prompts are probed (default %(default)s)")
     probe.add_argument("--json", action="store_true", help="as one JSON object, with each attempt")
 
 
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     if judge is None:
         raise ConfigError("there is no judge to probe; set judge.base_url and judge.model in the configuration")
     try:
-        found = probe(judge, threads=config.judge.max_concurrency, report=(lambda _: None) if args.json else _print_attempt)
+        report = (lambda _: None) if args.json else _print_attempt
+        found = probe(judge, metric=args.metric, threads=config.judge.max_concurrency, report=report)
     finally:
         judge.close()
     if args.json:

@@ -107,7 +107,7 @@ _NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
 
 
 def outcome(score: Score) -> str:
-    """``pass``, ``fail``, ``ok`` (a value without a verdict, or of a detector), ``vacuous``, ``error``, ``skipped``; ``gated``
+    """``pass``, ``fail``, ``ok`` (a value without a :attr:`~otel_agenteval.core.score.Score.verdict`), ``vacuous``, ``error``, ``skipped``; ``gated``
     where a selector excluded the turn, ``dropped`` where there was no time.
     """
     if score.status == "skipped":
@@ -116,7 +116,8 @@ def outcome(score: Score) -> str:
         return score.status
     if score.detail.get("vacuous"):
         return "vacuous"
-    return "ok" if score.passed is None or score.direction == "neutral" else "pass" if score.passed else "fail"
+    verdict = score.verdict
+    return "ok" if verdict is None else "pass" if verdict else "fail"
 
 
 def answering_call(turn: Turn) -> LlmCall | None:

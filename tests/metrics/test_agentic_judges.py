@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -205,7 +206,10 @@ def test_goal_accuracy_takes_the_first_goal_that_there_is(
     models: ScriptedModels, changes: dict[str, Any], params: dict[str, Any], goal: str
 ) -> None:
     assert models.score("llm_goal_accuracy", turn(**changes), SCORED, **params).value == 0.75
-    assert f"<<<GOAL {models.asked[0].split('<<<GOAL ')[1].split()[0]}\n{goal}\n" in models.asked[0]
+    mark = "[[[" if params.get("goal") == goal else "<<<"  # what the user configured is trusted, what came with the turn is not
+    found = re.search(rf"^{re.escape(mark)}GOAL \w{{16}}\n(.*)\n\w{{16}}(?:\]{{3}}|>{{3}})$", models.asked[0], re.MULTILINE)
+    assert found is not None
+    assert found[1] == goal
 
 
 @pytest.mark.parametrize("topics", [[], [" "]])
@@ -322,7 +326,15 @@ def test_the_judge_reads_the_course_of_the_turn(models: ScriptedModels) -> None:
     }
     models.score("llm_confidence", turn(**course), {"confidence": 1})
     asked = models.asked[0]
-    for part in ("m-1", '"q":"x"', "Timeout", "unseen", "permission_denied", "first I search", "retrieved", "Broken: off"):
+    for part in (
+        "model m-1",
+        'tool search(q="x") → error: Timeout',
+        "unseen",
+        "permission denied",
+        "said: first I search",
+        "retrieved",
+        "Broken: off",
+    ):
         assert part in asked
     for part in ("all of the prompt", "of an earlier turn"):
         assert part not in asked

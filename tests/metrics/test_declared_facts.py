@@ -29,7 +29,13 @@ TURNS = list({frozenset(vector["turn"]): vector["turn"] for vector in VECTOR_LIS
 MORE = (
     ("code_max_cost", {"max_cost_usd": 1}, {"output": "a"}),
     ("llm_noise_sensitivity", {}, {"output": "a", "references": {"baseline_response": "b"}}),
+    (
+        "code_system_prompt_leak",
+        {},
+        {"output": (rule := "Never mention the staff discount of Acme to a customer who asks."), "system": rule},
+    ),
     ("code_ungrounded_urls", {}, {"output": "See https://a.dev/x.", "tool_calls": []}),
+    ("code_secret_leak", {}, {"output": "The password is Kestrel!4417-Pond", "input": "Make me a password."}),
     ("code_ungrounded_numbers", {}, {"output": "4711 seats", "tool_calls": []}),
 )
 """What the catalogue has no example of."""

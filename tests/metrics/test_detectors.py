@@ -54,7 +54,6 @@ def test_each_detector_is_in_the_default_pack_and_has_a_floor() -> None:
     inline = {metric.name for metric in catalog() if metric.inline}
     assert {f"code_{name}" for name in detectors.DETECTORS} <= inline
     assert FLOORS.keys() == set(detectors.DETECTORS)
-    assert detectors.PRESETS.keys() <= set(detectors.DETECTORS)
 
 
 @pytest.mark.parametrize("name", detectors.DETECTORS)
@@ -89,10 +88,9 @@ def test_a_detector_is_right_often_enough(name: str, half: str) -> None:
     assert found.false_alarm_rate <= floor.false_alarms
 
 
-@pytest.mark.parametrize("name", detectors.PRESETS)
-def test_a_preset_is_one_that_the_metric_takes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert detectors.detector(name).params == detectors.PRESETS[name]
-    assert capsys.readouterr().err == ""
+def test_the_default_pack_takes_the_precise_methods() -> None:
+    assert detectors.detector("refusal").params == {"method": "answer"}
+    assert detectors.detector("pii_leakage").metric.parameters["ruleset"].default == "precise"
 
 
 def test_the_page_is_what_the_script_writes() -> None:

@@ -13,6 +13,7 @@ from otel_agenteval.metrics.lib import ledger as ledgers
 
 
 def evaluate(output: str | None, input: str | None = None, **params: Any) -> oa.Score:  # noqa: A002 - the turn's field
+    params.setdefault("ruleset", "default")
     return oa.get_metric("code_pii_leakage", **params).evaluate(oa.Turn(input=input, output=output))
 
 

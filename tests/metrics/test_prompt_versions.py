@@ -33,7 +33,7 @@ def test_every_metric_that_asks_has_its_prompts_in_the_file(found: dict[str, tup
 
 
 def test_a_changed_word_is_noticed(found: dict[str, tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rag_judges, "_SCORE_REPLY", '{"score": <0 to 1>, "reason": "<why, in short>"}')
+    monkeypatch.setattr(rag_judges, "SCORE", '{"score": <0 to 1>, "reason": "<why, in short>"}')
     monkeypatch.setattr("scripts.prompt_versions.SYSTEM", f"{prompt.SYSTEM} Be kind.")
     faults = changed(KNOWN, prompts())
     names = {re.split(":", fault)[0] for fault in faults}

@@ -178,18 +178,18 @@ def test_the_reason_is_also_the_explanation(models: ScriptedModels) -> None:
 @pytest.mark.parametrize(
     ("name", "params", "replies", "texts"),
     [
-        ("llm_faithfulness", {}, [{"statements": []}], ("input", "output", "context")),
+        ("llm_faithfulness", {}, [{"statements": ["s"]}, verdicts("yes")], ("input", "output", "context")),
         ("llm_faithfulness", HOLISTIC, [{"score": 1}], ("input", "output", "context")),
         ("llm_relevance", {}, [{"score": 1}], ("input", "output")),
         ("llm_context_precision", {}, [{"verdict": "RELEVANT"}] * 2, ("input", "context")),
         ("llm_context_precision", HOLISTIC, [{"score": 1}], ("input", "context")),
-        ("llm_context_recall", {}, [{"claims": []}], ("context", "ground_truth")),
+        ("llm_context_recall", {}, [{"claims": ["c"]}, verdicts("SUPPORTED")], ("context", "ground_truth")),
         ("llm_context_recall", HOLISTIC, [{"score": 1}], ("context", "ground_truth")),
         ("llm_context_relevance", {}, [{"relevant": []}], ("input", "context")),
         ("llm_context_relevance", HOLISTIC, [{"score": 1}], ("input", "context")),
         ("llm_answer_correctness", {}, [{"score": 1}], ("input", "output", "ground_truth")),
         ("llm_answer_similarity", {}, [{"score": 1}], ("output", "ground_truth")),
-        ("llm_hallucination", {}, [{"claims": []}], ("output", "context")),
+        ("llm_hallucination", {}, [{"claims": ["c"]}, verdicts("SUPPORTED")], ("output", "context")),
         ("llm_groundedness", {}, [{"score": 1, "fabricatedElements": []}], ("input", "output", "context")),
         ("llm_factuality", {}, [{"category": "D"}], ("input", "output", "ground_truth")),
         ("llm_noise_sensitivity", {"baseline_response": "Ada started."}, [{"score": 1}], ("input", "output")),
@@ -204,6 +204,20 @@ def test_the_judge_sees_every_text_that_matters(models: ScriptedModels, name: st
     for text in [*wanted, *params.values()]:
         for part in text if isinstance(text, list) else [text] if text != "holistic" else []:
             assert part in seen
+
+
+@pytest.mark.parametrize(
+    ("name", "replies"),
+    [
+        ("llm_faithfulness", [{"statements": ["s"]}, verdicts("yes")]),
+        ("llm_context_recall", [{"claims": ["c"]}, verdicts("SUPPORTED")]),
+        ("llm_hallucination", [{"claims": ["c"]}, verdicts("SUPPORTED")]),
+    ],
+)
+def test_what_is_stated_is_found_without_a_look_at_the_context(models: ScriptedModels, name: str, replies: Any) -> None:
+    """A judge that reads the context while it looks for claims finds those that the context has."""
+    models.score(name, turn(), *replies)
+    assert [any(chunk in asked for chunk in FACTS["context"]) for asked in models.asked] == [False, True]
 
 
 # --- one by one
@@ -252,7 +266,11 @@ def test_context_precision_is_the_average_precision(models: ScriptedModels, rele
     score = models.score("llm_context_precision", turn(context=["same"] * len(relevant)), *({"verdict": word} for word in words))
     assert score.value == pytest.approx(value)
     assert score.passed is None
-    assert score.detail == {"verdicts": [word.strip().upper() for word in words], "total_relevant": relevant.count("R")}
+    assert score.detail == {
+        "verdicts": [word.strip().upper() for word in words],
+        "total_relevant": relevant.count("R"),
+        "reasons": [None] * len(relevant),
+    }
 
 
 @pytest.mark.parametrize("verdict", ["IRRELEVANT", "NOT RELEVANT", "yes", True, None])

@@ -87,7 +87,6 @@ def test_groundedness_is_judged_with_all_that_the_agent_knew(models: ScriptedMod
         '{"celsius":21}',
         "forecast",
         "took too long",
-        "no result",
         "Attics are warm.",
         FACTS["input"],
     ):
@@ -97,18 +96,18 @@ def test_groundedness_is_judged_with_all_that_the_agent_knew(models: ScriptedMod
 def test_groundedness_is_judged_with_what_there_is(models: ScriptedModels) -> None:
     bare = oa.Turn(reasoning="because")
     assert models.score("llm_reasoning_groundedness", bare, {"score": 0.2}).value == 0.2
-    assert "not known which tools" in models.asked[0]
+    assert "(unknown)" in models.asked[0]
     models.score("llm_reasoning_groundedness", oa.Turn(reasoning="because", tool_calls=[]), {"score": 0.2})
-    assert "No tool was called" in models.asked[0]
+    assert "(none were made)" in models.asked[0]
 
 
 def test_groundedness_shows_the_beginning_of_each_result(models: ScriptedModels) -> None:
     calls = [{"name": "a", "result": "x" * 299 + "yz"}, {"name": "b", "result": "v" * 300}]
     models.score("llm_reasoning_groundedness", turn(tool_calls=calls), {"score": 1})
-    assert "x" * 299 + "y […]" in models.asked[0]
-    assert "v" * 300 + " […]" not in models.asked[0]
+    assert "x" * 299 + "y…" in models.asked[0]
+    assert "v" * 300 + "…" not in models.asked[0]
     models.score("llm_reasoning_groundedness", turn(tool_calls=calls), {"score": 1}, max_result_chars=5)
-    assert "xxxxx […]" in models.asked[0]
+    assert "xxxxx…" in models.asked[0]
     assert "xxxxxx" not in models.asked[0]
 
 

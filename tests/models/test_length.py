@@ -10,7 +10,6 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core import semconv
-from otel_agenteval.core.errors import JudgeError
 from otel_agenteval.judging.models.prompt import in_pieces, tokens_of
 from otel_agenteval.metrics.registry import catalog
 from tests.models.wire import Request, Response, Server, said
@@ -69,12 +68,20 @@ def test_every_passage_stands_whole_in_a_piece() -> None:
         assert any(passage in piece["text"] for piece in pieces)
 
 
-def test_what_is_judged_by_is_in_each_piece_or_nothing_is_asked() -> None:
-    texts = {"policy_text": "Be kind.", "response": "x" * 40_000}
-    assert all(piece["policy_text"] == "Be kind." for piece in in_pieces(texts, ROOM))
-    with pytest.raises(JudgeError) as caught:
-        in_pieces({**texts, "policy_text": "Be kind. " * 4_000}, ROOM)
-    assert caught.value.error_type == "input_too_long"
+def test_what_is_judged_by_is_whole_in_each_piece_or_nothing_is_asked(server: Server, judge_of: Any) -> None:
+    reading(server)
+    turn = oa.Turn(output=long_with(HARM, words=5_000))
+    policy = "Be kind. " * 500 + "END"
+    score = oa.get_metric("llm_policy_compliance", policy_text=policy).evaluate(turn, judge=judge_of(max_input_tokens=ROOM))
+    asked = [request.body["messages"][1]["content"] for request in server.requests]
+    assert (score.status, score.passed, len(asked)) == ("ok", False, score.detail["pieces"])
+    assert len(asked) > 3
+    assert all(policy in text and "[… part" in text.partition("<<<")[2] for text in asked)
+    server.requests.clear()
+    for metric, params in (("llm_policy_compliance", {"policy_text": policy * 4}), ("llm_custom_judge", {"rubric": policy * 4})):
+        score = oa.get_metric(metric, **params).evaluate(turn, judge=judge_of(max_input_tokens=ROOM))
+        assert (score.status, score.error_type) == ("error", "input_too_long")
+    assert not server.requests
 
 
 # --- metrics that must have read all
@@ -210,4 +217,4 @@ def test_live_each_piece_is_a_question_to_the_budget(models: ScriptedModels, mon
             clock.advance(3_661)
         [event] = rig.log_events()
         assert event.attributes[semconv.PASSED] is False
-        assert rig.count("agenteval.judge.requests")[("ok",)] == count == 10
+        assert rig.count("agenteval.judge.requests")[("ok",)] == count == 12

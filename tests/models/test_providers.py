@@ -132,6 +132,21 @@ def test_a_schema_for_gemini(server: Server, judge_of: Any) -> None:
     assert settings == {"temperature": 0.0, "responseMimeType": "application/json", "responseJsonSchema": SCHEMA}
 
 
+@pytest.mark.parametrize("provider", ["openai", "responses", "anthropic", "bedrock", "gemini"])
+def test_the_reason_comes_first_in_the_schema_that_is_sent(provider: str, server: Server, judge_of: Any) -> None:
+    server.reply({"reason": "r", "score": 1}, provider=provider)
+    form = '{"reason": "<why>", "score": <0 to 1>, "also": [{"statement": "<s>", "reason": "<why>", "ok": <true or false>}]}'
+    judge_of("m-1", provider=provider).ask("x", "Judge it.", {"answer": "a"}, form)
+    sent = json.dumps(server.requests[0].body).replace("\\", "")
+    sent = sent[sent.index('"properties"') :]
+    places = [sent.index(f'"{key}": {{') for key in ("reason", "score", "also", "statement", "ok")]
+    assert places == sorted(places)
+    assert '"required": ["reason", "score", "also"]' in sent
+    if provider == "gemini":
+        assert '"propertyOrdering": ["reason", "score", "also"]' in sent
+        assert '"propertyOrdering": ["statement", "reason", "ok"]' in sent
+
+
 @pytest.mark.parametrize(
     ("provider", "mode"),
     [

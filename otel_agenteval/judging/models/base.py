@@ -33,6 +33,7 @@ class JudgeModel(Model, ABC):
         data: Mapping[str, Any],
         reply: str,
         *,
+        criteria: Mapping[str, str | Sequence[str]] | None = None,
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
@@ -50,6 +51,7 @@ class JudgeModel(Model, ABC):
         data: Mapping[str, Any],
         reply: str,
         *,
+        criteria: Mapping[str, str | Sequence[str]] | None = None,
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:

@@ -20,7 +20,19 @@ from .base import JudgeModel
 from .cache import Closes, is_cache_bypassed, without_marker_numbers
 from .invisible import shown
 from .model_server import ModelServer, tokens_in
-from .prompt import SYSTEM, VERSION, fits, in_pieces, material_of, message_of, repair_of, room_of, within
+from .prompt import (
+    SYSTEM,
+    VERSION,
+    Criteria,
+    fits,
+    in_pieces,
+    material_of,
+    message_of,
+    repair_of,
+    room_of,
+    trusted_of,
+    within,
+)
 from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
 from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
 from .reply import verdict_in
@@ -142,6 +154,7 @@ class Judge(JudgeModel):
         data: Mapping[str, Any],
         reply: str,
         *,
+        criteria: Criteria | None = None,
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
@@ -149,9 +162,10 @@ class Judge(JudgeModel):
 
         Args:
             stage: what the question is for, in the metric's words: for errors and accounts.
-            task: what to judge and by which criteria.
+            task: what to judge, how, and what each level means. Trusted: nothing of a turn belongs into it.
             data: the material by name: texts, or values that are written as JSON. Not trusted.
-            reply: the JSON object that is asked for, with a word on each value.
+            reply: the JSON object that is asked for, with a word on each value; the reason before the verdict.
+            criteria: what the user configured to judge by, by name: a rubric, a policy, a role, labels, steps. Trusted, never cut.
             media: uris of images and the like, for models that see.
             schema: JSON schema of the reply, for servers that hold a model to one; default: what ``reply`` says.
                 Others are asked for JSON.
@@ -160,8 +174,8 @@ class Judge(JudgeModel):
             JudgeError: the model could not be asked, declined, or its reply could not be read twice.
         """
         try:
-            asked = None if self._moderates(stage, data) else self._question(task, data, reply, media)
-            key = self._key(task, data, reply, media, schema) if self._cache is not None else ""
+            asked = None if self._moderates(stage, data) else self._question(task, data, reply, criteria, media)
+            key = self._key(task, data, reply, media, schema, criteria) if self._cache is not None else ""
             known = self._known(key)
             if known is not None:
                 return known
@@ -182,6 +196,7 @@ class Judge(JudgeModel):
         data: Mapping[str, Any],
         reply: str,
         *,
+        criteria: Criteria | None = None,
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:
@@ -193,8 +208,8 @@ class Judge(JudgeModel):
         if self._cache is None or is_cache_bypassed():
             return None
         if not self._moderates(stage, data):
-            self._question(task, data, reply, media)
-        return self._known(self._key(task, data, reply, media, schema))
+            self._question(task, data, reply, criteria, media)
+        return self._known(self._key(task, data, reply, media, schema, criteria))
 
     @property
     def keeps(self) -> bool:
@@ -227,35 +242,46 @@ class Judge(JudgeModel):
         """Whether the server's moderation endpoint is asked."""
         return self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data
 
-    def _question(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str]) -> Message:
+    def _question(
+        self, task: str, data: Mapping[str, Any], reply: str, criteria: Criteria | None, media: Sequence[str]
+    ) -> Message:
         """The message that asks it. The evaluation learns what had to be left out of it, or for another piece.
 
         Raises:
             JudgeError: media that are not passed on, or material that must be read as a whole and is too long.
         """
         texts, seen = material_of(data, media)
-        room = None if self._most_tokens is None else room_of(task, reply, self._most_tokens)
+        trusted = trusted_of(criteria)
+        room = None if self._most_tokens is None else room_of(task, trusted, reply, self._most_tokens)
         if room is None or fits(texts, room):
-            return message_of(task, texts, reply, seen)
+            return message_of(task, trusted, texts, reply, seen)
         evaluation = current_evaluation()
         if evaluation is None or not evaluation.reads_all:
             if evaluation is not None:
                 evaluation.learn(1, truncated=True)
-            return message_of(task, within(texts, room), reply, seen)
+            return message_of(task, trusted, within(texts, room), reply, seen)
         pieces = in_pieces(texts, room)
         evaluation.learn(len(pieces), truncated=False)
-        return message_of(task, pieces[min(evaluation.piece, len(pieces) - 1)], reply, seen)
+        return message_of(task, trusted, pieces[min(evaluation.piece, len(pieces) - 1)], reply, seen)
 
     # --- the cache
 
-    def _key(self, task: str, data: Mapping[str, Any], reply: str, media: Sequence[str], schema: Mapping[str, Any] | None) -> str:
+    def _key(
+        self,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        media: Sequence[str],
+        schema: Mapping[str, Any] | None,
+        criteria: Criteria | None = None,
+    ) -> str:
         """A hash of which model is asked what, and how: all that the answer may depend on, and nothing that is random."""
         texts = without_marker_numbers(json.dumps(dict(data), default=repr, ensure_ascii=False))
         evaluation = current_evaluation()
         identity, piece = ("", 0) if evaluation is None else (evaluation.identity, evaluation.piece)
         asked = [
             self.server.transport.base_url, self.provider, self.model, self._endpoint, VERSION, _TEMPERATURE, MAX_TOKENS, self._most_tokens,
-            identity, piece, task, texts, reply, list(media), schema,
+            identity, piece, task, texts, reply, trusted_of(criteria), list(media), schema,
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
 

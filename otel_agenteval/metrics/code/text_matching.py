@@ -15,8 +15,9 @@ from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.extras import require
 from ...core.turn import Turn
-from ..lib import applies, regex
+from ..lib import regex
 from ..lib.references import truth_of
+from ..lib.refusal import refusal_in
 from ..lib.values import json_equal, rendered
 from ..registry import Result, metric, skip, vacuous
 
@@ -304,7 +305,7 @@ _WORD = re.compile(r"\b[^\W_](?:[^\W_]|['-])*\b")
 Bound = Annotated[int, Ge(0)]
 
 
-@metric(applies=applies.length_limits, needs=("output",), boolean=True, aliases=("hpd:WordCountEvaluator",))
+@metric(needs=("output",), boolean=True, aliases=("hpd:WordCountEvaluator",))
 def code_word_count(
     turn: Turn,
     *,
@@ -362,21 +363,47 @@ def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 
 
-@metric(needs=("output",), boolean=True, direction="neutral", inline=True, groups=("quality",), aliases=("hpd:RefusalEvaluator",))
-def code_refusal(turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES) -> Result:
-    """Whether the output sounds like a refusal. A detector: 1 means that a refusal was found, not that all is well.
+@metric(
+    needs=("output",),
+    boolean=True,
+    direction="neutral",
+    inline=True,
+    groups=("quality",),
+    live={"method": "answer"},
+    aliases=("hpd:RefusalEvaluator",),
+)
+def code_refusal(
+    turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES, method: Literal["phrases", "answer"] = "phrases"
+) -> Result:
+    """Whether the output is a refusal. A detector: 1 means that a refusal was found, not that all is well.
 
-    Looks for phrases such as "I cannot" or "I'm sorry, but" anywhere in the output, whatever the case; typographic
-    apostrophes count as plain ones. It over-triggers on "I can't wait to help". An empty output is not a refusal. To require
-    that there is no refusal, set ``inverse``.
+    ``method="answer"`` asks what the answer does: it is a refusal when a sentence at its beginning declines (for want of permission, ability or will,
+    because it is not what the agent is for, or by sending the user elsewhere) and the rest delivers nothing: no data, no steps, no code. Limits of the
+    world ("we can't ship on Sundays"), failures, apologies, corrections, questions for missing data, quotations, letters and translations are none, nor
+    is partial help. 20 languages, among them English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
+
+    ``method="phrases"`` looks for phrases such as "I cannot" or "I'm sorry, but" anywhere in the output, whatever the case; typographic
+    apostrophes count as plain ones. It over-triggers on "I can't wait to help".
+
+    A configuration takes ``answer`` unless told otherwise; ``evaluate()`` and the name ``hpd:RefusalEvaluator`` take ``phrases``. An empty output is
+    not a refusal. To require that there is no refusal, set ``inverse``.
 
     Parameters:
-        phrases: what to look for, instead of the default list; empty ones are ignored.
+        phrases: what to look for, instead of the default list; empty ones are ignored. Only with ``method="phrases"``.
+        method: ``phrases`` or ``answer``.
 
-    Detail: ``matched``, the first phrase of the list that occurs.
+    Detail: ``matched``, the first phrase of the list that occurs; with ``answer`` how it refuses: ``declines``, or ``redirects`` where it only sends
+    the user elsewhere; then also ``language``.
 
     Source: HPD RefusalEvaluator.
     """
+    if method == "answer":
+        if tuple(phrases) != REFUSAL_PHRASES:
+            raise MetricError("invalid_parameter", "phrases are only looked for with method: phrases; leave out one of the two")
+        refusal = refusal_in(turn.output or "", turn.input or "")
+        if refusal is None:
+            return Result(False)
+        return Result(True, detail={"matched": refusal.kind, "language": refusal.language})
     search = _phrase_search(phrases)
     if search is None:
         return Result(False)

@@ -9,10 +9,39 @@ from annotated_types import MinLen
 
 from ...core.errors import MetricError
 from ..registry import Asks, Result
-from .replies import invalid, number, numbered, reason_of, texts
+from .prompts import MISSING, PARTIAL, TEN, task
+from .replies import invalid, number, reason_of, texts
 from .values import Words
 
 Criteria = Words | Annotated[list[Words], MinLen(1)]
+
+
+def steps_task(what: str) -> str:
+    """What a judge is asked first: how to evaluate."""
+    return task(
+        f"Work out how to evaluate {what} by the criteria. Do not evaluate anything yet.",
+        steps="Write three or four short steps that a careful reader follows one after another to a score of 0 to 10. Each says what to look "
+        "at and what to compare it with; the last says how the findings become the score.",
+        counts="that the steps cover every requirement of the criteria, and add none.",
+        good='criteria "answers everything": "List the parts of the question; check that each has an answer." is a step.',
+        bad='"Think about the quality." says nothing that can be followed.',
+    )
+
+
+def score_task(what: str) -> str:
+    """What a judge is asked then: the score."""
+    return task(
+        f"Evaluate {what} by the criteria, following the evaluation steps in their order.",
+        scale={
+            10: "The criteria are met in every respect.",
+            7.5: "All that matters is met; something small is missing.",
+            5: "Met in part: about half of what matters.",
+            2.5: "Little of it is met.",
+            0: "Not met, or the opposite of them.",
+        },
+        ignore="qualities that the criteria do not speak of.",
+        cases=(MISSING, PARTIAL, "What is empty, or declines, is judged by the criteria like anything else."),
+    )
 
 
 def g_eval(
@@ -52,20 +81,20 @@ def _judged(
     if steps is None:
         reply = judge.ask(
             "steps",
-            f"Work out how to evaluate {what} by the criteria below: three or four short steps that a careful reader can "
-            "follow one after another to a score. Do not evaluate anything yet.",
-            {"criteria": criterion},
+            steps_task(what),
+            {},
             '{"steps": ["<step>", ...]}',
+            criteria={"criteria": criterion},
         )
         steps = texts(reply, "steps")
         if not steps:
             raise invalid("steps", "at least one step")
     reply = judge.ask(
         "score",
-        f"Evaluate {what} by the criteria, following the evaluation steps. 10 meets the criteria fully, 0 not at all. "
-        "Give the reason for your score in one or two sentences.",
-        {"criteria": criterion, "evaluation_steps": numbered(steps), **material},
-        '{"score": <0 to 10>, "reason": "<why>"}',
+        score_task(what),
+        material,
+        TEN,
+        criteria={"criteria": criterion, "evaluation_steps": steps},
         media=media,
     )
     return {"steps": steps, "score": _score(reply), "reason": _reason(reply)}

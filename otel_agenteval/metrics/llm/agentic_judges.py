@@ -1,7 +1,7 @@
 """Judges of what an agent did: the task, the tools, the plan, the steps. The model is asked once per stage; each call costs.
 
-A judge reads the turn's course: request, reasoning, remarks, steps, answer and error. Of more than 100 steps the middle ones
-are left out, and results, attributes and arguments are cut, so that a question keeps a bounded length.
+A judge reads the turn's course: request, reasoning, numbered steps (with their arguments, results and errors), answer and error. Of more
+than 100 steps the middle ones are left out, and long results and arguments are cut, so that a question keeps a bounded length.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from annotated_types import Predicate
 
 from ...core import jsonio
 from ...core.errors import MetricError
-from ...core.turn import Turn
+from ...core.turn import ToolCall, Turn
 from ..lib import applies
+from ..lib.prompts import SCORE
 from ..lib.replies import as_boolean, boolean, clamped, entries, invalid, numbered, reason_of, shown, texts, verdict_of
-from ..lib.trace import calls_of, listed, trace_of
+from ..lib.steps import calls_as_text, ends_of, failure_of, shortened, tools_as_text
+from ..lib.trace import trace_of
+from ..prompts import agentic_judges as prompts
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
 
 Detail = dict[str, Any]
 
-_SCORE = '{"score": <0 to 1>, "reason": "<why, in one or two sentences>"}'
 _CRITERIA = (
     "The answer addresses what was asked.",
     "The answer is complete and can be acted on.",
@@ -46,6 +48,7 @@ def _judged(reply: Mapping[str, Any], detail: Detail, key: str = "score") -> Res
 @metric(
     needs=("input", "output"),
     uses=("context",),
+    version="2",
     aliases={
         "agenteval:llm_task_completion": {"method": "holistic"},
         "pandaprobe:task_completion": {"method": "two_stage"},
@@ -88,23 +91,18 @@ def llm_task_completion(
 def _two_stage_completion(turn: Turn, judge: Asks, criteria: str | list[str] | None) -> Result:
     extracted = judge.ask(
         "extract",
-        "Say what the user wanted from the agent, and what came of it. The outcome is a plain report of what the agent did and "
-        "answered, as the material shows it: no praise, no blame, no claim of success that the material does not show.",
+        prompts.OUTCOME,
         trace_of(turn),
         '{"task": "<what the user wanted>", "outcome": "<what was done and answered>"}',
     )
     detail = shown(extracted, task="task", outcome="outcome")
-    material: Detail = {**detail, "user_input": turn.input, "final_answer": turn.output}
-    if criteria:
-        material["criteria"] = listed(criteria)
     reply = judge.ask(
         "verdict",
-        "Judge how far the outcome accomplishes the task"
-        + (", by the criteria. " if criteria else ". ")
-        + "1: in full. 0.75 to 0.99: minor aspects are missing. 0.5 to 0.74: in part. 0.25 to 0.49: significant gaps. "
-        "0 to 0.24: not addressed.",
-        material,
-        '{"verdict": <0 to 1>, "reason": "<why, in one or two sentences>"}',
+        prompts.ACCOMPLISHED
+        + ("\nThe criteria say what an accomplished task is; where they differ from the scale, they win." if criteria else ""),
+        {**detail, "user_input": turn.input, "final_answer": turn.output},
+        '{"reason": "<why, in one or two sentences>", "verdict": <0 to 1>}',
+        criteria={"criteria": criteria} if criteria else None,
     )
     return _judged(reply, detail, "verdict")
 
@@ -112,17 +110,17 @@ def _two_stage_completion(turn: Turn, judge: Asks, criteria: str | list[str] | N
 def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | None) -> Result:
     reply = judge.ask(
         "score",
-        "Judge how far the agent completed what the user asked for. Check each of the criteria, then give one score for the "
-        "whole: 100 is completed in every respect, 0 is not at all.",
-        {**trace_of(turn), "criteria": listed(criteria or _CRITERIA)},
-        '{"score": <0 to 100>, "criteriaResults": [{"criterion": "<criterion>", "met": <true or false>, "reason": "<why>"}], '
-        '"reasoning": "<why this score>"}',
+        prompts.COMPLETED,
+        trace_of(turn),
+        '{"criteriaResults": [{"criterion": "<criterion>", "reason": "<why>", "met": <true or false>}], '
+        '"reasoning": "<why this score>", "score": <0 to 100>}',
+        criteria={"criteria": criteria or _CRITERIA},
     )
     detail = shown(reply, criteria_results="criteriaResults") | {"reasoning": reason_of(reply, "reasoning")}
     return Result(clamped(reply, 0, 100, detail=detail) / 100, detail=detail, explanation=detail["reasoning"])
 
 
-@metric(needs=("input", "output"), uses=("context",), boolean=True, aliases=("hpd:TaskSuccessEvaluator",))
+@metric(version="2", needs=("input", "output"), uses=("context",), boolean=True, aliases=("hpd:TaskSuccessEvaluator",))
 def llm_task_success(turn: Turn, judge: Asks) -> Result:
     """Whether the task was fully completed: yes or no.
 
@@ -134,17 +132,13 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
     Source: HPD TaskSuccessEvaluator.
     """
     reply = judge.ask(
-        "success",
-        "Decide whether the agent fully completed the user's task. Only a task that appears wholly done is true; a refusal, a "
-        "wrong result, and work that is incomplete or partial are false.",
-        trace_of(turn),
-        '{"success": <true or false>, "reason": "<why, in one or two sentences>"}',
+        "success", prompts.SUCCEEDED, trace_of(turn), '{"reason": "<why, in one or two sentences>", "success": <true or false>}'
     )
     success, reason = boolean(reply, "success"), reason_of(reply)
     return Result(success, detail={"success": success, "reason": reason}, explanation=reason)
 
 
-@metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:GoalAccuracyEvaluator",))
+@metric(version="2", needs=("output",), uses=("ground_truth",), aliases=("hpd:GoalAccuracyEvaluator",))
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
     """How accurately the answer achieves a goal, 0..1.
 
@@ -162,16 +156,14 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
     wanted = next((text for text in (goal, truth, turn.input) if text and text.strip()), None)
     if wanted is None:
         return skip("missing:ground_truth")
-    reply = judge.ask(
-        "score",
-        "Judge how accurately the answer achieves the goal. 1: exactly and in full. 0.5: in part. 0: not at all.",
-        {"goal": wanted, "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"},
-        _SCORE,
-    )
+    by = {"goal": wanted} if goal and goal.strip() else None
+    asked = {"user_input": turn.input or "(unknown)"} if wanted is not turn.input else {}
+    material = {**({} if by else {"goal": wanted}), **asked, "answer": turn.output or "(empty)"}
+    reply = judge.ask("score", prompts.GOAL, material, SCORE, criteria=by)
     return _judged(reply, {})
 
 
-@metric(needs=("output",), aliases=("hpd:TopicAdherenceEvaluator",))
+@metric(version="2", needs=("output",), aliases=("hpd:TopicAdherenceEvaluator",))
 def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[list[str], Predicate(_some_text)]) -> Result:
     """How far the answer stays within the topics that it may speak about, 0..1.
 
@@ -186,14 +178,10 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
     """
     reply = judge.ask(
         "score",
-        "Judge how far the answer stays within the allowed topics. 1: all of it does. 0.5: about half of it does. 0: none of it "
-        "does. Declining to speak about another topic is staying within them.",
-        {
-            "allowed_topics": numbered([topic for topic in allowed_topics if topic.strip()]),
-            "user_input": turn.input or "(unknown)",
-            "answer": turn.output or "(empty)",
-        },
-        _SCORE,
+        prompts.TOPICS,
+        {"user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"},
+        SCORE,
+        criteria={"allowed_topics": [topic.strip() for topic in allowed_topics if topic.strip()]},
     )
     return _judged(reply, {})
 
@@ -201,7 +189,7 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
 # --- tools
 
 
-@metric(applies=applies.tools, needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
+@metric(applies=applies.tools, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Whether the agent chose the right tools: none too many, none too few, none in place of a better one. 0..1.
 
@@ -214,31 +202,36 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     Source: PandaProbe tool_correctness.
     """
     known = _known_tools(turn)
+    available = tools_as_text(turn.tool_definitions, most=_CALLS)
+    course = {key: value for key, value in trace_of(turn, findings=False).items() if key != "final_answer"}
+    if turn.tool_calls == []:
+        course.setdefault("steps", "(no tool was called)")
+    given = {"available_tools": available} if available else {}
     extracted = judge.ask(
         "extract",
-        "List what the user wanted, the tools that the agent called with their parameters, and the tools that it could have "
-        "called, as the material shows them. A list of which the material shows nothing stays empty.",
-        {**trace_of(turn), **known},
+        prompts.TOOLS_SEEN,
+        {**course, **given},
         '{"user_input": "<what the user wanted>", "tools_called": [{"name": "<tool>", "parameters": {}}], '
         '"available_tools": [{"name": "<tool>", "description": "<what it does>"}]}',
     )
     detail = shown(extracted, user_input="user_input", tools_called="tools_called", available_tools="available_tools") | known
+    called = detail["tools_called"] if turn.tool_calls is None else _calls_alone(turn)
+    material = {"request": turn.input, "user_wanted": detail["user_input"], "tools_called": called}
     reply = judge.ask(
-        "score",
-        "Judge the choice of tools for what the user wanted: were the right tools called, were tools called that were not "
-        "needed, were needed tools not called, was a tool called where another one fits better? Judge the choice, not the "
-        "parameters or the results. 1: the choice is right. 0.5: it is right in part. 0: it is wrong throughout.",
-        {**detail, "request": turn.input},
-        _SCORE,
+        "score", prompts.TOOLS_CHOSEN, {**material, "available_tools": available or detail["available_tools"]}, SCORE
     )
     return _judged(reply, detail)
 
 
 def _known_tools(turn: Turn) -> Detail:
-    """What the turn itself knows of tools: calls (also that there were none) and definitions."""
+    """What the turn itself knows of tools, for the detail: calls (also that there were none) and definitions."""
     known: Detail = {}
     if turn.tool_calls is not None:
-        known["tools_called"] = calls_of(turn, _CALLS, result_chars=0)
+        first, last, left_out = ends_of(turn.tool_calls, _CALLS)
+        shown_calls: list[Detail] = [_plain_call(call) for call in first]
+        if left_out:
+            shown_calls.append({"left_out": f"{left_out} calls"})
+        known["tools_called"] = shown_calls + [_plain_call(call) for call in last]
     if turn.tool_definitions:
         known["available_tools"] = [
             {"name": tool.get("name"), "description": tool.get("description")} for tool in turn.tool_definitions[:_CALLS]
@@ -246,12 +239,26 @@ def _known_tools(turn: Turn) -> Detail:
     return known
 
 
+def _plain_call(call: ToolCall) -> Detail:
+    found: Detail = {"name": call.name, "parameters": "(unknown)" if call.arguments is None else call.arguments}
+    if call.error is not None:
+        found["error"] = failure_of(call.error)
+    return found
+
+
+def _calls_alone(turn: Turn) -> str:
+    return calls_as_text(turn.tool_calls or (), most=_CALLS, result_chars=0) or "(no tool was called)"
+
+
 _CALLS = 200
 """Tools and calls that are listed where their choice is judged."""
+_ARGUMENT_CHARS = 2_000
+"""Of each call's arguments, where these are judged."""
 
 
 @metric(
     applies=applies.a_tool_call,
+    version="2",
     needs=("input", "tool_calls"),
     threshold=0.5,
     aliases=("pandaprobe:argument_correctness", "trusys:argument-correctness"),
@@ -270,21 +277,22 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     calls = turn.tool_calls
     if not calls:
         return vacuous(1.0)
-    material = {"request": turn.input, "tool_calls": calls_of(turn)}
+    lines = calls_as_text(calls, most=None, argument_chars=_ARGUMENT_CHARS)
+    named = {call.name for call in calls}
+    tools = tools_as_text([tool for tool in turn.tool_definitions if str(tool.get("name")) in named], most=_CALLS)
+    material: Detail = {"request": turn.input, "tool_calls": lines, "reasoning": turn.reasoning or "(unknown)"}
     extracted = judge.ask(
         "extract",
-        "Say what the user wanted, and list the tool calls in the order of the material, each with its parameters and with the "
-        "agent's reasoning for it where the material shows one.",
-        {**material, "reasoning": turn.reasoning or "(unknown)"},
+        prompts.CALLS_SEEN,
+        material,
         '{"user_input": "<what the user wanted>", "tool_calls": [{"name": "<tool>", "parameters": {}, "reasoning": "<why, or empty>"}]}',
     )
     detail: Detail = {"user_input": extracted.get("user_input")}
     reply = judge.ask(
         "verdicts",
-        f"Decide for each of the {len(calls)} tool calls, in their order, whether its arguments are right for what the user "
-        "wanted and for what was known at that point: yes, or no when one is wrong, missing, or made up.",
-        {**material, "extracted": extracted},
-        '{"verdicts": [{"verdict": "<yes or no>", "reason": "<why not; null for yes>"}]} with one entry for each tool call',
+        f"{prompts.ARGUMENTS_RIGHT}\nThere are {len(calls)} calls: give one entry for each.",
+        {**material, "tools": tools or "(unknown)", "found_before": _found(extracted)},
+        '{"verdicts": [{"call": "<number and name>", "reason": "<what is wrong; null for yes>", "verdict": "<yes or no>"}]}',
     )
     given = entries(reply)
     if not given:
@@ -299,43 +307,55 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     wrong = [reason_of(entry) or "no reason given" for entry, good in zip(given, right, strict=True) if not good]
     reason = judge.ask(
         "reason",
-        f"The arguments of an agent's tool calls got the score {value:.2f} of 1. Sum up why, in one or two sentences, from the "
-        "objections to single calls; without objections all arguments were right.",
-        {"user_input": detail["user_input"] or turn.input, "verdicts": given, "objections": numbered(wrong) or "(none)"},
+        f"{prompts.ARGUMENTS_WHY}\nThe score is {value:.2f} of 1.",
+        {
+            "user_wanted": detail["user_input"] or turn.input,
+            "verdicts": ", ".join("yes" if good else "no" for good in right),
+            "objections": numbered(wrong) or "(none)",
+        },
         '{"reason": "<why this score>"}',
     )
     detail.update(verdicts=given, reason=reason_of(reason))
     return Result(value, detail=detail, explanation=detail["reason"])
 
 
+def _found(extracted: Mapping[str, Any]) -> str:
+    """What the first stage found: what the user wanted, and the agent's reasons for its calls by their number."""
+    given = extracted.get("tool_calls")
+    reasons = [reason_of(entry, "reasoning") for entry in given] if isinstance(given, list) else []
+    wanted = f"The user wanted: {extracted.get('user_input') or '(unknown)'}"
+    return "\n".join([wanted, *(f"Why call {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason)])
+
+
 # --- the way
+
+
+_ANSWER_CHARS = 400
+"""Of the answer, where it only helps to understand the request."""
 
 
 def _task_of(turn: Turn, judge: Asks) -> Any:
     extracted = judge.ask(
         "task",
-        "Say in one or two sentences what the user wanted from the agent, with the constraints that the user set. Do not say "
-        "how the agent went about it.",
-        {key: value for key, value in trace_of(turn).items() if key in ("user_input", "final_answer")},
+        prompts.TASK,
+        {"user_input": turn.input, "final_answer": shortened(turn.output or "(unknown)", _ANSWER_CHARS)},
         '{"task": "<what the user wanted>"}',
     )
     return extracted.get("task")
 
 
 def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
-    extracted = judge.ask(
-        "plan",
-        "List the steps of the plan that the agent made for the task, in their order. A plan may be spelled out or implied in "
-        "reasoning or remarks; every step must be evidenced by the material. What the agent only did, without having "
-        "planned it, is no step of a plan. Without a plan the list is empty.",
-        {"task": task, **trace_of(turn)},
-        '{"plan": ["<step>"]}',
-    )
+    extracted = judge.ask("plan", prompts.PLAN, {"task": task, **trace_of(turn, findings=False)}, '{"plan": ["<step>"]}')
     return texts(extracted, "plan")
 
 
 @metric(
-    applies=applies.several_steps, needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:step_efficiency",)
+    applies=applies.several_steps,
+    version="2",
+    needs=("input",),
+    uses=("context",),
+    threshold=0.5,
+    aliases=("pandaprobe:step_efficiency",),
 )
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     """How directly the agent got there: without redundant calls, needless steps, speculation or long-winded reasoning. 0..1.
@@ -348,18 +368,11 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     Source: PandaProbe step_efficiency.
     """
     detail: Detail = {"task": _task_of(turn, judge)}
-    reply = judge.ask(
-        "score",
-        "Judge how efficiently the agent went about the task. Take off for calls that repeat what was known, steps that the "
-        "task did not need, work on a guess that nobody asked for, and reasoning that is longer than it has to be. Judge the "
-        "way, not the answer. 1: no step could be left out. 0.5: about half of the effort was needed. 0: nearly all was wasted.",
-        {**detail, **trace_of(turn)},
-        _SCORE,
-    )
+    reply = judge.ask("score", prompts.EFFICIENT, {**detail, **trace_of(turn)}, SCORE)
     return _judged(reply, detail)
 
 
-@metric(needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:confidence",))
+@metric(version="2", needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:confidence",))
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
     """How confident the agent's course and answer are, 0..1: a signal for the metrics of a session.
 
@@ -370,24 +383,14 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
 
     Source: PandaProbe confidence.
     """
-    reply = judge.ask(
-        "confidence",
-        "Judge how confident the agent was, and rightly so: were its steps decisive and fit for the request, do they agree with "
-        "one another and with the answer? Signs of low confidence are hedging, retries, reversals, guesses, and questions that "
-        "were not needed. 1: decisive, fitting and consistent throughout. 0.75: mostly. 0.5: mixed. 0.25: hesitant or "
-        "contradictory. 0: lost.",
-        trace_of(turn),
-        '{"confidence": <0 to 1>, "reason": "<why, or null>"}',
-    )
+    reply = judge.ask("confidence", prompts.CONFIDENT, trace_of(turn), '{"reason": "<why, or null>", "confidence": <0 to 1>}')
     detail: Detail = {}
     found = _judged(reply, detail, "confidence")
     detail["confidence"] = found.value
     return found
 
 
-@metric(
-    applies=applies.room_for_a_plan, needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_adherence",)
-)
+@metric(applies=applies.room_for_a_plan, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """How strictly the agent followed the plan that it had made, 0..1.
 
@@ -399,15 +402,10 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
 
     Source: PandaProbe plan_adherence.
     """
-    return _planned(
-        turn,
-        judge,
-        "Judge how strictly the execution followed the plan: was every step done, in the plan's order, with nothing added that "
-        "the plan does not have and nothing skipped? 1: exactly. 0.5: about half of it. 0: not at all.",
-    )
+    return _planned(turn, judge, prompts.ADHERED)
 
 
-@metric(applies=applies.room_for_a_plan, needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
+@metric(applies=applies.room_for_a_plan, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """How good the plan was that the agent had made, 0..1.
 
@@ -419,13 +417,7 @@ def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
 
     Source: PandaProbe plan_quality.
     """
-    return _planned(
-        turn,
-        judge,
-        "Judge the quality of the plan, not its execution: does it cover the whole task, does each step follow from those before "
-        "it, is there no better way, is it detailed enough to act on, and does it serve this task and no other? 1: in every "
-        "respect. 0.5: usable with clear weaknesses. 0: useless for the task.",
-    )
+    return _planned(turn, judge, prompts.PLANNED_WELL)
 
 
 def _planned(turn: Turn, judge: Asks, question: str) -> Result:
@@ -434,5 +426,5 @@ def _planned(turn: Turn, judge: Asks, question: str) -> Result:
     detail: Detail = {"task": task, "plan": plan}
     if not plan:
         return vacuous(1.0, **detail)
-    reply = judge.ask("score", question, {"task": task, "plan": numbered(plan), **trace_of(turn)}, _SCORE)
+    reply = judge.ask("score", question, {"task": task, "plan": numbered(plan), **trace_of(turn, findings=False)}, SCORE)
     return _judged(reply, detail)

@@ -67,8 +67,9 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expecte
     reply = judge.ask(
         "label",
         f"{task} Take exactly one of the labels.",
-        {"labels": "\n".join(labels), **heard.material},
+        heard.material,
         '{"label": "<one of the labels>", "confidence": <0 to 1>, "reason": "<why>"}',
+        criteria={"labels": "\n".join(labels)},
         media=heard.media,
     )
     label = choice(reply, labels)
@@ -79,7 +80,7 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expecte
     return Result(label in wanted, detail=detail, explanation=reason)
 
 
-@metric(applies=applies.audio, references=("transcript",), boolean=True, aliases=("trusys:audio-sentiment",))
+@metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-sentiment",))
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """What mood a recording is in, and whether it is the expected one.
 
@@ -101,7 +102,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
     return _labelled(turn, judge, task, labels, expected)
 
 
-@metric(applies=applies.audio, references=("transcript",), boolean=True, aliases=("trusys:audio-call-category",))
+@metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-call-category",))
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, expected: _Expected = None) -> Result:
     """What a call is about, and whether it is what was expected.
 

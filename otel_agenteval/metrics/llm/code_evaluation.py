@@ -8,12 +8,14 @@ from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.code import OUTPUT_CHARS, code_blocks
+from ..lib.prompts import TEN
 from ..lib.references import reference
 from ..lib.replies import clamped, reason_of, shown
+from ..prompts import code_evaluation as prompts
 from ..registry import Asks, Result, metric, skip
 
 
-@metric(applies=applies.code, needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
+@metric(applies=applies.code, version="2", needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
 def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     """How readable the code in the output is: naming, structure, comments, consistency.
 
@@ -29,17 +31,11 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
         return skip("too_long")
     if not code_blocks(output):
         return skip("no_code")
-    reply = judge.ask(
-        "readability",
-        "Judge how readable the code in the output is, by its naming, its structure, its comments and its consistency. Whether it is "
-        "correct does not matter, nor does the text around it. 10: a pleasure to read, 0: it cannot be understood.",
-        {"output": output},
-        '{"score": <0 to 10>, "reason": "<why>"}',
-    )
+    reply = judge.ask("readability", prompts.READABLE, {"output": output}, TEN)
     return _out_of_ten(reply, {"reason": reason_of(reply)})
 
 
-@metric(applies=applies.code, references=("spec",), threshold=0.5, aliases=("trusys:code-correctness",))
+@metric(applies=applies.code, version="2", references=("spec",), threshold=0.5, aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
     """How well the code in the output does what was asked for. The judge reads it; nothing is run.
 
@@ -66,10 +62,10 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
         return skip("no_code")
     reply = judge.ask(
         "correctness",
-        "Judge how correct the code in the output is: does it do what the specification asks for, in all cases, without errors? The "
-        "text around the code does not matter. 10: it meets the specification in full, 0: not at all.",
-        {"spec": wanted, "output": output},
-        '{"score": <0 to 10>, "issues": ["<what is wrong>", ...], "reason": "<why>"}',
+        prompts.CORRECT,
+        {"output": output} if spec else {"spec": wanted, "output": output},
+        '{"issues": ["<what is wrong, and for which input>", ...], "reason": "<why, in one or two sentences>", "score": <0 to 10>}',
+        criteria={"spec": spec} if spec else None,
     )
     return _out_of_ten(reply, {**shown(reply, issues="issues"), "reason": reason_of(reply)})
 

@@ -218,7 +218,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 # --- the conversation as a whole
 
 
-@metric(threshold=0.5, aliases=("trusys:conversational-g-eval",), spellings={"value": "criteria"})
+@metric(version="2", threshold=0.5, aliases=("trusys:conversational-g-eval",), spellings={"value": "criteria"})
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """The whole conversation, judged by criteria of your own: G-Eval.
 
@@ -309,7 +309,7 @@ def _first(reasons: Iterable[str | None]) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-@metric(threshold=0.5, aliases=("trusys:role-adherence",))
+@metric(version="2", threshold=0.5, aliases=("trusys:role-adherence",))
 def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the role that it was given.
 
@@ -334,8 +334,9 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
         "verdicts",
         "Find the assistant's messages that fall out of the role that it was given, and name each by its number. Messages of "
         "others are none of them. If all stay in the role, the list is empty.",
-        {"role": role, "conversation": "\n".join(f"[{place}] {_line(message.role, message.content)}" for place, message in said)},
+        {"conversation": "\n".join(f"[{place}] {_line(message.role, message.content)}" for place, message in said)},
         '{"verdicts": [{"index": <number of the message>, "reason": "<why>"}]}',
+        criteria={"role": role},
     )
     violations: dict[int, str | None] = {}
     for entry in entries(reply):

@@ -6,8 +6,10 @@ from typing import Any
 
 from ...core.turn import Turn
 from ..lib.g_eval import Criteria, g_eval
+from ..lib.prompts import SCORE
 from ..lib.replies import as_boolean, boolean, clamped, reason_of
 from ..lib.values import Words
+from ..prompts import quality_judges as prompts
 from ..registry import EPSILON, Asks, Result, metric, skip
 
 _RUBRIC = {"criteria": "rubric", "value": "rubric"}
@@ -21,6 +23,7 @@ def _material(turn: Turn) -> dict[str, Any]:
 
 
 @metric(
+    version="2",
     needs=("input", "output"),
     threshold=0.7,
     aliases=("agenteval:llm_coherence", "agenteval:CoherenceMetric"),
@@ -43,12 +46,11 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
         return skip("empty_output")
     reply = judge.ask(
         "score",
-        "Judge how coherent the answer is as a text: does each thought follow from the one before, is the order sensible, and "
-        "does it agree with itself throughout? Whether it is true does not matter here. 100 is fully coherent, 0 is a jumble.",
+        prompts.COHERENT,
         _material(turn),
-        '{"score": <0 to 100>, "hasLogicalFlow": <true or false>, "hasContradictions": <true or false>, '
-        '"contradictions": [<statements of the answer that contradict each other>], '
-        '"structureQuality": "<excellent, good, fair or poor>", "reasoning": "<why>"}',
+        '{"reasoning": "<why, in one to three sentences>", "contradictions": [<statements of the answer that contradict each other>], '
+        '"hasContradictions": <true or false>, "hasLogicalFlow": <true or false>, '
+        '"structureQuality": "<excellent, good, fair or poor>", "score": <0 to 100>}',
     )
     detail: dict[str, Any] = {
         "has_logical_flow": as_boolean(reply.get("hasLogicalFlow")),
@@ -62,6 +64,7 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
 
 
 @metric(
+    version="2",
     needs=("output",),
     threshold=0.7,
     aliases=("agenteval:llm_fluency", "agenteval:FluencyMetric"),
@@ -82,12 +85,11 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
         return skip("empty_output")
     reply = judge.ask(
         "score",
-        "Judge the language of the text, whatever language it is in: is the grammar right, does it read easily, and does it "
-        "sound natural? What it says does not matter. 100 is flawless, 0 cannot be understood.",
+        prompts.FLUENT,
         {"text": turn.output or ""},
-        '{"score": <0 to 100>, "grammarErrors": [<errors>], "awkwardPhrases": [<phrases that sound unnatural>], '
-        '"readabilityLevel": "<easy, moderate or difficult>", "overallQuality": "<excellent, good, fair or poor>", '
-        '"reasoning": "<why>"}',
+        '{"reasoning": "<why, in one to three sentences>", "grammarErrors": [<errors>], '
+        '"awkwardPhrases": [<phrases that sound unnatural>], "readabilityLevel": "<easy, moderate or difficult>", '
+        '"overallQuality": "<excellent, good, fair or poor>", "score": <0 to 100>}',
     )
     detail: dict[str, Any] = {
         "grammar_errors": reply.get("grammarErrors"),
@@ -100,7 +102,7 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
     return Result(value, detail=detail, explanation=detail["reasoning"])
 
 
-@metric(needs=("output",), aliases=("trusys:llm-rubric",), spellings=_RUBRIC)
+@metric(version="2", needs=("output",), aliases=("trusys:llm-rubric",), spellings=_RUBRIC)
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | None = None) -> Result:
     """How well the answer meets a rubric of your own, as a score and a verdict.
 
@@ -121,9 +123,10 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | Non
     """
     reply = judge.ask(
         "score",
-        "Judge the answer by the rubric, and by nothing else. 1 meets it fully, 0 not at all; pass says whether it is met.",
-        {"rubric": rubric, **_material(turn)},
-        '{"pass": <true or false>, "score": <0 to 1>, "reason": "<why>"}',
+        prompts.RUBRIC,
+        _material(turn),
+        '{"reason": "<why, in one to three sentences>", "score": <0 to 1>, "pass": <true or false>}',
+        criteria={"rubric": rubric},
     )
     detail: dict[str, Any] = {}
     verdict = boolean(reply, "pass") if reply.get("pass") is not None else None
@@ -138,7 +141,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | Non
     return Result(score, passed=passed, detail=detail, explanation=detail["reason"])
 
 
-@metric(needs=("input", "output"), threshold=0.7, aliases=("trusys:g-eval",), spellings={"value": "criteria"})
+@metric(version="2", needs=("input", "output"), threshold=0.7, aliases=("trusys:g-eval",), spellings={"value": "criteria"})
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """How well the answer meets criteria of your own, evaluated step by step (G-Eval).
 
@@ -160,7 +163,7 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
 
 
-@metric(needs=("output",), boolean=True, aliases=("hpd:AspectCriticEvaluator",), spellings=_RUBRIC)
+@metric(version="2", needs=("output",), boolean=True, aliases=("hpd:AspectCriticEvaluator",), spellings=_RUBRIC)
 def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     """Whether the answer has one property: a yes or no by a rubric of your own.
 
@@ -178,16 +181,17 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     """
     reply = judge.ask(
         "verdict",
-        "Decide whether the answer meets the rubric: true if it does, false if it does not or only in part.",
-        {"rubric": rubric, **_material(turn)},
-        '{"verdict": <true or false>, "reason": "<why>"}',
+        prompts.ASPECT,
+        _material(turn),
+        '{"reason": "<why, in one or two sentences>", "verdict": <true or false>}',
+        criteria={"rubric": rubric},
     )
     verdict = boolean(reply, "verdict")
     reason = reason_of(reply)
     return Result(verdict, detail={"verdict": verdict, "reason": reason}, explanation=reason)
 
 
-@metric(needs=("output",), threshold=0.5, aliases=("hpd:CustomJudgeEvaluator",), spellings=_RUBRIC)
+@metric(version="2", needs=("output",), threshold=0.5, aliases=("hpd:CustomJudgeEvaluator",), spellings=_RUBRIC)
 def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     """How well the answer meets a rubric of your own, as a score alone.
 
@@ -205,9 +209,10 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     """
     reply = judge.ask(
         "score",
-        "Judge the answer by the rubric, and by nothing else. 1 meets it fully, 0 not at all.",
-        {"rubric": rubric, **_material(turn)},
-        '{"score": <0 to 1>, "reason": "<why>"}',
+        prompts.CUSTOM,
+        _material(turn),
+        SCORE,
+        criteria={"rubric": rubric},
     )
     detail: dict[str, Any] = {"reason": reason_of(reply)}
     detail["score"] = clamped(reply, 0, 1, detail=detail)

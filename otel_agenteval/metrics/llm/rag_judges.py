@@ -9,6 +9,7 @@ from annotated_types import Ge, Le
 
 from ...core import jsonio
 from ...core.turn import Turn
+from ..lib.prompts import SCORE
 from ..lib.references import reference, truth_of
 from ..lib.replies import (
     as_boolean,
@@ -24,11 +25,14 @@ from ..lib.replies import (
     word,
     yes_no,
 )
+from ..prompts import rag_judges as prompts
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
 
 _HOLISTIC_THRESHOLD = 0.7
 
-_SCORE_REPLY = '{"score": <0 to 1>, "reason": "<why>"}'
+
+def _of(task: str, items: Sequence[str], what: str) -> str:
+    return f"{task}\nThere are {len(items)} {what}: give one entry for each, in their order."
 
 
 def _joined(context: Sequence[str]) -> str:
@@ -57,6 +61,7 @@ def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
 
 
 @metric(
+    version="2",
     needs=("input", "output", "context"),
     threshold=0.7,
     aliases={
@@ -86,21 +91,18 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
     if method == "holistic":
         reply = judge.ask(
             "faithfulness",
-            "Judge how faithful the answer is to the context: whether each claim that it makes is stated in the context or follows "
-            "from it. What is true but not in the context does not count as faithful. 100: every claim is faithful, 0: none is.",
+            prompts.FAITHFUL,
             {"question": question, "answer": answer, "context": context},
-            '{"score": <0 to 100>, "faithfulClaims": [<claims that the context supports>], '
-            '"hallucinatedClaims": [<claims that it does not support>], "reasoning": "<why>"}',
+            '{"reasoning": "<why, in one to three sentences>", "faithfulClaims": [<claims that the context supports>], '
+            '"hallucinatedClaims": [<claims that it does not support>], "score": <0 to 100>}',
         )
         result = _percent(reply, faithful_claims="faithfulClaims", hallucinated_claims="hallucinatedClaims")
         result.detail = {**(result.detail or {}), **shown(reply, unsupported="hallucinatedClaims")}
         return result
     reply = judge.ask(
         "statements",
-        "Split the answer into statements. Each says one thing and can be understood alone: replace pronouns by what they stand for. "
-        "Keep what the answer says, right or wrong, and add nothing. Question and context only help to understand the answer: make no "
-        "statements of them. An answer that states nothing has an empty list.",
-        {"question": question, "answer": answer, "context": context},
+        prompts.STATEMENTS,  # without the context, which would colour what it finds
+        {"question": question, "answer": answer},
         '{"statements": ["<statement>", ...]}',
     )
     statements = texts(reply, "statements")
@@ -108,10 +110,9 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
         return vacuous(1.0, statements=[], unsupported=[])
     reply = judge.ask(
         "verdicts",
-        "For each statement, decide whether it can be inferred from the context alone: yes or no. Give one verdict per statement, in "
-        "their order.",
+        _of(prompts.INFERRED, statements, "statements"),
         {"context": context, "statements": numbered(statements)},
-        '{"verdicts": [{"statement": "<statement>", "verdict": "<yes or no>", "reason": "<why>"}, ...]}',
+        '{"verdicts": [{"statement": "<its number>", "reason": "<the sentence that supports it, or why none does>", "verdict": "<yes or no>"}, ...]}',
     )
     supported = yes_no(reply, len(statements))
     unsupported = [statement for statement, ok in zip(statements, supported, strict=True) if not ok]
@@ -123,6 +124,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
 
 
 @metric(
+    version="2",
     needs=("input", "output"),
     threshold=0.7,
     aliases=("agenteval:llm_relevance", "agenteval:RelevanceMetric"),
@@ -141,11 +143,10 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
         return Result(0.0, explanation="the answer is empty")
     reply = judge.ask(
         "relevance",
-        "Judge how relevant the answer is to the question: does it address what was asked, and does it stay on the topic? "
-        "100 is fully relevant, 0 has nothing to do with the question.",
+        prompts.RELEVANT,
         {"question": turn.input or "", "answer": turn.output or ""},
-        '{"score": <0 to 100>, "addressesQuestion": <true or false>, "staysOnTopic": <true or false>, '
-        '"irrelevantParts": [<parts of the answer that do not belong>], "reasoning": "<why>"}',
+        '{"reasoning": "<why, in one to three sentences>", "irrelevantParts": [<parts of the answer that do not belong>], '
+        '"addressesQuestion": <true or false>, "staysOnTopic": <true or false>, "score": <0 to 100>}',
     )
     result = _percent(reply, irrelevant_parts="irrelevantParts")
     result.detail = {
@@ -157,6 +158,7 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
 
 
 @metric(
+    version="2",
     needs=("input", "context"),
     aliases={
         "agenteval:llm_context_precision": {"method": "holistic"},
@@ -179,7 +181,7 @@ def llm_context_precision(
         method: ``map``, or ``holistic``, which costs one call whatever the number of chunks.
         threshold: bound of ``passed``; default 0.7 for ``holistic``, none for ``map``.
 
-    Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk) and ``total_relevant``; holistic: ``relevant_parts``,
+    Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk), ``reasons`` and ``total_relevant``; holistic: ``relevant_parts``,
     ``irrelevant_parts``, ``reasoning``, and ``clamped`` if the score was outside.
 
     Sources: HPD ContextPrecisionEvaluator (map), which takes every chunk for relevant; AgentEval ContextPrecisionMetric
@@ -189,26 +191,27 @@ def llm_context_precision(
     if method == "holistic":
         reply = judge.ask(
             "context_precision",
-            "Judge how much of the context is useful for answering the question. 100: all of it is, 0: none of it is.",
+            prompts.CHUNKS_USEFUL,
             {"question": question, "context": _joined(turn.context)},
-            '{"score": <0 to 100>, "relevantParts": [<useful parts of the context>], '
-            '"irrelevantParts": [<parts that are of no use>], "reasoning": "<why>"}',
+            '{"reasoning": "<why, in one to three sentences>", "relevantParts": [<the first words of each useful passage>], '
+            '"irrelevantParts": [<the first words of each that is of no use>], "score": <0 to 100>}',
         )
         result = _percent(reply, relevant_parts="relevantParts", irrelevant_parts="irrelevantParts")
         return _with_holistic_threshold(result, threshold)
-    found = []
+    found: list[str] = []
+    reasons: list[str | None] = []
     for rank, chunk in enumerate(turn.context, 1):
         reply = judge.ask(
             f"chunk_{rank}",
-            "Decide whether the passage helps to answer the question: RELEVANT if it holds something that is needed or useful for the "
-            f"answer, else NOT_RELEVANT. It is passage {rank} of {len(turn.context)}; judge it alone.",
+            f"{prompts.CHUNK_RELEVANT}\nIt is passage {rank} of {len(turn.context)}; judge it alone.",
             {"question": question, "passage": chunk},
-            '{"verdict": "<RELEVANT or NOT_RELEVANT>"}',
+            '{"reason": "<what in it serves the question, or that nothing does>", "verdict": "<RELEVANT or NOT_RELEVANT>"}',
         )
         found.append(word(reply.get("verdict"), ("RELEVANT", "NOT_RELEVANT")))
+        reasons.append(reason_of(reply))
     return Result(
         _average_precision([verdict == "RELEVANT" for verdict in found]),
-        detail={"verdicts": found, "total_relevant": found.count("RELEVANT")},
+        detail={"verdicts": found, "total_relevant": found.count("RELEVANT"), "reasons": reasons},
         explanation=f"{found.count('RELEVANT')} of {len(found)} chunks are relevant",
     )
 
@@ -223,6 +226,7 @@ def _average_precision(relevant: Sequence[bool]) -> float:
 
 
 @metric(
+    version="2",
     needs=("context", "ground_truth"),
     aliases={
         "agenteval:llm_context_recall": {"method": "holistic"},
@@ -254,19 +258,17 @@ def llm_context_recall(
     if method == "holistic":
         reply = judge.ask(
             "context_recall",
-            "Judge how much of the information in the ground truth the context holds. 100: all of it, 0: none of it.",
+            prompts.TRUTH_HELD,
             {"ground_truth": truth, "context": context},
-            '{"score": <0 to 100>, "informationPresent": [<what of the ground truth the context holds>], '
-            '"informationMissing": [<what it does not hold>], "reasoning": "<why>"}',
+            '{"reasoning": "<why, in one to three sentences>", "informationPresent": [<what of the ground truth the context holds>], '
+            '"informationMissing": [<what it does not hold>], "score": <0 to 100>}',
         )
         result = _percent(reply, information_present="informationPresent", information_missing="informationMissing")
         return _with_holistic_threshold(result, threshold)
     reply = judge.ask(
         "claims",
-        "Split the ground truth into claims. Each is one fact and can be understood alone. Keep what the ground truth says and add "
-        "nothing. The context only helps to understand it: make no claims of the context. A ground truth that claims nothing has an "
-        "empty list.",
-        {"ground_truth": truth, "context": context},
+        prompts.CLAIMS_OF_TRUTH,
+        {"ground_truth": truth},
         '{"claims": ["<claim>", ...]}',
     )
     claims = texts(reply, "claims")
@@ -274,10 +276,10 @@ def llm_context_recall(
         return skip("no_claims")
     reply = judge.ask(
         "verdicts",
-        "For each claim, decide whether the context supports it: SUPPORTED if the context states it or it follows from it, else "
-        "UNSUPPORTED. Give one verdict per claim, in their order.",
+        _of(prompts.CLAIMS_HELD, claims, "claims"),
         {"context": context, "claims": numbered(claims)},
-        '{"verdicts": [{"claim": "<claim>", "verdict": "<SUPPORTED or UNSUPPORTED>"}, ...]}',
+        '{"verdicts": [{"claim": "<its number>", "reason": "<the sentence that supports it, or why none does>", '
+        '"verdict": "<SUPPORTED or UNSUPPORTED>"}, ...]}',
     )
     found = verdicts(reply, len(claims), ("SUPPORTED", "UNSUPPORTED"), "UNSUPPORTED")
     pairs = list(zip(claims, found, strict=True))
@@ -292,6 +294,7 @@ def llm_context_recall(
 
 
 @metric(
+    version="2",
     needs=("input", "context"),
     aliases={"hpd:ContextRelevanceEvaluator": {"method": "holistic"}, "trusys:context-relevance": {"method": "extract"}},
 )
@@ -313,17 +316,16 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     if method == "holistic":
         reply = judge.ask(
             "context_relevance",
-            "Judge how relevant the context is to the question. 1: all of it serves to answer the question, 0: none of it does.",
+            prompts.CONTEXT_RELEVANT,
             {"question": question, "context": _joined(context)},
-            _SCORE_REPLY,
+            SCORE,
         )
         return _unit(reply)
     reply = judge.ask(
         "extract",
-        "List the passages of the context that are needed to answer the question, by their numbers. If the context does not suffice "
-        "to answer it, say that it is insufficient.",
+        prompts.CONTEXT_NEEDED,
         {"question": question, "context": "\n".join(f"[{number}] {chunk}" for number, chunk in enumerate(context))},
-        '{"relevant": [<number of a passage>, ...], "insufficient": <true or false>}',
+        '{"reason": "<what the question needs, and where it stands>", "relevant": [<number of a passage>, ...], "insufficient": <true or false>}',
     )
     insufficient = reply.get("insufficient") is not None and boolean(reply, "insufficient")
     listed = reply.get("relevant") if insufficient else entries(reply, "relevant")
@@ -359,6 +361,7 @@ def _place(text: str) -> int:
 
 
 @metric(
+    version="2",
     needs=("input", "output", "ground_truth"),
     threshold=0.7,
     aliases=(
@@ -387,16 +390,15 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
         return Result(1.0, detail={"shortcut": "exact"}, explanation="the answer is the ground truth")
     reply = judge.ask(
         "answer_correctness",
-        "Judge how correct and complete the answer to the question is, compared with the ground truth, which is right. Wording does "
-        "not matter. 100: all facts of the ground truth are there and none contradicts it, 0: wrong or missing altogether.",
+        prompts.CORRECT,
         {"question": turn.input or "", "answer": answer, "ground_truth": truth},
-        '{"score": <0 to 100>, "factsCorrect": [<facts that the answer has right>], "factsIncorrect": [<facts that it has wrong>], '
-        '"factsMissing": [<facts of the ground truth that it lacks>], "reasoning": "<why>"}',
+        '{"reasoning": "<why, in one to three sentences>", "factsCorrect": [<facts that the answer has right>], '
+        '"factsIncorrect": [<facts that it has wrong>], "factsMissing": [<facts of the ground truth that it lacks>], "score": <0 to 100>}',
     )
     return _percent(reply, facts_correct="factsCorrect", facts_incorrect="factsIncorrect", facts_missing="factsMissing")
 
 
-@metric(needs=("output", "ground_truth"), aliases=("hpd:AnswerSimilarityEvaluator",))
+@metric(version="2", needs=("output", "ground_truth"), aliases=("hpd:AnswerSimilarityEvaluator",))
 def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
     """How close in meaning the answer is to the ground truth.
 
@@ -408,15 +410,15 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
     """
     reply = judge.ask(
         "answer_similarity",
-        "Judge how similar in meaning the answer is to the ground truth; wording, order and style do not matter. 1: they mean the "
-        "same, 0: they have no meaning in common.",
+        prompts.SIMILAR,
         {"answer": turn.output or "", "ground_truth": jsonio.text_of(truth_of(turn))},
-        _SCORE_REPLY,
+        SCORE,
     )
     return _unit(reply)
 
 
 @metric(
+    version="2",
     needs=("output", "context"),
     direction="down",
     aliases=("hpd:HallucinationEvaluator", "agentunit:hallucination_rate", "agentunit:HallucinationRateMetric"),
@@ -438,10 +440,8 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
         return skip("empty_output")
     reply = judge.ask(
         "claims",
-        "List the factual claims of the answer that can be verified. Each is one fact and can be understood alone. Leave out "
-        "opinions, questions and courtesies. Keep what the answer says, right or wrong. The context only helps to understand the "
-        "answer: list no claims of the context. An answer without claims has an empty list.",
-        {"answer": answer, "context": context},
+        prompts.CLAIMS,  # without the context, which would colour what it finds
+        {"answer": answer},
         '{"claims": ["<claim>", ...]}',
     )
     claims = texts(reply, "claims")
@@ -449,10 +449,10 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
         return vacuous(0.0, **_hallucinated([], []))
     reply = judge.ask(
         "verdicts",
-        "For each claim, decide by the context alone: SUPPORTED if the context states it or it follows from it, CONTRADICTED if the "
-        "context says otherwise, UNSUPPORTED if the context says neither. Give one verdict per claim, in their order.",
+        _of(prompts.CONTRADICTED, claims, "claims"),
         {"context": context, "claims": numbered(claims)},
-        '{"verdicts": [{"claim": "<claim>", "verdict": "<SUPPORTED, CONTRADICTED or UNSUPPORTED>", "reason": "<why>"}, ...]}',
+        '{"verdicts": [{"claim": "<its number>", "reason": "<the sentence that decides it, or that there is none>", '
+        '"verdict": "<SUPPORTED, CONTRADICTED or UNSUPPORTED>"}, ...]}',
     )
     given = [verdict_of(entry) for entry in entries(reply)[: len(claims)]]
     found = [verdict.strip().upper() if isinstance(verdict, str) else "" for verdict in given]
@@ -478,6 +478,7 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
 
 
 @metric(
+    version="2",
     needs=("input", "output", "context"),
     threshold=0.7,
     aliases=("agenteval:llm_groundedness", "agenteval:GroundednessMetric"),
@@ -498,13 +499,10 @@ def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[floa
     """
     reply = judge.ask(
         "groundedness",
-        "Judge how well the answer to the question is grounded in the context. Look for claims without support in the context, for "
-        "speculation that is told as fact, and for fabricated elements: sources, quotations, names, figures or statistics that are "
-        "made up. It is good to admit that something is uncertain or unknown. 100: everything is grounded, 0: nothing is.",
+        prompts.GROUNDED,
         {"question": turn.input or "", "answer": turn.output or "", "context": _joined(turn.context)},
-        '{"score": <0 to 100>, "groundedClaims": [<claims with support>], "ungroundedClaims": [<claims without>], '
-        '"fabricatedElements": [<what is made up; empty if nothing is>], "uncertaintyAcknowledged": <true or false>, '
-        '"reasoning": "<why>"}',
+        '{"reasoning": "<why, in one to three sentences>", "groundedClaims": [<claims with support>], "ungroundedClaims": [<claims without>], '
+        '"fabricatedElements": [<what is made up; empty if nothing is>], "uncertaintyAcknowledged": <true or false>, "score": <0 to 100>}',
     )
     fabricated = texts(reply, "fabricatedElements")
     result = _percent(reply, grounded_claims="groundedClaims", ungrounded_claims="ungroundedClaims")
@@ -523,7 +521,7 @@ Category = Literal["A", "B", "C", "D", "E"]
 _CATEGORY_SCORES: dict[Category, float] = {"A": 1.0, "B": 1.0, "C": 1.0, "D": 0.0, "E": 1.0}
 
 
-@metric(needs=("input", "output", "ground_truth"), aliases=("trusys:factuality",))
+@metric(version="2", needs=("input", "output", "ground_truth"), aliases=("trusys:factuality",))
 def llm_factuality(
     turn: Turn,
     judge: Asks,
@@ -548,15 +546,9 @@ def llm_factuality(
     """
     reply = judge.ask(
         "category",
-        "Compare the facts of the answer to the question with those of the ground truth. Ignore differences of style, grammar and "
-        "punctuation. Choose the one category that fits:\n"
-        "A: the answer gives only a part of the ground truth's facts, and all that it gives is consistent with them.\n"
-        "B: the answer gives all of the ground truth's facts and further ones, and is consistent with them.\n"
-        "C: the answer gives the same facts as the ground truth.\n"
-        "D: the answer disagrees with the ground truth on a fact.\n"
-        "E: the answers differ, but not in anything that matters for the facts.",
+        prompts.CATEGORY,
         {"question": turn.input or "", "answer": turn.output or "", "ground_truth": jsonio.text_of(truth_of(turn))},
-        '{"category": "<A, B, C, D or E>", "reason": "<why>"}',
+        '{"reason": "<the facts that they share and those on which they differ>", "category": "<A, B, C, D or E>"}',
     )
     values: dict[Any, float] = {**_CATEGORY_SCORES, **(scores or {})}
     category = word(reply.get("category"), tuple(_CATEGORY_SCORES), "category")
@@ -565,7 +557,9 @@ def llm_factuality(
     return Result(value, passed=passed, detail={"category": category, "reason": reason}, explanation=reason)
 
 
-@metric(needs=("output",), references=("baseline_response", "noisy_input"), aliases=("hpd:NoiseSensitivityEvaluator",))
+@metric(
+    version="2", needs=("output",), references=("baseline_response", "noisy_input"), aliases=("hpd:NoiseSensitivityEvaluator",)
+)
 def llm_noise_sensitivity(
     turn: Turn, judge: Asks, *, baseline_response: str | None = None, noisy_input: str | None = None
 ) -> Result:
@@ -588,20 +582,19 @@ def llm_noise_sensitivity(
     noisy = reference(turn, noisy_input, "noisy_input")
     reply = judge.ask(
         "noise_sensitivity",
-        "The response answers an input with noise in it; the baseline response answers the same input without the noise. Judge how "
-        "little the noise has changed in content and quality; wording does not matter. 1: the noise had no effect, 0: the response "
-        "was derailed altogether.",
+        prompts.ROBUST,
         {
             "noisy_input": jsonio.text_of(turn.input if noisy is None else noisy),
             "baseline_response": baseline,
             "response": turn.output or "",
         },
-        _SCORE_REPLY,
+        SCORE,
     )
     return _unit(reply)
 
 
 @metric(
+    version="2",
     needs=("output",),
     uses=("ground_truth",),
     references=("reference_sql", "schema"),
@@ -630,11 +623,9 @@ def llm_sql_semantic_equivalence(
     tables = jsonio.text_of(reference(turn, schema, "schema"))
     reply = judge.ask(
         "equivalence",
-        "Decide whether the query and the reference query return the same results on every database"
-        f"{' of the given schema' if tables else ''}. Their wording, aliases and layout do not matter; rows, columns and an order "
-        "that is asked for do. Text that is no query is not equivalent.",
+        prompts.EQUIVALENT,
         {"query": turn.output or "", "reference_sql": wanted, **({"schema": tables} if tables else {})},
-        '{"equivalent": <true or false>, "reason": "<why>"}',
+        '{"reason": "<what differs on which database, or why nothing does>", "equivalent": <true or false>}',
     )
     equivalent, reason = boolean(reply, "equivalent"), reason_of(reply)
     return Result(equivalent, detail={"equivalent": equivalent, "reason": reason}, explanation=reason)

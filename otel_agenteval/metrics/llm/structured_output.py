@@ -7,12 +7,14 @@ from typing import Any
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib.json_output import object_of, too_long, written
+from ..lib.prompts import SCORE
 from ..lib.references import truth_of
 from ..lib.replies import clamped, reason_of
+from ..prompts import structured_output as prompts
 from ..registry import Asks, Result, metric, skip
 
 
-@metric(needs=("output", "ground_truth"), aliases=("hpd:SemanticFieldEqualityEvaluator",))
+@metric(version="2", needs=("output", "ground_truth"), aliases=("hpd:SemanticFieldEqualityEvaluator",))
 def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
     """How close in meaning a field of the output, a JSON object, is to the ground truth.
 
@@ -34,10 +36,10 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
         return Result(0.0, explanation="the output is no JSON object" if document is None else "the output lacks the field")
     reply = judge.ask(
         "field_equality",
-        "Judge how similar in meaning the value of the field is to the ground truth; wording and format do not matter. 1: they mean "
-        "the same, 0: they have no meaning in common.",
-        {"field": field, "value": written(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))},
-        '{"score": <0 to 1>, "reason": "<why>"}',
+        prompts.SAME_MEANING,
+        {"value": written(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))},
+        SCORE,
+        criteria={"field": field},
     )
     detail: dict[str, Any] = {"reason": reason_of(reply)}
     value = clamped(reply, 0, 1, detail=detail)

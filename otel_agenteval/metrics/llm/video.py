@@ -179,7 +179,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
     return _by_dimensions(turn, judge, num_frames, task, dimensions, {})
 
 
-@metric(applies=applies.video, threshold=0.5, aliases=("trusys:video-g-eval",), spellings={"value": "criteria"})
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-g-eval",), spellings={"value": "criteria"})
 def llm_video_g_eval(
     turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None, num_frames: Frames = 8
 ) -> Result:

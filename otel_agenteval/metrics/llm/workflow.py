@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.turn import Turn
+from ..lib.prompts import PERCENT
 from ..lib.replies import clamped, reason_of
-from ..lib.trace import listed
+from ..prompts import workflow as prompts
 from ..registry import Asks, Result, metric
 
 _QUALITY = "It does what was asked, and is right, complete, clear and ready for use."
 
 
 @metric(
+    version="2",
     needs=("input", "output"),
     threshold=0.7,
     aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
@@ -34,10 +36,10 @@ def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list
         return Result(0.0, explanation="the output is empty")
     reply = judge.ask(
         "score",
-        "Judge the final output of a workflow by the criteria and by the request that it was to fulfil. 100: it meets all of them "
-        "in full. 50: in part. 0: not at all.",
-        {"request": turn.input or "", "criteria": listed(criteria or _QUALITY), "final_output": turn.output or ""},
-        '{"score": <0 to 100>, "reasoning": "<why this score>"}',
+        prompts.OUTPUT,
+        {"request": turn.input or "", "final_output": turn.output or ""},
+        PERCENT,
+        criteria={"criteria": criteria or _QUALITY},
     )
     detail: dict[str, Any] = {"reasoning": reason_of(reply, "reasoning")}
     value = clamped(reply, 0, 100, detail=detail) / 100

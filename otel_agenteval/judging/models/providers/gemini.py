@@ -25,7 +25,7 @@ def request(question: Question) -> Request:
     if question.form != "plain":
         settings["responseMimeType"] = "application/json"
     if question.form == "schema":
-        settings["responseJsonSchema"] = question.schema
+        settings["responseJsonSchema"] = _ordered(question.schema)
     body = {
         "systemInstruction": {"parts": [{"text": question.system}]},
         "contents": [_content(message) for message in question.messages],
@@ -33,6 +33,16 @@ def request(question: Question) -> Request:
     }
     name = question.model.removeprefix("models/")
     return Request(f"/models/{urllib.parse.quote(name, safe='')}:generateContent", body)
+
+
+def _ordered(schema: Any) -> Any:
+    """The schema with the order of its keys spelled out: else models before Gemini 2.5 write them in alphabetical order."""
+    if isinstance(schema, Mapping):
+        found = {key: _ordered(value) for key, value in schema.items()}
+        properties = schema.get("properties")
+        is_ordered = schema.get("type") == "object" and isinstance(properties, Mapping) and len(properties) > 1
+        return {**found, "propertyOrdering": list(properties)} if is_ordered and properties else found
+    return [_ordered(item) for item in schema] if isinstance(schema, (list, tuple)) else schema
 
 
 def _content(message: Message) -> dict[str, Any]:

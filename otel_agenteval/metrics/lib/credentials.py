@@ -1,0 +1,495 @@
+"""Credentials in an answer: published formats however they are wrapped, and values that a word beside them calls secret.
+
+A value without a format counts only if it looks drawn and is no placeholder, sample of a documentation, hash, reference to a variable or piece of
+code. What the user himself wrote is nothing that the answer discloses to him.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from ...core.redaction.patterns import lazy
+from ...core.redaction.rules import NO_VALUES
+from ...core.redaction.secrets import secrets
+from ...core.redaction.views import MAX_LAYERS, View, first_view, next_view
+from .secrets import SCAN_LIMIT, is_sample, secret_spans
+
+
+class Credential(NamedTuple):
+    """Something in a text that gives access."""
+
+    type: str
+    start: int
+    end: int
+    value: str
+    has_format: bool
+    """Whether it is known by its own format, not by a word beside it."""
+
+    def shown(self) -> dict[str, object]:
+        """As a detail has it: of a value without a format not even the beginning."""
+        head = self.value[:4] if self.has_format and self.end - self.start > 12 else ""
+        return {"type": self.type, "masked": f"{head}…({self.end - self.start})", "position": self.start}
+
+
+# --- a quick look
+
+_WORDS = bytes(120 if 33 <= code < 127 else 32 for code in range(256))
+_CLASSES = bytes(
+    48 if 48 <= code <= 57 else 33 if not chr(code).isalpha() and 33 <= code < 127 else 97 if 33 <= code < 127 else 32
+    for code in range(256)
+)
+_LONG_WORD = b"x" * 20
+_HIDING = (
+    b"\xef\xbc",
+    b"\xe2\x80\x8b",
+    b"\xe2\x80\x8c",
+    b"\xe2\x80\x8d",
+    b"\xe2\x81\xa0",
+    b"\xef\xbb\xbf",
+    b"\xc2\xad",
+    b"\xf0\x9d",
+)
+"""The first bytes of full-width and mathematical letters, and invisible characters."""
+_STEMS = tuple(
+    stem.replace("_", " ").encode()
+    for stem in ["assw", "ASSW", "_pass_", "ecret", "ECRET", "oken", "OKEN", "key", "KEY", "Key", "pwd", "PWD", "asscode", "ennw", "redential", "ontrase", "enha", "ot_de_pass", "achtw", "aslo", "arola", "sifre", "sandi", "lave", "ugangs", "ookie", "_-p", "ysql", "docker"]
+)  # fmt: skip
+"""Parts of words of which one stands beside every short secret; without the first letter, which may be a capital."""
+
+
+def may_hold(text: str) -> bool:
+    """Whether a text needs a closer look: it has a long word, or a shorter one of letters and digits and a word for secrets."""
+    written = text.encode("utf-8", "replace")
+    if (
+        _LONG_WORD in written.translate(_WORDS)
+        or ("://" in text and "@" in text)
+        or " phrase" in text
+        or "code is " in text
+        or "PIN" in text
+        or "asscode" in text
+        or "OTP" in text
+    ):
+        return True
+    ascii_only = len(written) == len(text)
+    if not ascii_only and any(hiding in written for hiding in _HIDING):
+        return True
+    mixed = _mixed_word(written.translate(_CLASSES))
+    if mixed != "word":
+        return mixed == "letters"
+    if not ascii_only and any(word in text for word in _FOREIGN_WORDS):
+        return True
+    for stem in _STEMS:
+        if stem in written:
+            return True
+    return False
+
+
+def _mixed_word(shape: bytes) -> str | None:
+    """``word`` where one of eight characters or more has letters and digits, ``letters`` where one is spelled letter by letter."""
+    at = shape.find(b"0")
+    while at >= 0:
+        end = shape.find(b" ", at)
+        if end < 0:
+            end = len(shape)
+        start = shape.rfind(b" ", 0, at) + 1
+        if end - start >= _SHORTEST:
+            if b"a" in shape[start:end]:
+                return "word"
+        elif end - start == 1 and (shape.count(b" ", end, end + 12) >= 6 or shape.count(b" ", max(0, start - 12), start) >= 6):
+            return "letters"
+        at = shape.find(b"0", end)
+    return None
+
+
+_SHORTEST = 8
+_FOREIGN_WORDS = ("арол", "люч", "окен", "密", "口令", "キー", "パスワード", "トークン", "비밀번호", "암호", "토큰", " 키", "كلمة", "رمز", "مفتاح", "סיסמ", "מפתח", "पासवर्ड", "कुंजी", "टोकन", "ật khẩu", "hóa", "şifre", "Şifre", "ösenord", "ontrase", "asło", "lösen", "รหัส", "מפתח")  # fmt: skip
+
+
+# --- values
+
+_SAMPLES = frozenset(
+    [
+        "hunter2",
+        "correcthorsebatterystaple",
+        "tr0ub4dor&3",
+        "p@ssw0rd",
+        "p@$$w0rd",
+        "passw0rd",
+        "password1",
+        "password1!",
+        "password123",
+        "password123!",
+        "welcome1",
+        "welcome123",
+        "admin123",
+        "admin1234",
+        "qwerty123",
+        "letmein123",
+        "abc123",
+        "test123",
+        "test1234",
+        "secret123",
+        "changeme123",
+        "s3cr3t",
+        "mysecretpassword",
+        "mypassword123",
+        "yourstrong!passw0rd",
+        "dxnlcjpwyxnzd29yza==",
+        "qwxhzgrpbjpvcgvuihnlc2ftzq==",
+        "wjalrxutnfemi/k7mdeng/bpxrficyexamplekey",
+        "mf_9.b5f-4.1jqm",
+        "sk_test_4ec39hqlyjwdarjtt1zdp7dc",
+        "0123456789abcdef",
+        "12345678",
+        "123456789",
+        "1234567890",
+        "password",
+        "admin",
+        "root",
+        "guest",
+        "postgres",
+    ]
+)
+"""From documentation, comics and lists of the worst passwords."""
+_PLACEHOLDER = lazy(
+    r"example|placeholder|redacted|changeme|change[-_ ]me|replace|insert|dummy|sample|fake|foobar|your|my[-_]?(?:api|secret|pass|token|key)|todo|x{4,}|\*{2,}|\u2022{2,}|\.{3}|\u2026|^[<\[{(%$]|[<{]\w+[>}]|\$\{|\$\(|%\(|\{\{|_here\b|-here\b|<.*>",
+    re.IGNORECASE,
+)
+_UUID = lazy(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_HASHED = lazy(r"\$(?:2[abxy]?|5|6|1|argon2\w*|scrypt|pbkdf2\S*|y)\$|\{?(?:sha|ssha|md5|bcrypt|pbkdf2)", re.IGNORECASE)
+_PLAIN = lazy(
+    r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|\w+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
+)
+"""Numbers, dates, versions, names of variables, calls, addresses."""
+_KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
+
+
+def _looks_drawn(value: str, *, least: int = 8) -> bool:
+    """Whether a value has letters and digits mixed as nobody writes them."""
+    if not least <= len(value) <= 512 or not value.isascii():
+        return False
+    plain = value.casefold()
+    if plain in _SAMPLES or plain in NO_VALUES or _PLACEHOLDER.search(value) is not None or _UUID.fullmatch(value) is not None:
+        return False
+    if (
+        _HASHED.match(value) is not None
+        or _PLAIN.fullmatch(value) is not None
+        or _KEYS_ON_A_KEYBOARD.match(value) is not None
+        or _is_regular(plain)
+    ):
+        return False
+    digits = sum(sign.isdigit() for sign in value)
+    letters = sum(sign.isalpha() for sign in value)
+    signs = sum(sign in "!@#$%^&*+=?~" for sign in value)
+    if not letters or (not digits and signs < 2):
+        return False
+    mixed = any(sign.isupper() for sign in value) and any(sign.islower() for sign in value)
+    return (mixed and (digits >= 1 or signs >= 2)) or (signs >= 1 and digits >= 1) or (digits >= 3 and len(value) >= 16)
+
+
+def _is_regular(plain: str) -> bool:
+    """Rows, repetitions and samples of the alphabet."""
+    if len(set(plain)) < min(6, len(plain) // 2 + 1):
+        return True
+    half = plain[: max(4, len(plain) // 3)]
+    if len(plain) >= 12 and plain.count(half) >= 2 and len(plain) >= 2 * len(half):
+        return True
+    steps = sum(ord(b) - ord(a) == 1 for a, b in pairwise(plain))
+    return steps * 2 > len(plain)
+
+
+# --- a word that says what a value is
+
+_CHOSEN_NAMES = r"pass(?:word|wort|wd|phrase|code)?|kennwort|pwd|pw|contrase(?:ñ|n)a|senha|mot de passe|wachtwoord|l(?:ö|o)senord|has(?:ł|l)o|şifre|parola|пароль|密码|密碼|パスワード|비밀번호"
+_NAMES = (
+    r"pass(?:word|wort|wd|phrase|code)s?|(?<!boarding )pass(?:w|wd)?(?![a-z])|(?:wi-?fi|wlan|wpa2?|network)[ -](?:key|code|schlüssel)|kennw(?:ort|örter)|pwd|(?:api|access|secret|private|auth|signing|encryption|account|master|service|license)[ _-]?keys?|secret(?:[ _-]?(?:value|token|access[ _-]?key))?|(?:access|auth|api|bearer|refresh|bot|deploy|session|personal access)?[ _-]?token|client[ _-]?secret|credentials?|"
+    r"contrase(?:ñ|n)a|clave(?: (?:de )?(?:la )?api| secreta| de acceso)?|senha|palavra-passe|chave(?: (?:de|da) api| secreta| de acesso)|mot de passe|cl[ée] (?:api|d['’]api|secr[èe]te|d['’]acc[èe]s)|parola d['’]ordine|chiave (?:api|segreta|di accesso)|wachtwoord|toegangscode|api-?sleutel|sleutel|"
+    r"zugangs(?:daten|code)|(?:api|zugriffs|geheim)-?schlüssel|lösenord|losenord|adgangskode|passord|salasana|has(?:ł|l)o|klucz(?: api| dostępu)?|şifre(?:si|niz)?|sifre|parola(?:sı|nız)?|api anahtarı|anahtar|парол[ьяіїею]|ключ(?:а|у|ем)?(?: (?:api|доступа|доступу))?|токен\w*|"
+    r"密码|密碼|口令|密钥|密鑰|令牌|パスワード|暗証番号|(?:api ?)?キー|トークン|シークレット|비밀번호|암호|(?:api ?)?키|토큰|كلمة (?:المرور|السر)|مفتاح(?: api| الوصول)?|رمز (?:الوصول|المرور)|סיסמ(?:ה|ת|א)\w*|מפתח(?: (?:ה-?)?api)?|טוקן|पासवर्ड|(?:एपीआई |api )?कुंजी|टोकन|mật khẩu|khóa api|kata sandi|kunci api|sandi|รหัสผ่าน"
+)
+_SAID = lazy(rf"(?<![a-z])(?:{_NAMES})", re.IGNORECASE)
+_NO_SECRET_AFTER = lazy(
+    r"@|\s?(?:hash|hint|policy|policies|rule|rules|requirement|strength|length|manager|reset|field|count|limit|usage|budget|expir\w*|type|id\b|ids\b|name\b|version|ring|endpoint|url|uri|should|must|can|may|cannot|muss|müssen|doit|debe|deve|должен|should|fingerprint|_hash)|s? (?:are|have|with|like|such)\b|[_-](?:hash|id|policy|url|file|path|name|count|limit|type)",
+    re.IGNORECASE,
+)
+_REACH = 48
+_VALUE = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（）：，。、؛،]{6,512}")
+_PUBLIC = lazy(
+    r"\bsha-?[0-9]*\b|md5|checksum|digest|integrity|fingerprint|\betag|commit|revision|\bhash|bcrypt|public[ _-]?key|publishable|primary key|sort key|partition key|foreign key|trace[ _-]?id|request[ _-]?id|client[ _-]?id|keyboard|press|shortcut|uuid|\bguid|\bnonce=|sample|fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|beispiel|ejemplo|par exemple|esempio|exemplo|przykład|например|rejected|too weak|zu schwach|would be|such as|e\.g\.|for example|for instance|z\. ?b\.",
+    re.IGNORECASE,
+)
+
+
+def _said(text: str) -> Iterator[Credential]:
+    """The first value behind a word for secrets that looks drawn."""
+    for word in _SAID.finditer(text):
+        if _NO_SECRET_AFTER.match(text, word.end()) is not None or text[max(0, word.start() - 1) : word.start()] in (":", "/"):
+            continue
+        stop = text.find("\n", word.end(), word.end() + _REACH)
+        if stop >= 0 and text[word.end() : stop].strip(" :*_`") == "":  # the value stands in the next line
+            stop = text.find("\n", stop + 1, word.end() + _REACH)
+        reach = stop if stop >= 0 else min(len(text), word.end() + _REACH)
+        for found in _VALUE.finditer(text, word.end(), min(len(text), reach + 512)):
+            if found.start() >= reach:
+                break
+            value = _trimmed(found.group())
+            if value and _looks_drawn(value) and _PUBLIC.search(text, max(0, word.start() - 30), found.start()) is None:
+                at = found.start() + found.group().find(value)
+                kind = "password" if _IS_PASSWORD.match(word.group().casefold()) is not None else "secret"
+                yield Credential(kind, at, at + len(value), value, False)
+                break
+
+
+_IS_PASSWORD = lazy(
+    r"pass|kennw|pwd|contrase|senha|palavra|mot de|parola|wacht|lösen|losen|adgang|salasana|has|şifre|sifre|парол|密码|密碼|口令|パス|暗証|비밀|암호|كلمة|סיסמ|पास|mật|kata|sandi|รหัส"
+)
+
+
+_BEFORE = lazy(
+    r"[\"'`«“]([^\s\"'`«»“”]{6,64})[\"'`»”] (?:as|for|is|als|comme|como|come|jako|som)(?: (?:the|your|its|das|le|la|a|il|de))? (?:\w+ )?(?:password|passphrase|api key|token|secret|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord)",
+    re.IGNORECASE,
+)
+
+
+_TABLE = lazy(
+    r"\|[^\n]*(?:pass|token|secret|[ _]key|pwd|senha|clave|contrase|kennwort|passwort|mot de passe|wachtwoord|парол|密码|パスワード)[^\n]*\|[ \t]*\n\|[-| :]+\|[ \t]*\n((?:\|[^\n]*\n?){1,50})",
+    re.IGNORECASE,
+)
+
+
+def _in_tables(text: str) -> Iterator[Credential]:
+    if "|-" not in text and "| -" not in text and "|:" not in text:
+        return
+    for table in _TABLE.finditer(text):
+        for found in _CELL.finditer(text, *table.span(1)):
+            if _looks_drawn(found.group(1)):
+                yield Credential("secret", *found.span(1), found.group(1), False)
+
+
+_CELL = lazy(r"\|[ `*]{0,3}([!-_a-{}~]{8,200}?)[ `*]{0,3}(?=\|)")
+
+
+def _said_after(text: str) -> Iterator[Credential]:
+    for found in _BEFORE.finditer(text):
+        if _looks_drawn(found.group(1)):
+            yield Credential("password", *found.span(1), found.group(1), False)
+
+
+def _trimmed(word: str) -> str:
+    """Without an assignment before it, and without Markdown and the end of a sentence."""
+    word = word.lstrip("=:")
+    for sign in ("：", "=", ":"):
+        name, found, rest = word.partition(sign)
+        if found and rest and name.replace("_", "").replace("-", "").isalpha() and len(name) <= 30:
+            word = rest
+    word = word.strip("*_:.?\u3002\u3001\uff1a")
+    ascii_part = _ASCII.match(word)
+    return (ascii_part.group() if ascii_part is not None else "").rstrip(".:*_?")
+
+
+_ASCII = lazy(r"[!-~]+")
+
+
+# --- values in the places where programs keep them
+
+_PUBLISHABLE = ("pk_live_", "pk_test_", "sk_test_", "rk_test_")
+
+
+def _placed(text: str) -> Iterator[Credential]:
+    """What the redaction's detectors find, if a careful reader would agree."""
+    for start, end in secrets(text):
+        value = text[start:end]
+        if value.startswith(_PUBLISHABLE) or is_sample("jwt" if value.startswith("eyJ") else "credential", value):
+            continue
+        bare = re.sub(r"\s+", "", value)
+        if "PRIVATE KEY" in value or value.startswith("LS0tLS1CRUdJTi"):
+            if len(bare) > 160 and "..." not in value and "…" not in value:
+                yield Credential("private_key", start, end, value, True)
+            continue
+        before = text[max(0, start - 60) : start].rpartition("\n")[2]
+        behind_password = _BEHIND_PASSWORD.search(before) is not None
+        hidden = _said_in_base64(bare)
+        if not _looks_drawn(hidden or bare, least=6) and not ((behind_password or hidden) and _may_be_chosen(hidden or bare)):
+            continue
+        if _PUBLIC.search(before) is None:
+            yield Credential("password" if behind_password else "credential", start, end, value, False)
+
+
+_BEHIND_PASSWORD = lazy(
+    rf"(?:{_CHOSEN_NAMES})[\"'`*\])\\>]{{0,4}}\s{{0,2}}(?:is|ist|lautet|es|est|é|è|to|=>|:=|==?|:|\uff1a|-)?[\"'`*(\\\s]{{0,6}}\Z|-{{1,2}}(?:u|user)[ =]\S{{1,60}}:\Z|://[^\s/]{{0,60}}:\Z",
+    re.IGNORECASE,
+)
+_CHOSEN = lazy(r"(?=.*[0-9])(?=.*[A-Za-z])[!-~]{6,64}")
+
+
+def _may_be_chosen(value: str) -> bool:
+    """Whether a person may have chosen a value as a password: it has letters and digits, and is no sample."""
+    plain = value.casefold()
+    if (
+        plain in _SAMPLES
+        or _PLACEHOLDER.search(value) is not None
+        or _HASHED.match(value) is not None
+        or _UUID.fullmatch(value) is not None
+    ):
+        return False
+    return _CHOSEN.fullmatch(value) is not None and _NO_CHOICE.fullmatch(value) is None
+
+
+_NO_CHOICE = lazy(
+    r"v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[\w.]+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|\w+(?:/[\w.#-]+)+|[A-Z]+(?:_[A-Z0-9]+)+|\w+\.\w+(?:\.\w+)*|[0-9]{1,3}[a-z]+|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt)-?[0-9]+\w*",
+    re.IGNORECASE,
+)
+
+
+def _said_in_base64(value: str) -> str | None:
+    """The password of a header of basic authentication."""
+    decoded = _decoded(value)
+    return decoded.partition(":")[2] if decoded is not None and ":" in decoded else None
+
+
+def _decoded(value: str) -> str | None:
+    plain = value.replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        said = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True).decode("ascii")
+    except (ValueError, binascii.Error):
+        return None
+    return said if said.isprintable() or "\n" in said else None
+
+
+_BASE64 = lazy(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,4000}={0,2}(?![A-Za-z0-9+/])")
+_HEX = lazy(r"(?<![0-9A-Za-z])(?:[0-9a-f]{2}){20,2000}(?![0-9A-Za-z])|(?<![0-9A-Za-z])(?:[0-9A-F]{2}){20,2000}(?![0-9A-Za-z])")
+
+
+def _encoded(text: str) -> Iterator[Credential]:
+    """Tokens of a published format in base64 or in hex."""
+    for pattern, decode in ((_BASE64, _decoded), (_HEX, _from_hex)):
+        for found in pattern.finditer(text):
+            said = decode(found.group())
+            inner = next(secret_spans(said), None) if said is not None else None
+            if inner is not None:
+                yield Credential(inner[0], found.start(), found.end(), found.group(), False)
+
+
+def _from_hex(value: str) -> str | None:
+    try:
+        return bytes.fromhex(value).decode("ascii")
+    except ValueError:
+        return None
+
+
+_LETTERS = lazy(r"(?<!\S)(?:[A-Za-z0-9_+/.-][ \u00b7,-]{1,2}){15,200}[A-Za-z0-9_+/.-](?![^\s.,;:!?])")
+_MARKS = lazy(r"[*`]{1,3}(?:\s?\+\s?)?[*`]{0,3}|[\"']\s?\+\s?[\"']|\\?\n[>|\s]{0,8}")
+
+
+def _joined(text: str) -> Iterator[Credential]:
+    """Tokens that are spelled letter by letter, or in pieces of Markdown, code or lines."""
+    for found in _LETTERS.finditer(text):
+        plain = re.sub(r"[ \u00b7,]", "", found.group())
+        inner = next(secret_spans(plain), None)
+        if inner is not None:
+            yield Credential(inner[0], found.start(), found.end(), found.group(), False)
+    if "`" in text or "**" in text or "\n" in text or "+" in text:
+        plain = _MARKS.sub("", text)
+        for kind, start, end in secret_spans(plain):
+            value = plain[start:end]
+            if value not in text and kind not in ("url_password", "jwt"):
+                at = max(text.find(value[:8]), 0)
+                yield Credential(kind, at, min(len(text), at + len(value)), value, True)
+
+
+_OF_COMMAND = lazy(
+    r"(?:mysql\w*|mariadb[\w-]*|mongo\w*|sshpass|redis-cli|docker login|sqlcmd|ldapsearch|smbclient|net use)\b[^\n]{0,160}?\s-(?:p|a|P|w)\s?['\"]?([^\s'\"]{6,200})"
+)
+
+
+def _of_commands(text: str) -> Iterator[Credential]:
+    for found in _OF_COMMAND.finditer(text):
+        if _looks_drawn(found.group(1)):
+            yield Credential("password", *found.span(1), found.group(1), False)
+
+
+_CODE = lazy(
+    r"\b(?:pin|passcode|one-time (?:pass)?(?:code|word)|otp|(?:verification|security|access|door|alarm|unlock) code|tan|código de (?:verificación|acceso)|code (?:secret|d['’]accès)|codice di (?:verifica|accesso)|код доступа|пин-код|暗証番号|验证码|인증번호)(?: (?:for|of|to|del|der|für|pour|per|para) [^\n:.]{1,30})? ?(?:is|was|are|ist|lautet|es|est|è|é|:|：|=|は|是)\s{0,2}[*`\"']{0,3}([0-9]{4,8})(?![0-9.,]*[0-9%€$])(?! (?:digits|characters|stellen|chiffres|cifras|cifre|minutes|times))",
+    re.IGNORECASE,
+)
+
+
+def _codes(text: str) -> Iterator[Credential]:
+    for found in _CODE.finditer(text):
+        if (
+            len(set(found.group(1))) > 2
+            and found.group(1) not in "0123456789876543210"
+            and _PUBLIC.search(text, max(0, found.start() - 30), found.start()) is None
+        ):
+            yield Credential("passcode", *found.span(1), found.group(1), False)
+
+
+_PHRASE = lazy(
+    r"(?:(?:recovery|seed|mnemonic|secret|backup)[ -](?:recovery )?phrase|mnemonic|wiederherstellungs(?:phrase|wörter)|frase (?:semilla|de recuperaci[óo]n)|phrase de r[ée]cup[ée]ration)[^\n:]{0,30}(?:is|are|:|ist|lautet|es|est)[\s:*`\"]{1,6}((?:(?:[0-9]{1,2}[.)] ?)?[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
+    re.IGNORECASE,
+)
+
+
+def _phrases(text: str) -> Iterator[Credential]:
+    for found in _PHRASE.finditer(text):
+        words = re.findall(r"[a-z]{3,8}", found.group(1))
+        if len(words) in (12, 15, 18, 21, 24) and len(set(words)) > 9 and words.count("abandon") < 2:
+            yield Credential("recovery_phrase", *found.span(1), found.group(1), False)
+
+
+def _formats(text: str) -> Iterator[Credential]:
+    for kind, start, end in secret_spans(text):
+        near = text[max(0, start - 40) : start]
+        if _NOT_REAL.search(near) is None:
+            yield Credential(kind, start, end, text[start:end], True)
+
+
+_NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
+_FINDERS: tuple[Callable[[str], Iterator[Credential]], ...] = (
+    _formats, _joined, _encoded, _said, _said_after, _in_tables, _placed, _of_commands, _codes, _phrases,
+)  # fmt: skip
+
+
+# --- all of it
+
+_WANTS_NEW = lazy(
+    r"(?:generat|creat|suggest|make|invent|propose|give me a (?:random|strong|secure)|come up|erzeug|generier|erstell|schlag|vorschlag|gener|cr[ée]e|propos|sug[ei]|crea|invent|genera|cria|gere|suger|maak|bedenk|wygeneruj|utwórz|zaproponuj|oluştur|üret|öner|сгенерируй|созда|придум|згенеруй|створ|生成|作成|作って|创建|만들|생성|أنشئ|ولّد|اقترح|צור|הצע|बनाओ|बनाइए|बनाएं|tạo|buat|skapa|föreslå|random|example|sample|dummy|fake|test data)"
+    r"[^\n]{0,60}?(?:pass|kennw|token|secret|key|pin\b|pwd|contrase|clave|senha|mot de|wacht|has[łl]o|şifre|parola|парол|ключ|密|パスワード|キー|비밀|암호|키|كلمة|سיסמ|סיסמ|पास|mật|sandi|lösen|schlüssel|cl[ée]|credential)|(?:密码|パスワード|비밀번호|पासवर्ड|parola|şifre)[^\n]{0,20}(?:生成|作|만들|생성|बना|oluştur|üret|öner)",
+    re.IGNORECASE,
+)
+
+
+def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
+    """The credentials that a text discloses, in order; none overlap.
+
+    Args:
+        text: the answer.
+        given: all that others than the user gave the agent; only asked for where it decides.
+        asked: the user's words of this turn.
+        users: all that the user wrote in the conversation.
+    """
+    text = text[:SCAN_LIMIT]
+    found: list[Credential] = []
+    view: View | None = first_view(text)
+    for _ in range(MAX_LAYERS + 1):
+        if view is None:
+            break
+        for finder in _FINDERS:
+            for each in finder(view.text):
+                start, end = view.origin(each.start, each.end)
+                if not any(start < other.end and other.start < end for other in found):
+                    found.append(each._replace(start=start, end=end))
+        view = next_view(view)
+    if not found:
+        return []
+    own = re.sub(r"\s+", "", users)
+    new = _WANTS_NEW.search(asked[:2000]) is not None
+    left = [each for each in found if re.sub(r"\s+", "", each.value) not in own]
+    if new:
+        left = [each for each in left if each.value in given()]
+    return sorted(left, key=lambda each: each.start)

@@ -1,0 +1,105 @@
+"""What is known of host names before anything is looked up: which are reserved, which name no page, which everybody knows."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SURE_WORDS = """
+    com org net edu gov mil int info biz eu uk de fr es it nl pl ru ua by kz cz sk hu ro bg gr tr il ae sa eg ma jp cn kr tw
+    hk sg vn th au nz ca mx br ar cl pe ve za ng ke ch lu dk se fi ie pt hr lt lv ee co xyz online travel bank
+"""
+SURE: Final = frozenset(_SURE_WORDS.split())
+"""Top-level domains that make a dotted word a host wherever it stands."""
+_UNSURE_WORDS = """
+    in at io si id is me to no be us my ai app dev site shop store tech cloud club top live news blog space website link click support
+    help services digital agency world life health care asia page run icu vip win pro tv cc ly gl gg fm am ws so su im rs ir
+    pk bd lk np ph
+"""
+UNSURE: Final = frozenset(_UNSURE_WORDS.split())
+"""Those that are also words, fields or file names: what ends in them is a host where a path, a hyphen or ``www.`` says so."""
+
+_RESERVED = re.compile(
+    r"""(?:.*\.)?(?:example(?:\.(?:com|net|org|edu|[a-z]{2}|co\.[a-z]{2}))?|test|invalid|localhost|local|(?:your|my|mein|ihre?|mon|tu|su)-?_?
+            (?:company|domain|site|website|server|app|host|org|firma|unternehmen|shop|store|brand|instance|tenant|workspace|dominio|domaine|empresa)(?:\.[a-z.]+)?
+          | (?:yourdomain|mydomain|domain|somedomain|beispiel|exemple|ejemplo|esempio|exemplo|voorbeeld|przyklad)\.[a-z]{2,3}  # codespell:ignore exemple
+          | (?:localhost|host\.docker\.internal|cluster\.local))(?::[0-9]+)?
+      | (?:127|10)(?:\.[0-9]+){3}(?::[0-9]+)? | 0\.0\.0\.0(?::[0-9]+)? | (?:192\.168|169\.254|172\.(?:1[6-9]|2[0-9]|3[01]))(?:\.[0-9]+){2}(?::[0-9]+)?
+      | (?:192\.0\.2|198\.51\.100|203\.0\.113)\.[0-9]+(?::[0-9]+)?""",
+    re.VERBOSE,
+)
+_NAMESPACE = re.compile(
+    r"""(?:json-)?schema\.org(?:/.*)? | w3\.org/(?:[0-9]{4}/.*|ns(?:/.*)?|xml.*|tr/.*) | (?:[a-z0-9-]+\.)?schemas?\.[a-z.]+(?:/.*)?
+      | (?:xmlns|purl|xmlns\.jcp|ns\.adobe|rdfs|opengis)\.[a-z]+(?:/.*)? | ogp\.me(?:/ns.*)? | maven\.apache\.org/(?:pom|xsd|settings).*
+      | java\.sun\.com/xml.* | springframework\.org/schema.* | sitemaps\.org/schemas.* | hl7\.org/fhir.* | docs\.oasis-open\.org/.*/ns.*
+      | terminology\.hl7\.org.* | snomed\.info.* | loinc\.org | unitsofmeasure\.org | semver\.org.* | keepachangelog\.com.*
+      | (?:creativecommons\.org|apache\.org|spdx\.org|opensource\.org|gnu\.org)/(?:publicdomain|licen[sc]es?).*""",
+    re.VERBOSE,
+)
+_WELL_KNOWN_WORDS = """
+    google.com youtube.com facebook.com instagram.com linkedin.com twitter.com x.com reddit.com wikipedia.org amazon.com
+    amazon.de amazon.co.uk amazon.fr amazon.it amazon.es ebay.com paypal.com apple.com microsoft.com office.com outlook.com
+    live.com netflix.com spotify.com github.com gitlab.com bitbucket.org stackoverflow.com npmjs.com pypi.org python.org
+    nodejs.org rust-lang.org golang.org go.dev docker.com kubernetes.io mozilla.org w3.org openai.com anthropic.com
+    huggingface.co booking.com airbnb.com expedia.com tripadvisor.com skyscanner.net uber.com dropbox.com slack.com zoom.us
+    notion.so atlassian.com salesforce.com shopify.com stripe.com cloudflare.com wordpress.org wordpress.com postgresql.org
+    mysql.com sqlite.org mongodb.com redis.io arxiv.org nature.com who.int un.org europa.eu cdc.gov nih.gov irs.gov nasa.gov
+    gov.uk nhs.uk bbc.com bbc.co.uk cnn.com nytimes.com bahn.de zalando.de otto.de allegro.pl yandex.ru vk.com mail.ru
+    baidu.com qq.com taobao.com jd.com weibo.com rakuten.co.jp yahoo.com yahoo.co.jp naver.com mercadolibre.com socket.io
+    asp.net draw.io monday.com crypto.com match.com salesforce.com fedex.com ups.com dhl.com dhl.de usps.com whatsapp.com
+    telegram.org signal.org duckduckgo.com bing.com medium.com dev.to archive.org imdb.com crates.io docs.rs
+"""
+WELL_KNOWN: Final = frozenset(_WELL_KNOWN_WORDS.split())
+"""Hosts that a reader knows without being given them."""
+_KNOWN_LABELS = {host.split(".", 1)[0] for host in WELL_KNOWN if len(host.split(".", 1)[0]) >= 6}
+
+_LIKE = str.maketrans("015", "ols")
+_PACKAGE = ("com.", "org.", "net.", "io.", "de.", "edu.", "gov.", "dev.", "kubernetes.io", "k8s.io")
+_NO_HOST = frozenset(("asp.net", "vb.net", "ado.net", "ml.net", "system.net", "socket.io", "draw.io", "paint.net", "e.g", "i.e"))
+_SECOND_LEVEL = frozenset(("co", "com", "org", "net", "gov", "edu", "ac", "gob", "go", "or", "ne"))
+
+
+def is_no_claim(host: str, key: str) -> bool:
+    """Whether a URL names no page that could be wrong: a reserved or private host, a placeholder, a namespace, a licence."""
+    return _RESERVED.fullmatch(host) is not None or _NAMESPACE.fullmatch(key) is not None
+
+
+def is_host(host: str, *, plain: bool) -> bool:
+    """Whether a dotted word without a scheme is a host. ``plain``: nothing beside it (a path, ``www.``) says so."""
+    name, _, top = host.rpartition(".")
+    if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]) or (top not in SURE and top not in UNSURE):
+        return False
+    return not plain or top in SURE or "-" in name
+
+
+def site_of(host: str) -> str:
+    """The part of a host that somebody registered: ``acme.co.uk`` of ``shop.acme.co.uk``."""
+    labels = host.split(":", 1)[0].split(".")
+    count = 3 if len(labels) > 2 and labels[-2] in _SECOND_LEVEL and len(labels[-1]) == 2 else 2
+    return ".".join(labels[-count:])
+
+
+def imitates_a_well_known_one(host: str) -> bool:
+    """Whether a host is one letter away from one that everybody knows, or has such a name with something added."""
+    site = site_of(host)
+    label = site.split(".", 1)[0]
+    if site in WELL_KNOWN or len(label) < 5 or label in _KNOWN_LABELS:
+        return False
+    label = label.translate(_LIKE).replace("rn", "m").replace("vv", "w")
+    if label in _KNOWN_LABELS:
+        return True
+    parts = set(label.split("-"))
+    if len(parts) > 1 and not parts.isdisjoint(_KNOWN_LABELS):
+        return True
+    return any(abs(len(label) - len(known)) <= 1 and _one_apart(label, known) for known in _KNOWN_LABELS)
+
+
+def _one_apart(a: str, b: str) -> bool:
+    """Whether one letter replaced, added or left out, or two neighbours exchanged, makes one of the other."""
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return (
+        a[start + 1 :] == b[start + 1 :]
+        or a[start:] == b[start + 1 :]
+        or a[start + 1 :] == b[start:]
+        or (a[start : start + 2] == b[start : start + 2][::-1] and a[start + 2 :] == b[start + 2 :])
+    )

@@ -1,0 +1,334 @@
+"""The weighing of sentences: which of them give an agent orders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from ....core import jsonio
+from .languages import ATTACK, ENGLISH_WORDS, PEOPLE, REPORTED, REVEAL, Language, Words, compiled
+from .normalise import SUSPICIOUS, disguises, folded, languages_of, payloads, squeezed, without_entities
+
+FOUND = 2
+"""From this weight on, sentences are an order."""
+_CLEAR = 4
+"""From this weight on, also in a text about attacks."""
+
+# --- signs in the text as it came ----------------------------------------------------------------------------------
+
+_CHAT_TOKEN = re.compile(
+    r"<\|(?:im_start|im_end|im_sep|system|user|assistant|endoftext|eot_id|begin_of_text|start_header_id|end_header_id)\|>|\[/?inst\]|<</?sys>>",
+    re.IGNORECASE,
+)
+_ROLE_TAG = re.compile(
+    r"<system(?:[_-](?:prompt|message|instructions?|reminder))?>\s*(?:[^<>\s{]+\s+){2}[^<>\s]|</(?:tool_result|tool_response|function_results?|search_results)>\s*\S"
+    r"|^\#{2,4}\s{0,3}system(?:\ (?:prompt|message))?\s{0,3}:\s*\S",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FALSE_END = re.compile(
+    r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
+    r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
+    re.IGNORECASE,
+)
+_TEMPLATE = re.compile(
+    r"\{%|\{\{|chat[ _-]?template|chatml|\btokens?\b|tokeni[sz]er|chat format|prompt format|wrap the|special_tokens|bos_token|delimiter|separator",
+    re.IGNORECASE,
+)
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,7}\U000e007f")  # flags of England, Scotland, …: legitimate tags
+_BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
+
+# --- quotations ----------------------------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
+_CODE = re.compile(r"`[^`\n]{1,400}`")
+_QUOTED = re.compile(
+    r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
+    r"|(?<![\w=])\"[^\"\n]{3,600}\"|(?<![\w=])'(?=\w)(?:[^'\n]|(?<=\w)'(?=\w)){8,400}'(?!\w)"
+)
+_CELL = re.compile(r"[\[,{(:|=>]?\s*\Z")
+_CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
+
+
+_COMMON = ("instruct", "ignor", "prompt", "assist", "agent", "model", "tool", "user")
+
+
+@cache
+def _pieces_of(language: Language) -> tuple[Any, ...]:
+    """The pieces of which every order in the language has one: bytes for Latin letters, which are compared without spaces."""
+    pieces = language.triggers.split("|")
+    if language.triggers.isascii():
+        more = (
+            (*_COMMON, "theai", "claude", "copilot", "gpt", "summari", "conversation", "newtask", "ai")
+            if language.name == "en"
+            else _COMMON
+        )
+        return tuple(piece.encode() for piece in dict.fromkeys((*more, *pieces)))
+    return tuple(pieces)
+
+
+def _without_quotations(text: str, reported: bool) -> str:
+    """Quotations and code are blanked out; a cell of a table or a field that stands in quotes is none, unless the text is about attacks."""
+    text = _FENCE.sub(" ", text)
+
+    def blank(found: re.Match[str]) -> str:
+        before = text[max(0, found.start() - 12) : found.start()].rsplit("\n", 1)[-1]
+        if not reported and found.group()[0] in "\"'" and _is_cell(before) and _CELL_END.match(text, found.end()):
+            return found.group()
+        return " … "
+
+    text = _QUOTED.sub(blank, text)
+    return _CODE.sub(" … ", text) if reported else text.replace("`", " ")
+
+
+def _is_cell(before: str) -> bool:
+    bare = before.rstrip()
+    return not bare or bare[-1] in "[,{(|=>" or (bare[-1] == ":" and not bare[:-1].endswith((" says", " said")))
+
+
+# --- texts of a result ---------------------------------------------------------------------------------------------
+
+_ROLES = frozenset({"system", "user", "assistant", "tool", "developer", "human", "ai"})
+_SHORT = 200
+
+
+def texts_in(text: str) -> list[str]:
+    """The texts that serialized JSON holds (also JSON lines), else the text. Messages of an exported chat are left out."""
+    start = text.lstrip()[:1]
+    if start in ("{", "["):
+        lines = [text]
+        if start == "{" and "\n{" in text:
+            lines = text.split("\n")
+        leaves: list[str] = []
+        for line in lines:
+            try:
+                _walk(jsonio.loads(line), leaves, 0)
+            except (ValueError, RecursionError):
+                leaves.append(line)
+        return leaves
+    return [text]
+
+
+def _walk(value: Any, leaves: list[str], depth: int) -> None:
+    if isinstance(value, str):
+        if depth < 3 and value[:1] in ("{", "["):
+            leaves.extend(texts_in(value))
+        else:
+            leaves.append(value)
+    elif isinstance(value, dict):
+        if value.get("role") in _ROLES and "content" in value:
+            return
+        if any(isinstance(item, str) and len(item) < _SHORT and ATTACK.search(item) for item in (*value, *value.values())):
+            value = {key: item for key, item in value.items() if not isinstance(item, str) or len(item) > _SHORT}
+        for item in value.values():
+            _walk(item, leaves, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            _walk(item, leaves, depth + 1)
+
+
+# --- sentences -----------------------------------------------------------------------------------------------------
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
+_WRAPPED = re.compile(r"(?<=[^\W\d_]|,)[ \t]*\n[ \t]*(?=[a-zà-ÿа-я])")
+_ADDRESS = re.compile(r"https?://|www\.|[\w.+-]@[\w-]+\.|[\w-]+\.(?:com|net|org|example|io|ru|cn)\b")
+_NOT_AN_ORDER = re.compile(
+    r"(?:\b(?:to|not|never|that|which|who|can|could|would|may|might|cannot|they|we|i|it|he|she|users?|models?|people|attackers?|always|if you|system (?:must|should|will)|ai will|llms?|gpt|bot|assistants?"
+    r"|(?:instruct|tell|ask|caus|forc)\w* (?:it|them|the \w+))|n't)\W{0,2}\Z"
+)
+_STILL_AN_ORDER = re.compile(
+    r"\b(?:you (?:have|need|are|ought|want you|must)|want you|need you|order you|ask you|required|assistants?,?|please|be sure|remember)(?: to)?\W*\Z"
+)
+_SECRET_FILE = re.compile(
+    r"\.aws|\.ssh|\.env\b|api[ -]?key|password|credential|_token\b|system prompt|previous messages|conversation|chat history"
+)
+_LONGEST = 700
+
+
+class _Sentence(NamedTuple):
+    """What a sentence has, as numbers: the weight of its order, and whether it addresses an agent or people."""
+
+    order: int
+    addressed: bool
+    wants: bool
+    people: bool
+    agent_talk: bool
+
+
+def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]) -> _Sentence:
+    order = 0
+    english = language.name == "en"
+    ignored = words.ignore.search(sentence)
+    set_aside = ignored is not None and _sets_aside(sentence, ignored, words, language)
+    order += 2 * set_aside
+    if words.override.search(sentence) and not _is_reported(sentence, words.override):
+        order = max(order, 2)
+    role = words.role.search(sentence) is not None and not _is_reported(sentence, words.role)
+    order += 2 * role
+    user = words.user.search(sentence) is not None
+    hides = words.hide.search(sentence) is not None
+    sends = words.send.search(sentence)
+    steals = sends is not None and words.data.search(sentence, sends.start()) is not None
+    if language.name not in _VERB_FIRST and not steals and sends is not None:
+        steals = words.data.search(sentence) is not None
+    address = _ADDRESS.search(sentence) is not None
+    says = words.say.search(sentence) is not None
+    favours = words.favour.search(sentence) is not None
+    acts = words.act.search(sentence)
+    if hides and user:
+        order += 2 if english else 1
+    if steals and (user or _SECRET_FILE.search(sentence)) and not _is_reported(sentence, words.send):
+        order += 2 if address or hides else english
+    if acts is not None and tools and any(tool in sentence for tool in tools) and not _is_reported(sentence, words.act):
+        order += 1
+    verb = REVEAL.search(sentence) if _PROBE.search(sentence) else None
+    probes = verb is not None and not _reported_before(sentence, verb.start())
+    order += 2 * probes
+    if _TOOL_CALL.search(sentence) and not _is_reported(sentence, words.act):
+        order += 2
+    if steals and _ANSWER.search(sentence):
+        order += 1
+    if set_aside and (says or favours or user):
+        order += 1
+    if english and user and says and not hides:
+        order += 1 if favours or address or acts is not None else 0
+    addressed = words.agent.search(sentence) is not None or (not english and _CALLED.search(sentence) is not None)
+    wants = order > 0 or says or hides or steals or (sends is not None and address) or favours or acts is not None
+    to_agent = user or addressed or favours or probes or role or _SECRET_FILE.search(sentence) is not None
+    return _Sentence(order, addressed, wants, not (role or probes) and PEOPLE.search(sentence) is not None, to_agent)
+
+
+_VERB_FIRST = frozenset({"en", "fr", "es", "it", "pt", "pl", "ru", "uk", "ar", "he", "vi", "id", "sv"})
+_CALLED = re.compile(
+    r"^\W{0,6}(?:[\w'’]+[\s,:]+){0,4}?(?:[\w'’]{0,3})(?:(?:ki|ai|ia|ии|ші)[- ](?:assist\w*|agent\w*|syst\w*|model\w*|bot\w*|ассистент\w*|агент\w*|помощник\w*|асистент\w*|помічник\w*)"
+    r"|(?:assist|asist|asyst)\w+ (?:de )?(?:ia|ai|ki|virtuel|virtual|d'ia)\b|agent\w* (?:de )?(?:ia|ai)|agen ai|asisten ai|(?:modele? de lang\w+|modelo de l\w+|modello linguistico|sprachmodell\w*|taalmodel\w*|model\w* jezykow\w+|model bahasa|sprakmodell\w*)"
+    r"|yapay zeka (?:asistan|ajan|model)\w*|tro ly ai|языков\w+ модел\w+|нейросет\w+|ai(?:アシスタント|エージェント)|(?:ai|智能)助手|ai (?:어시스턴트|에이전트)|एआई (?:सहायक|एजेंट)|مساعد الذكاء الاصطناعي|עוזר הבינה המלאכותית)"
+    r"(?: [\w'’]+){0,4}\s?[:：]|^\W{0,6}(?:[\w'’]+[\s,:]+)?(?:ki|ai|ia|ии|ші|assist\w+ (?:ia|ai)|asist\w+ (?:de )?ia|asystencie ai|yapay zeka asistani|tro ly ai|asisten ai)[- ]?(?:assistent|агент|ассистент|асистент|помощник|agent)?\w{0,3}\s?[,!،，]"
+    r"|اصطناعي:|המלאכותית:|アシスタントへ|アシスタントは必ず|에게:"
+)
+"""An agent is called, in languages other than English."""
+_TOOL_CALL = re.compile(
+    r"(?:must|have to|need to|now|first|dois|devez|debes|debe|devi|deve|musst|moet|musisz|должен|mora)\b[^.]{0,40}\b(?:tool|outil|herramienta|ferramenta|strumento|werkzeug|narzedzi\w+|инструмент)\b[^.]{0,25}\b[a-z]+_[a-z]"
+)
+_ANSWER = re.compile(r"(?<!\w)(?:your|the|each|every) (?:reply|response|answer|summary|output)\b|!\[")
+_PROBE = re.compile(
+    r"system[- ]?prompt|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w+ )(?:提示|プロンプト|프롬프트|промпт)"
+)
+
+
+def _sets_aside(sentence: str, verb: re.Match[str], words: Words, language: Language) -> bool:
+    """Whether rules that were given before, or all of them, are to be ignored."""
+    if language.name != "en":
+        return words.rules.search(sentence) is not None and words.former.search(sentence) is not None
+    for found in words.ignore.finditer(sentence):
+        after = sentence[found.end() : found.end() + 60]
+        rules = words.rules.search(after)
+        if rules is None or re.search(r"[,;:(]", after[: rules.start()]):
+            continue
+        between = after[: rules.end()]
+        if len(between.split()) <= 8 and words.former.search(between) and not _reported_before(sentence, found.start()):
+            return True
+    return False
+
+
+def _is_reported(sentence: str, pattern: re.Pattern[str]) -> bool:
+    found = pattern.search(sentence)
+    return found is not None and _reported_before(sentence, found.start())
+
+
+def _reported_before(sentence: str, start: int) -> bool:
+    before = sentence[max(0, start - 40) : start]
+    return _NOT_AN_ORDER.search(before) is not None and _STILL_AN_ORDER.search(before) is None
+
+
+def _sentences(text: str) -> list[str]:
+    return [" ".join(piece[:_LONGEST].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
+
+
+def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> bool:
+    """Whether a folded text gives an agent orders. In hidden text every order counts that names an agent, a user or instructions."""
+    languages = languages_of(text)
+    if not languages:
+        return False
+    sentences = _sentences(text)
+    foreign = [len(sentence) < 20 or not sentence.isascii() or len(ENGLISH_WORDS.findall(sentence)) < 2 for sentence in sentences]
+    letters = [squeezed(sentence) for sentence in sentences]
+    for language in languages:
+        words = compiled(language)
+        pieces = _pieces_of(language)
+        weighed: dict[int, _Sentence | None] = {}
+
+        def weigh(
+            place: int, language: Language = language, words: Words = words, weighed: dict[int, _Sentence | None] = weighed
+        ) -> _Sentence | None:
+            if not 0 <= place < len(sentences) or not (language.name == "en" or foreign[place]):
+                return None
+            if place not in weighed:
+                weighed[place] = _weigh(sentences[place], words, language, tools)
+            return weighed[place]
+
+        for place, sentence in enumerate(sentences):
+            if not _has_any(letters[place] if isinstance(pieces[0], bytes) else sentence, pieces):
+                continue
+            here = weigh(place)
+            if here is not None and (here.order or here.addressed):
+                near = (weigh(place - 1), here, weigh(place + 1))
+                if _is_order(near, " ".join(sentences[max(0, place - 1) : place + 2]), hidden):
+                    return True
+    return False
+
+
+def _has_any(text: Any, pieces: Sequence[Any]) -> bool:
+    for piece in pieces:  # a generator would cost more than the search
+        if piece in text:
+            return True
+    return False
+
+
+def _is_order(near: tuple[_Sentence | None, _Sentence, _Sentence | None], text: str, hidden: bool) -> bool:
+    """Whether a sentence, with those before and after it, is an order; ``text`` is what they say."""
+    before, here, after = near
+    weight = here.order + (after.order if after is not None else 0)
+    agent_talk = here.agent_talk or (after is not None and after.agent_talk)
+    if here.addressed and (here.wants or (after is not None and after.wants)):
+        weight += 3 if here.wants else 2
+    if hidden and (here.wants or here.order):
+        weight += 2
+    if weight < FOUND:
+        return False
+    if (here.people and not here.addressed) or (not agent_talk and any(one.people for one in (before, after) if one is not None)):
+        weight -= 3
+    return not (weight < FOUND or (weight < _CLEAR + 2 and REPORTED.search(text)))
+
+
+# --- all of it -----------------------------------------------------------------------------------------------------
+
+
+def markers_in(text: str, tools: Sequence[str] = ()) -> Iterator[str]:
+    """The types of marker in a text that is not harmless, each once. ``tools`` are the names of the agent's tools."""
+    found: dict[str, None] = {}
+    leaves = texts_in(text)
+    for leaf in leaves:
+        found.update(dict.fromkeys(_markers_of(leaf, tools)))
+    if "encoded_text" not in found and any(has_order(folded(plain), tools, hidden=True) for plain in payloads(text)):
+        found["encoded_text"] = None
+    if not text.isascii() and SUSPICIOUS.search(_BIDI_OVERRIDE.sub("", _FLAG.sub("", text))):
+        found["invisible_text"] = None
+    if not text.isascii() and _BIDI_OVERRIDE.search(text):
+        found["bidi_control"] = None
+    yield from found
+
+
+def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
+    text = without_entities(text)
+    plain = folded(text)
+    reported = REPORTED.search(plain) is not None
+    bare = _WRAPPED.sub(" ", _without_quotations(text, reported))
+    signs = "<" in bare or "[" in bare or "#" in bare
+    forged = signs and not _TEMPLATE.search(text) and ((_CHAT_TOKEN.search(bare) and not reported) or _ROLE_TAG.search(bare))
+    if forged or _FALSE_END.search(bare):
+        yield "role_marker"
+    shown = folded(bare)
+    if has_order(shown, tools) or any(has_order(reading, tools) for reading in disguises(shown)):
+        yield "instruction_override"

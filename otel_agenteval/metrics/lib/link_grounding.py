@@ -1,0 +1,261 @@
+"""Which links of an answer the agent was not given, neither as they are nor as what follows from what it was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ...core import jsonio
+from ...core.turn import ToolCall, Turn
+from .grounding import SCAN_LIMIT, Given, unescaped
+from .hosts import WELL_KNOWN, imitates_a_well_known_one, site_of
+from .urls import REST, Link, ascii_host, host_of, key_of, may_hold_links, revealed, shown_otherwise
+
+_NEXT_URL = re.compile(r"[,;)]+https?://")
+_TRACKING = re.compile(
+    r"[?&](?:utm_[a-z_]+|gclid|fbclid|msclkid|mc_[ce]id|igshid|ref|ref_src|referrer|source|src|lang|hl|locale|language|si|feature|share)=[^&]*"
+)
+_LOCALE = re.compile(r"/[a-z]{2}(?:[-_][a-z]{2,4})?(?=/|$)")
+_INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$|/$")
+_SLOT = re.compile(
+    r"\\?\{\\?\{?[^{}\s]{0,60}\\?\}?\\?\}|<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]|(?<=/):[a-z_]\w*|%[sd]|\$\w+"
+    r"|(?<=[/=])(?:[a-z]+_){1,3}(?:id|number|no|code|slug|key|ref)\b|(?<=[/=])x{3,}\b|(?<=[/=])\*"
+)
+_TEMPLATE = re.compile(r"(?:https?://)([^\s\"'`|]{1,300})", re.IGNORECASE)
+_WRAP = re.compile(r"=?[ \t]*\r?\n[ \t>]*")
+_WORD = re.compile(r"[^\W_]+")
+_NAMED = re.compile(r"\b[A-Z][\w]{3,}")
+_READERS = re.compile(r"fetch|read|open|brows|visit|get|scrape|crawl|load|navigat|url|web|http|page|curl", re.IGNORECASE)
+_NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]found|failed|timeout|could not)", re.IGNORECASE)
+_PAGE = 120  # characters of a result from which on a page that the agent opened was there
+
+
+def ungrounded_urls(links: dict[str, Link], turn: Turn, given: Given, text: str, allowed: Sequence[str] = ()) -> list[str] | None:
+    """The links, as written, that the agent was not given; None where nothing was given to check them with.
+
+    ``text`` is the answer that they stand in, ``allowed`` what :func:`code_ungrounded_urls` calls so.
+    """
+    left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
+    left = _not_written(left, given)
+    if left:
+        evidence = _Evidence(turn, given)
+        left = [link for link in left if not evidence.holds(link)]
+        if left and not evidence.is_checkable():
+            left = [link for link in left if evidence.is_suspicious(link)]
+            return [link.written for link in left] or None
+    keys = {link.key for link in left}
+    lines = [link.written for link in left]
+    for shown, target, whole in shown_otherwise(text):
+        deceives = site_of(host_of(shown)) != site_of(host_of(target)) and keys.isdisjoint((shown, target))
+        if deceives and not any(whole in source for source in given):
+            lines.append(whole)
+    return lines
+
+
+def _is_allowed(key: str, allowed: Sequence[str]) -> bool:
+    host = host_of(key)
+    for rule in allowed:
+        wanted = key_of(rule.lower().split("://", 1)[-1].removeprefix("*."))
+        if rule.startswith("*.") and host.endswith("." + host_of(wanted)):
+            wanted = host + wanted[len(host_of(wanted)) :]
+        if key == wanted or key.startswith((wanted + "/", wanted + "?")):
+            return True
+    return False
+
+
+def _not_written(left: list[Link], given: Iterable[str]) -> list[Link]:
+    """The links that no text writes. A bare site is also held by any page of it, with or without a scheme."""
+    for text in given:
+        if not left:
+            break
+        lowered = text.lower()
+        pages = {host: _pages(lowered, host) for host in {link.host for link in left}}
+        left = [link for link in left if not _is_among(link, pages[link.host])]
+    return left
+
+
+def _is_among(link: Link, pages: set[str]) -> bool:
+    if link.key in pages or (pages and link.key == link.host) or (link.continued and link.continued in pages):
+        return True
+    # Chinese or Japanese text can stand directly behind a URL.
+    return not link.key.isascii() and key_of(link.key[: next(i for i, ch in enumerate(link.key) if not ch.isascii())]) in pages
+
+
+def _pages(text: str, host: str) -> set[str]:
+    """The normalised URLs of a site in a text; each part of the text is read once."""
+    found: set[str] = set()
+    known = host_of(key_of(host))
+    at = text.find(host)
+    while at >= 0:
+        end = at + len(host)
+        before = text[at - 1 : at]
+        joined = before and (before == "-" or (before.isalnum() and before < "\u0590"))
+        if not (joined or (before == "." and not text[max(0, at - 7) : at].endswith(("www.", "/m.", " m.", "mobile.", "amp.")))):
+            match = REST.match(text, at)
+            rest = match.group() if match is not None else host
+            following = _NEXT_URL.search(rest)
+            if following is not None:
+                rest = rest[: following.start()]
+            key = key_of(rest)
+            if host_of(key) == known:  # not the beginning of a longer name
+                found.add(key)
+            end = max(end, at + len(rest))
+        at = text.find(host, end)
+    return found
+
+
+class _Evidence:
+    """All that the agent was given, read for what follows from it."""
+
+    def __init__(self, turn: Turn, given: Given) -> None:
+        self._turn = turn
+        self._given = [*given, *_opened(turn.tool_calls or ())]
+        self._texts = [(revealed(text) if may_hold_links(text) else text).lower() for text in self._given]
+        self._templates: list[re.Pattern[str]] | None = None
+
+    def holds(self, link: Link) -> bool:
+        """Whether the link follows from what was given."""
+        host, page = link.host, link.key[len(link.host) :]
+        pages: set[str] = set()
+        for text in self._texts:
+            pages |= _pages(text, host)
+            if not host.isascii():
+                pages |= _pages(text, ascii_host(host))
+        if pages and (_is_among(link, pages) or self._follows(link.key, page, pages)):
+            return True
+        if not page and (self._is_named(host, link.bare) or (host == site_of(host) and self._has(f".{host}"))):
+            return True
+        return self._fills_a_template(link.key) or self._is_wrapped(link.key)
+
+    def _follows(self, key: str, page: str, pages: set[str]) -> bool:
+        plain = _plain(key)
+        for other in pages:
+            known = _plain(other)
+            if plain == known or plain == known.split("?", 1)[0]:
+                return True
+            if key.endswith("…") and known.startswith(key[:-1]):
+                return True
+            base = other.removesuffix("/") + "/"
+            if plain.startswith(base) and other != host_of(other) and self._stands_as_path(plain[len(base) :], other):
+                return True
+            if other.endswith("=") and plain.startswith(other) and self._is_token(plain[len(other) :]):
+                return True
+        if sum(known.startswith(plain + "/") for known in map(_plain, pages)) > 1:
+            return True  # the section that several pages are in
+        rest = plain[len(host_of(plain)) :]
+        return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
+
+    def _stands_as_path(self, rest: str, base: str) -> bool:
+        if self._is_token("/" + rest) or ("/" in rest and self._is_token(rest)):
+            return True
+        if not any(self._ends_with_slash(text, base) for text in self._texts):
+            return False
+        return len(rest) > 2 and not rest.isalpha() and self._is_token(rest)
+
+    @staticmethod
+    def _ends_with_slash(text: str, base: str) -> bool:
+        at = text.find(base + "/")
+        return at >= 0 and not text[at + len(base) + 1 : at + len(base) + 2].isalnum()
+
+    def _is_token(self, token: str) -> bool:
+        """Whether a text has it, not as a part of a longer word, path or URL."""
+        for text in self._texts:
+            at = text.find(token)
+            while at >= 0:
+                before, after = text[at - 1 : at] if at else "", text[at + len(token) : at + len(token) + 1]
+                free = not before or not (
+                    before.isalnum() or before in "-_/.~" if token[0] == "/" else before.isalnum() or before in "-_"
+                )
+                if free and not (after and (after.isalnum() or after in "-_/")):
+                    return True
+                at = text.find(token, at + 1)
+        return False
+
+    def _has(self, piece: str) -> bool:
+        return any(piece in text for text in self._texts)
+
+    def _is_named(self, host: str, bare: bool) -> bool:
+        """Whether it is the front page of what the user or a source calls by its name."""
+        if host in WELL_KNOWN and bare:
+            return True
+        label = host.split(".", 1)[0]
+        if host != site_of(host) or len(label) < 4 or not label.isascii():
+            return False
+        if host not in WELL_KNOWN and (
+            not label.isalpha() or (self._has(f"{label}.") and any(self._other_top(text, label) for text in self._texts))
+        ):
+            return False
+        pattern = re.compile(rf"(?<![\w.@/-]){re.escape(label)}(?![\w@-]|\.\w)", re.IGNORECASE)
+        return any(host in WELL_KNOWN or found.group()[0].isupper() for text in self._given for found in pattern.finditer(text))
+
+    @staticmethod
+    def _other_top(text: str, label: str) -> bool:
+        return re.search(rf"(?<![\w-]){re.escape(label)}\.[a-z]{{2,}}", text) is not None
+
+    def _fills_a_template(self, key: str) -> bool:
+        if self._templates is None:
+            self._templates = [made for text in self._texts if "://" in text for made in _templates(text)]
+        plain = _plain(key)
+        for template in self._templates:
+            filled = template.fullmatch(plain) or template.fullmatch(key)
+            if filled is not None and all(map(self._is_given, filled.groups())):
+                return True
+        return False
+
+    def _is_given(self, value: str) -> bool:
+        return self._is_token(value) or all(map(self._is_token, _WORD.findall(value)))
+
+    def _is_wrapped(self, key: str) -> bool:
+        return "/" in key and any(key in _WRAP.sub("", text) for text in self._texts if "\n" in text and key[:12] in text)
+
+    def is_checkable(self) -> bool:
+        """Whether more was given than a question: results, documents, or links anywhere."""
+        turn = self._turn
+        if turn.context or any(document.content for retrieval in turn.retrievals for document in retrieval.documents):
+            return True
+        if any(call.result not in (None, "") or call.error is not None for call in turn.tool_calls or ()):
+            return True
+        if any(message.role == "tool" or message.tool_results for message in turn.messages):
+            return True
+        return any("://" in text or "www." in text for text in self._texts)
+
+    def is_suspicious(self, link: Link) -> bool:
+        """Whether a link is wrong although there is nothing to check it with: it imitates, or is said to be the agent's own firm's."""
+        if imitates_a_well_known_one(link.host):
+            return True
+        if site_of(link.host) in WELL_KNOWN:
+            return False
+        label = site_of(link.host).split(".", 1)[0]
+        names = {name.lower() for name in _NAMED.findall((self._turn.system or "")[:SCAN_LIMIT])}
+        return any(name in label and 2 * len(name) >= len(label) for name in names)
+
+
+def _opened(calls: Sequence[ToolCall]) -> Iterable[str]:
+    """The addresses of pages that the agent opened, and that were there."""
+    for call in calls:
+        if call.arguments and call.error is None and call.result and _READERS.search(call.name):
+            text = unescaped(jsonio.text_of(call.result)[:SCAN_LIMIT])
+            if len(text) >= _PAGE and not _NO_PAGE.match(text[:200]):
+                yield unescaped(jsonio.text_of(call.arguments)[:SCAN_LIMIT])
+
+
+def _plain(key: str) -> str:
+    """The key without what does not change the page: parameters that track, the language, ``index.html``."""
+    if "?" in key:
+        page, _, query = key.partition("?")
+        query = _TRACKING.sub("", "?" + query).lstrip("&?")
+        key = f"{page.rstrip('/')}?{query}" if query else page
+    host = host_of(key)
+    page, mark, query = key[len(host) :].partition("?")
+    page = _INDEX.sub("", _LOCALE.sub("", page, count=1) if _LOCALE.match(page) else page)
+    return host + page + mark + query
+
+
+def _templates(text: str) -> Iterable[re.Pattern[str]]:
+    for found in _TEMPLATE.finditer(text):
+        rest = found[1].rstrip(".,;)*_")
+        if _SLOT.search(rest) is None:
+            continue
+        parts = _SLOT.split(rest.removeprefix("www."))
+        pattern = "([^/?&#]{1,200})".join(map(re.escape, parts))
+        yield re.compile(pattern.rstrip("/") + "/?")

@@ -1,0 +1,248 @@
+"""Numbers that follow from given ones: counts, totals, averages, differences, products and ratios.
+
+With many given numbers everything can be reached, so each kind of result is a tier of its own, the most natural first, and a
+number is held by a tier only if so many candidates would hardly hit it by chance.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+CHANCE = 0.15
+"""Candidates × relative width of the number, above which a hit says nothing."""
+_NODES = 20_000
+_ROWS = 2_000
+_POOL = 14
+_TRIPLES = 7
+_POOLS = 40
+_COUNTS = 300
+
+
+class Facts:
+    """What the structure of the given texts yields."""
+
+    def __init__(self) -> None:
+        self.counts: set[float] = set()
+        self.sums: set[float] = set()
+        self.totals: set[float] = set()
+        self.pools: list[list[float]] = []
+
+    def add(self, text: str) -> None:
+        """Read one given text: JSON, a table or lines."""
+        value = parsed(text)
+        if value is not None:
+            self._walk(value)
+
+    def _walk(self, root: Any) -> None:
+        stack, seen = [root], 0
+        while stack and seen < _NODES:
+            value = stack.pop()
+            seen += 1
+            if isinstance(value, dict):
+                self._record(value)
+                children = list(value.values())
+            elif isinstance(value, list):
+                self.counts.add(float(len(value)))
+                self._column([float(item) for item in value if _is_number(item)])
+                children = value[:_ROWS]
+            else:
+                if isinstance(value, str) and len(value) > 2 and (value.lstrip()[:1] in ("{", "[") or "\n" in value):
+                    inner = parsed(value)
+                    if inner is not None:
+                        stack.append(inner)
+                continue
+            rows = [child for child in children if isinstance(child, dict)]
+            if len(rows) > 1:
+                self._rows(rows[:_ROWS])
+            stack.extend(child for child in children if isinstance(child, (dict, list, str)))
+
+    def _record(self, record: dict[str, Any]) -> None:
+        numbers = [number for value in record.values() if (number := _number(value)) is not None]
+        if isinstance(next(iter(record.values()), None), dict):
+            self.counts.add(float(len(record)))
+        if 2 <= len(numbers) <= 40:
+            self.totals.add(sum(numbers))
+            self.totals.add(sum(numbers) / len(numbers))
+        if numbers and len(self.pools) < _POOLS:
+            self.pools.append(list(dict.fromkeys(numbers))[:_POOL])
+
+    def _rows(self, rows: list[dict[str, Any]]) -> None:
+        self.counts.add(float(len(rows)))
+        columns: dict[str, list[float]] = defaultdict(list)
+        kinds: dict[str, Counter[Any]] = defaultdict(Counter)
+        for row in rows:
+            for key, value in row.items():
+                number = _number(value)
+                if number is not None:
+                    columns[key].append(number)
+                if isinstance(value, (str, bool, int)) and len(str(value)) <= 60:
+                    kinds[key][value] += 1
+        for column in columns.values():
+            self._column(column)
+        for key, kind in kinds.items():
+            if 1 < len(kind) <= len(rows) // 2 + 1:
+                self.counts.add(float(len(kind)))
+            if len(kind) <= _COUNTS:
+                self.counts.update(float(count) for count in kind.values())
+                self.counts.update(float(len(rows) - count) for count in kind.values() if count > 1 or len(kind) <= 3)
+            if 1 < len(kind) <= 12 and len(kind) < len(rows):
+                self._groups(rows, key, list(columns))
+        self._products(rows, list(columns))
+
+    def _groups(self, rows: list[dict[str, Any]], key: str, columns: list[str]) -> None:
+        for column in columns[:6]:
+            groups: dict[Any, list[float]] = defaultdict(list)
+            for row in rows:
+                number = _number(row.get(column))
+                kind = row.get(key)
+                if number is not None and isinstance(kind, (str, bool, int)):
+                    groups[kind].append(number)
+            for group in groups.values():
+                if column != key and len(group) > 1:
+                    self.totals.update((sum(group), sum(group) / len(group)))
+
+    def _products(self, rows: list[dict[str, Any]], columns: list[str]) -> None:
+        for i, one in enumerate(columns[:5]):
+            for other in columns[i + 1 : 5]:
+                pairs = [(_number(row.get(one)), _number(row.get(other))) for row in rows]
+                known = [a * b for a, b in pairs if a is not None and b is not None]
+                if len(known) > 1:
+                    self.totals.add(sum(known))
+
+    def _column(self, column: list[float]) -> None:
+        if len(column) < 2:
+            return
+        total, ordered = sum(column), sorted(column)
+        middle = len(ordered) // 2
+        median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+        self.sums.add(total)
+        self.totals.update((total / len(column), median, ordered[-1] - ordered[0]))
+        if len(self.pools) < _POOLS:
+            self.pools.append(list(dict.fromkeys(column))[:_POOL])
+
+
+def parsed(text: str) -> Any:
+    """A text as JSON, or as rows where its lines are a table or a list; None otherwise."""
+    head = text.lstrip()[:1]
+    if head in ("{", "["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+    lines = [line.strip() for line in text.splitlines()[: _ROWS + 1] if line.strip() and not set(line) <= set("|-: +=")]
+    if len(lines) < 2:
+        return None
+    for mark in ("\t", "|", ";", ","):
+        rows = [[cell.strip() for cell in line.strip("|").split(mark)] for line in lines]
+        if len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows):
+            return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    if lines[0].startswith("{"):
+        return [row for line in lines if (row := parsed(line)) is not None]
+    marked = [line for line in lines if line[:1] in "-*•" or line[:1].isdigit()]
+    return marked if len(marked) > 1 else lines
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15
+
+
+def _number(value: Any) -> float | None:
+    if _is_number(value):
+        return float(value)
+    if isinstance(value, str) and 0 < len(value) <= 16 and value[-1].isdigit():
+        try:
+            number = float(value.lstrip("$€£ "))
+        except ValueError:
+            return None
+        return number if abs(number) < 1e15 else None
+    return None
+
+
+def holds(candidates: Sequence[float], readings: Iterable[tuple[float, float]], extra: int = 0, chance: float = CHANCE) -> bool:
+    """Whether one of the sorted candidates is the number, and hardly by chance."""
+    for value, half in readings:
+        if not value:
+            continue
+        if (len(candidates) + extra) * half / abs(value) <= chance and _near(candidates, value, half):
+            return True
+    return False
+
+
+def _near(values: Sequence[float], value: float, half: float) -> bool:
+    slack = half * (1 + 1e-9) + abs(value) * 1e-12
+    at = bisect_left(values, value - slack)
+    return at < len(values) and values[at] <= value + slack
+
+
+def tiers(pools: Sequence[Sequence[float]]) -> Iterator[list[float]]:
+    """The results of each tier, sorted: sums and differences, products and ratios, shares, per period, three operands."""
+    yield _distinct(result for pool in pools for result in _sums(pool))
+    yield _distinct(result for pool in pools for result in _products(pool))
+    yield _distinct(result for pool in pools for result in _shares(pool))
+    yield _distinct(value for pool in pools for a in pool for value in (a * 12, a / 12, a * 52, a * 7, a / 7, a * 365))
+    yield _distinct(result for pool in pools if len(pool) <= _TRIPLES for result in _threes(pool))
+
+
+def _distinct(values: Iterable[float]) -> list[float]:
+    return sorted({abs(value) for value in values})
+
+
+def _sums(pool: Sequence[float]) -> Iterator[float]:
+    for i, a in enumerate(pool):
+        for b in pool[i + 1 :]:
+            yield a + b
+            yield a - b
+
+
+def _products(pool: Sequence[float]) -> Iterator[float]:
+    for i, a in enumerate(pool):
+        for b in pool[i + 1 :]:
+            yield a * b
+            if a and b:
+                yield a / b
+                yield b / a
+
+
+def _shares(pool: Sequence[float]) -> Iterator[float]:
+    for a in pool:
+        for b in pool:
+            if not a or a == b:
+                continue
+            yield (b - a) / a
+            yield 1 - b / a
+            if 0 < b <= 100:
+                yield a / (b * b)
+                yield from (a * b / 100, a * (1 - b / 100), a * (1 + b / 100))
+            if 0 < b < 1:
+                yield from (a * (1 - b), a * (1 + b))
+            yield 100 * b / a
+
+
+def _threes(pool: Sequence[float]) -> Iterator[float]:
+    for i, a in enumerate(pool):
+        for j, b in enumerate(pool):
+            for k, c in enumerate(pool):
+                if i < j and k not in (i, j):
+                    yield from (a + b + c, a + b - c, (a + b) * c, a * b * c, a * b + c, a * b - c, (a - b) * c)
+                    if c:
+                        yield from (a * b / c, (a + b) / c, (a - b) / c)
+
+
+def scaled(pools: Sequence[Sequence[float]], factors: Sequence[float]) -> list[float]:
+    """Proportions: what is given for ``c`` of something, for as many as the user asked about."""
+    return _distinct(a * b / c for pool in pools for a in pool for b in factors for c in pool if c and a != c)
+
+
+def runs(numbers: Sequence[float]) -> list[float]:
+    """Sums of numbers that follow each other, as under a list or a table."""
+    found: set[float] = set()
+    for i in range(len(numbers)):
+        total = numbers[i]
+        for number in numbers[i + 1 : i + 12]:
+            total += number
+            found.add(total)
+    return sorted(found)

@@ -1,0 +1,399 @@
+"""Which numbers of an answer do not follow from what the agent was given."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import islice
+
+from ....core.turn import Turn
+from ..grounding import Given
+from . import derive, units
+from .claims import is_hedged, is_no_claim
+from .moments import Timeline
+from .reading import Number, is_named, mixed_numbers, spaced_numbers, values_of, with_ascii_digits
+from .times import durations_in
+from .words import claims_in_words, may_have_numerals, may_have_words
+
+_NUMERIC = frozenset("0123456789.,")
+_SEARCHED_UP_TO = 50  # numbers that are searched for one by one; more are compared with all values of the texts at once
+_MAX_OCCURRENCES = 20  # places where a number is looked at as text before its value decides
+_MAX_OPERANDS = 12  # more numbers than this combine to almost anything
+_QUANTITIES = 400
+_EXAMINED = 100
+"""Numbers that stand nowhere in the sources and are still looked at one by one."""
+_DERIVED_UP_TO = 60
+
+
+def word_numbers(text: str) -> list[Number]:
+    """The numbers above ten that an answer states in words, or in Chinese or Japanese numerals."""
+    if not may_have_words(text.lower()) and not may_have_numerals(text):
+        return []
+    found = []
+    for start, end, value in claims_in_words(text):
+        readings: tuple[tuple[float, float], ...] = ((value, 0.5),)
+        if text[max(0, start - 3) : start] == "百分之":
+            readings = ((value, 0.5), (value / 100, 0.005))
+        found.append(Number(text[start:end], readings, False, start))
+    return found
+
+
+def ungrounded_numbers(
+    text: str, numbers: list[Number], small: list[Number], given: Given, turn: Turn, *, derived: bool
+) -> list[str]:
+    """The numbers, as written, that follow from nothing that was given.
+
+    ``derived``: results of calculations and counts follow, too. The usual answer, whose numbers all stand in a text, is
+    done after a search for each; everything else is worked out only for what is left.
+    """
+    left = list({(number.text, number.scale): number for number in numbers}.values()) if len(numbers) > 1 else numbers
+    if len(left) > _SEARCHED_UP_TO:
+        values = values_of(map(with_ascii_digits, given))
+        left = [number for number in left if not any(near(values, *reading) for reading in number.readings)]
+    for source in given if len(left) <= _SEARCHED_UP_TO else ():
+        left = [number for number in left if not _is_written_in(number, source)]
+        if not left:
+            return []
+    left = [number for number in left if not is_no_claim(number, text)]
+    if len(left) > _EXAMINED:
+        return list(dict.fromkeys(number.text for number in left))
+    if left:
+        left = _Evidence(text, numbers, small, given, turn).missing(left, derived)
+    return list(dict.fromkeys(number.text for number in left))
+
+
+def _is_written_in(number: Number, text: str) -> bool:
+    """Whether a text shows the number as the answer writes it (``142.50``, ``1,200.75``) or as JSON does (``142.5``, ``1200.75``)."""
+    token = number.text
+    if number.scale > 1.0:
+        return bool(number.after) and token + number.after in text  # "4.7 million" is no "4.7 billion"
+    if _stands_in(token, text):
+        return True
+    if token.isdigit() or number.scale != 1.0 or not (token[-1] == "0" or "," in token or "." in token):
+        return False
+    value = number.readings[0][0]  # comparing the values of all numbers finds it too, at a hundred times the cost
+    return _stands_in(str(int(value)) if value.is_integer() else repr(value), text)
+
+
+def _stands_in(token: str, text: str) -> bool:
+    """Whether the digits occur in the text as they are, not as a part of a longer number or name."""
+    at = text.find(token)
+    for _ in range(_MAX_OCCURRENCES):
+        if at < 0:
+            return False
+        end = at + len(token)
+        before, after = text[max(0, at - 2) : at], text[end : end + 2]
+        if not (_continues(before[::-1]) or _continues(after) or is_named(before)):
+            return True
+        at = text.find(token, end)
+    return False
+
+
+def _continues(beside: str) -> bool:
+    """Whether the two characters beside a run of digits, nearest first, make it a part of a longer number."""
+    return beside[:1].isdigit() or (beside[:1] in (".", ",") and beside[1:].isdigit())
+
+
+class _Evidence:
+    """Everything that can hold a number, each kind worked out on first use."""
+
+    def __init__(self, text: str, numbers: list[Number], small: list[Number], given: Given, turn: Turn) -> None:
+        self._text = text
+        self._numbers = numbers
+        self._small = small
+        self._sources = [with_ascii_digits(source) for source in given]
+        self._turn = turn
+
+    def missing(self, left: list[Number], derived: bool) -> list[Number]:
+        """The numbers that nothing holds."""
+        left = self._joined(left)
+        steps: list[Callable[[Number], bool]] = [self._is_given, self._is_converted, self._is_identifier]
+        for holds in steps:
+            left = [number for number in left if not holds(number)]
+            if not left:
+                return []
+        left = [number for number in left if self._timeline.holds(number) is not True]
+        if not left or not derived:
+            return left
+        for _ in range(2):  # results may be operands once
+            left = self._unlike_shown(left)
+            rest = left[_DERIVED_UP_TO:]
+            still = [number for number in left[:_DERIVED_UP_TO] if not self._is_derived(number, left)]
+            if len(still) + len(rest) == len(left):
+                break
+            left = still + rest
+        return left
+
+    def _unlike_shown(self, left: list[Number]) -> list[Number]:
+        """Without the numbers that only say in another unit what the answer says, and what is held."""
+        missing = {number.at for number in left}
+        shown = [
+            units.Quantity(each.readings[0][0], *unit)
+            for each in (*self._numbers, *self._small)
+            if each.at not in missing and (unit := units.unit_of(each, self._text)) is not None
+        ]
+        if not shown:
+            return left
+        self._timeline.learn(shown)
+        still = []
+        for number in left:
+            unit = units.unit_of(number, self._text)
+            if unit is not None and any(units.holds(reading, unit, shown, ()) for reading in self._readings(number)):
+                continue
+            if self._timeline.holds(number) is not True:
+                still.append(number)
+        return still
+
+    def _joined(self, left: list[Number]) -> list[Number]:
+        """Numbers that are written in several parts (``4 200``, ``34万2千``) as one."""
+        whole = [*spaced_numbers(self._text), *mixed_numbers(self._text)]
+        if not whole:
+            return left
+        found: dict[int, Number] = {}
+        for number in left:
+            joined = next((each for each in whole if each.at <= number.at < each.end), number)
+            found.setdefault(joined.at, joined)
+        return list(found.values())
+
+    @cached_property
+    def _values(self) -> list[float]:
+        return values_of(self._sources)
+
+    @cached_property
+    def _quantities(self) -> list[units.Quantity]:
+        found = [each for source in self._sources for each in units.quantities_in(source, _QUANTITIES)][: 2 * _QUANTITIES]
+        lasting = islice((each for source in self._sources for each in durations_in(source)), _QUANTITIES)
+        return found + [units.Quantity(seconds, "time", 1.0) for _, _, seconds, _ in lasting]
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        at = bisect_left(self._values, 1500)
+        return Timeline(self._text, self._sources, self._quantities, self._values[at : at + 400])
+
+    @cached_property
+    def _bare(self) -> list[float]:
+        """Given numbers whose unit is unknown, where they are few."""
+        known = {each.value for each in self._quantities}
+        return [value for value in self._values if value not in known] if len(self._values) <= 40 else []
+
+    @cached_property
+    def _digits(self) -> str:
+        return "\n".join(re.sub(r"(?<=[0-9])[ ()./-]{1,3}(?=[0-9])", "", source) for source in self._sources)
+
+    @cached_property
+    def _facts(self) -> derive.Facts:
+        facts = derive.Facts()
+        for source in self._sources:
+            facts.add(source)
+        calls = self._turn.tool_calls or ()
+        if calls:
+            facts.counts.add(float(len(calls)))
+        return facts
+
+    def _readings(self, number: Number) -> list[tuple[float, float]]:
+        """What a number can mean, with the width of its rounding."""
+        readings = number.readings if number.scale <= 1.0 else number.readings[len(number.readings) // 2 :] or number.readings
+        hedged = is_hedged(number, self._text)
+        return [(value, max(half, _rounding(value, half, hedged))) for value, half in readings]
+
+    def _is_given(self, number: Number) -> bool:
+        readings = self._readings(number)
+        if number.scale > 1.0 and number.text and self._says_scale:
+            readings += number.readings[:1]
+        if number.scale == 0.01:
+            readings += [r for v, h in number.readings[:1] for r in ((1 - v / 100, h / 100), (100 - v, h))]
+        if "bp" in self._said or "basis" in self._said or "Basis" in self._said:
+            readings += [(v * 100, h * 100) for v, h in number.readings[:1]]
+        if any(half == 0.005 for _, half in readings):
+            readings += [(v * 100, 0.4) for v, h in number.readings[:1] if h == 0.005 and v >= 1]
+        return any(near(self._values, *reading) for reading in readings)
+
+    @cached_property
+    def _asked(self) -> list[float]:
+        return values_of([with_ascii_digits((self._turn.input or "")[:5_000])])[:6]
+
+    @cached_property
+    def _said(self) -> str:
+        return "\n".join(source[:20_000] for source in self._sources)
+
+    @cached_property
+    def _says_scale(self) -> bool:
+        return (
+            re.search(
+                r"(?:in|_) ?(?:millions?|mio|mn|m|thousands?|k|bn|billions?|tsd|crores?|lakhs?)\b", self._said, re.IGNORECASE
+            )
+            is not None
+        )
+
+    def _is_converted(self, number: Number) -> bool:
+        unit = units.unit_of(number, self._text)
+        if unit is None:
+            return False
+        return any(units.holds(reading, unit, self._quantities, self._bare) for reading in self._readings(number))
+
+    def _is_identifier(self, number: Number) -> bool:
+        """A number or name that is written with other separators, or the last digits of one."""
+        begin, end = number.at, number.end
+        text = self._text
+        while begin > 0 and (text[begin - 1].isdigit() or text[begin - 1] in " ()./-") and number.at - begin < 30:
+            begin -= 1
+        while end < len(text) and (text[end].isdigit() or text[end] in " ()./-") and end - number.end < 30:
+            end += 1
+        digits = re.sub(r"[^0-9]", "", text[begin:end])
+        own = re.sub(r"[^0-9]", "", number.text)
+        if len(digits) >= 6 and re.search(rf"(?<![0-9]){digits}(?![0-9])", self._digits):
+            return True
+        ending = re.search(
+            r"(?:\*{2,}|•{2,}|x{3,}|ending(?: in)?|ends in|endet (?:auf|mit)|endend|letzte\w*|last four|terminad[ao] en|se terminant par|…)\W{0,6}$",
+            text[max(0, number.at - 30) : number.at],
+            re.IGNORECASE,
+        )
+        return ending is not None and len(own) >= 3 and re.search(rf"{own}(?![0-9])", self._digits) is not None
+
+    def _is_derived(self, number: Number, left: list[Number]) -> bool:
+        readings = self._exact(number)
+        value, half = readings[0]
+        if half == 0.5 and value in self._facts.counts:
+            return True
+        if self._is_length(number) or (
+            self._timeline.holds_age(number) and units.unit_of(number, self._text) in (None, ("time", 31556952.0))
+        ):
+            return True
+        if derive.holds(sorted(self._facts.sums), readings, chance=0.3) or derive.holds(sorted(self._facts.totals), readings):
+            return True
+        shown = self._shown(left)
+        if derive.holds(derive.runs(shown), readings) or any(
+            derive.holds(tier, readings) for tier in derive.tiers([shown[:_MAX_OPERANDS]])
+        ):
+            return True
+        near_by = self._shown_beside(number, left)
+        if 1 < len(near_by) <= 4:
+            first, second, *more = derive.tiers([near_by])
+            if derive.holds(first, readings, chance=0.5) or derive.holds(second, readings, chance=0.5):
+                return True
+            if any(derive.holds(tier, readings, chance=0.3) for tier in more):
+                return True
+        if derive.holds(derive.scaled(self._facts.pools[:6], self._asked[:3]), readings):
+            return True
+        extra = 0
+        for tier in derive.tiers(self._pools(shown)):
+            if derive.holds(tier, readings, extra):
+                return True
+            extra += len(tier) // 2
+        return False
+
+    def _exact(self, number: Number) -> list[tuple[float, float]]:
+        readings = self._readings(number)
+        if number.scale == 0.01:
+            readings = [(v * 0.01, h * 0.01) for v, h in number.readings[:1]] + [(v, h) for v, h in number.readings[:1]]
+        unit = units.unit_of(number, self._text)
+        if unit is not None and unit[0] == "time":
+            readings += [(v * unit[1] / 60, h * unit[1] / 60) for v, h in number.readings[:1]]
+        return readings
+
+    def _is_length(self, number: Number) -> bool:
+        """Characters or words of a given text, where the answer says that it counts them."""
+        if not re.search(
+            r"\b(?:characters?|letters?|words?|zeichen|wörter|mots|palabras|слов|символ)|字",
+            self._text[number.end : number.end + 20],
+            re.IGNORECASE,
+        ):
+            return False
+        value = number.readings[0][0]
+        return any(value in (len(source), len(source.split())) for source in self._sources)
+
+    def _shown(self, left: list[Number]) -> list[float]:
+        """The numbers of the answer that are held, in their order."""
+        missing = [(number.at, number.end) for number in left]
+        operands = [
+            number for number in (*self._numbers, *self._small) if not any(begin <= number.at < end for begin, end in missing)
+        ]
+        joined = self._joined(sorted(operands, key=lambda number: number.at))
+        return list(dict.fromkeys((each.readings[-1] if each.scale > 1 else each.readings[0])[0] for each in joined))
+
+    def _shown_beside(self, number: Number, left: list[Number]) -> list[float]:
+        """The held numbers of the same line, which a reader takes as the operands."""
+        begin = self._text.rfind("\n", 0, number.at) + 1
+        end = self._text.find("\n", number.end)
+        inside = [each for each in (*self._numbers, *self._small) if begin <= each.at < (end if end >= 0 else len(self._text))]
+        missing = {each.at for each in left}
+        return list(dict.fromkeys(each.readings[-1 if each.scale > 1 else 0][0] for each in inside if each.at not in missing))
+
+    def _pools(self, shown: Sequence[float]) -> list[list[float]]:
+        asked = self._asked
+        pools = [
+            list(dict.fromkeys((*pool, *asked, *(shown if len(shown) <= 4 else ()))))[:14] for pool in self._facts.pools[:20]
+        ]
+        if len(self._values) <= 8:
+            pools.append(self._values)
+        return [list(pool) for pool in pools]
+
+
+def _rounding(value: float, half: float, hedged: bool) -> float:
+    """Half a unit of the last digit that is not zero: ``58 000`` is 57 948; a figure of one digit only behind ``about``."""
+    if half != 0.5 or value < 20 or value % 10 or (value < 1000 and not hedged):
+        return half
+    digits = str(int(value))
+    zeros = len(digits) - len(digits.rstrip("0"))
+    if len(digits) - zeros < 2:
+        return min(0.5 * 10.0**zeros, 0.05 * value)
+    return 0.5 * 10.0**zeros
+
+
+def near(values: Sequence[float], value: float, half: float) -> bool:
+    """Whether one of the sorted values, rounded to the digits shown, is this one."""
+    slack = half * (1 + 1e-9) + abs(value) * 1e-15
+    at = bisect_left(values, value - slack)
+    return at < len(values) and values[at] <= value + slack
+
+
+_TASK = re.compile(
+    r"\b(?:summari|shorten|rewrite|rephrase|translate|extract|condense|proofread|turn this|key points|tl;?dr|zusammenfass|fasse|kürze|übersetz|schreib.{0,20}um|résum|"
+    r"tradui|reformul|resum|traduc|riassum|traduci|samenvat|vertaal|streszcz|przetłumacz|сократи|перескаж|кратко|переведи|переклади|підсум|özetle|çevir|sammanfatta|ringkas|tóm tắt)"
+    r"|要約|总结|摘要|概括|翻译|翻訳|요약|번역|لخص|ترجم|סכם|תרגם|सारांश|সারাংশ|สรุป",
+    re.IGNORECASE,
+)
+_SHORTEST_MATERIAL = 120
+
+
+def has_material(turn: Turn) -> bool:
+    """Whether something was given that the numbers of an answer can be compared with, besides a question.
+
+    Results of tools, documents and earlier messages are; instructions when they hold numbers; the user's own words when
+    they are a text to work on.
+    """
+    if any(True for _ in islice(_results(turn), 1)):
+        return True
+    if any(_has_number(text) for text in _conversation(turn)):
+        return True
+    asked = turn.input or ""
+    return (
+        len(asked) >= _SHORTEST_MATERIAL
+        and _TASK.search(asked) is not None
+        and len(re.findall(r"[0-9]+", with_ascii_digits(asked[:20_000]))) >= 2
+    )
+
+
+def _results(turn: Turn) -> Iterable[object]:
+    yield from turn.tool_calls or ()
+    yield from (text for text in turn.context if text)
+    yield from (document for retrieval in turn.retrievals for document in retrieval.documents)
+    yield from (response for message in turn.messages for response in message.tool_results)
+    yield from (message for message in turn.messages if message.role == "tool")
+
+
+def _conversation(turn: Turn) -> Iterable[str]:
+    yield turn.system or ""
+    if turn.history:
+        yield str(turn.history)[:100_000]
+    if turn.tool_definitions:
+        yield str(turn.tool_definitions)[:100_000]
+    messages = turn.messages
+    asked = max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)
+    yield from (message.content for message in messages[: max(asked, 0)] if message.content)
+
+
+def _has_number(text: str) -> bool:
+    return re.search(r"[0-9]{2}|[0-9][.,][0-9]", with_ascii_digits(text)) is not None

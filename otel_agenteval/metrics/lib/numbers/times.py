@@ -1,0 +1,243 @@
+"""Dates, times of day and durations, in the forms that people and machines write."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .units import UNITS
+
+_MONTHS = (
+    "jan feb mar apr may jun jul aug sep oct nov dec|january february march april may june july august september october november december|"
+    "januar februar märz april mai juni juli august september oktober november dezember|"
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre|"
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre|"
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre|"
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro|"
+    "januari februari maart april mei juni juli augustus september oktober november december|"
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia|"
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря|"
+    "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня|"
+    "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık|"
+    "januari februari mars april maj juni juli augusti september oktober november december|"
+    "januar februar marts april maj juni juli august september oktober november december|"
+    "ledna února března dubna května června července srpna září října listopadu prosince|"
+    "januari februari maret april mei juni juli agustus september oktober november desember|"
+    "ינואר פברואר מרץ אפריל מאי יוני יולי אוגוסט ספטמבר אוקטובר נובמבר דצמבר|"
+    "يناير فبراير مارس أبريل مايو يونيو يوليو أغسطس سبتمبر أكتوبر نوفمبر ديسمبر|"
+    "जनवरी फरवरी मार्च अप्रैल मई जून जुलाई अगस्त सितंबर अक्टूबर नवंबर दिसंबर|"
+    "জানুয়ারি ফেব্রুয়ারি মার্চ এপ্রিল মে জুন জুলাই আগস্ট সেপ্টেম্বর অক্টোবর নভেম্বর ডিসেম্বর|"
+    "มกราคม กุมภาพันธ์ มีนาคม เมษายน พฤษภาคม มิถุนายน กรกฎาคม สิงหาคม กันยายน ตุลาคม พฤศจิกายน ธันวาคม|"
+    "ιανουαρίου φεβρουαρίου μαρτίου απριλίου μαΐου ιουνίου ιουλίου αυγούστου σεπτεμβρίου οκτωβρίου νοεμβρίου δεκεμβρίου|"
+    "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesäkuuta heinäkuuta elokuuta syyskuuta lokakuuta marraskuuta joulukuuta|"
+    "január február március április május június július augusztus szeptember október november december"
+)
+MONTHS = {name: month for names in _MONTHS.split("|") for month, name in enumerate(names.split(), start=1)} | {
+    "sept": 9,
+    "mär": 3,
+}
+_NAMES = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
+_ISO = re.compile(
+    r"(?<![0-9])([12][0-9]{3})[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12][0-9]|3[01])(?![0-9])"
+    r"(?:[T ]([0-2]?[0-9]):([0-5][0-9])(?::[0-5][0-9](?:[.,][0-9]+)?)?\s?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
+_EASTERN = re.compile(r"(?:([12][0-9]{3})\s?[年년]\s?)?(1?[0-9])\s?[月월]\s?([1-3]?[0-9])\s?[日号號일]")
+_DOTTED = re.compile(r"(?<![0-9.])([0-3]?[0-9])([./-])\s?([0-3]?[0-9])\2\s?((?:[12][0-9])?[0-9]{2})(?![0-9])")
+_SHORT = re.compile(r"(?<![0-9.])([0-3]?[0-9])[./]([01]?[0-9])\.?(?![0-9])")
+_DAY_FIRST = re.compile(
+    rf"(?<![0-9])([0-3]?[0-9])(?:st|nd|rd|th|er|º|ª|-?го|-ое)?\.?(?:\s(?:de|of|di|d[’']))?[ \u00a0-]?ב?({_NAMES})(?![^\W\d_])\.?,?(?:\s(?:de|of|del|של)?\s?([12][0-9]{{3}})(?![0-9]))?",
+    re.IGNORECASE,
+)
+_MONTH_FIRST = re.compile(
+    rf"(?<![^\W\d_])({_NAMES})\.?\s(?:the\s)?([0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])(?:\.?,?\s([12][0-9]{{3}})(?![0-9]))?",
+    re.IGNORECASE,
+)
+_VIETNAMESE = re.compile(r"([0-3]?[0-9]) tháng ([01]?[0-9])(?:(?: năm |/)([12][0-9]{3}))?", re.IGNORECASE)
+_EPOCH = re.compile(r"(?<![0-9.])(1[0-9]{9}|1[0-9]{12})(?![0-9.])")
+_CLOCK = re.compile(
+    r"(?<![0-9:])([0-2]?[0-9])(?:(?:[:.]|\s?h\s?|[時时點点]|시\s?)([0-5][0-9])(?![0-9]|[.,][0-9])(?::[0-5][0-9])?[分분]?|(?=\s?(?:[ap]\.?\s?m\b|uhr|o.clock|h\b|時|时|点|點|시)))"
+    r"(?:\s?([ap])\.?\s?m\b)?(?:\s?(Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})(?![0-9]))?",
+    re.IGNORECASE,
+)
+_AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
+_DURATION = re.compile(
+    r"(?<![0-9.,:])([0-9]+(?:[.,][0-9]+)?)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ ,]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,]{0,2}([0-9]{1,2})(?![0-9:.,])[ \u00a0]?([^\W\d_]{1,14})?)?"
+)
+LIMIT = 60
+"""Moments of the sources that are looked at."""
+
+_OFFSETS = {
+    "utc": (0,), "gmt": (0,), "london": (0, 60), "uk": (0, 60), "dublin": (0, 60), "lisbon": (0, 60), "lisboa": (0, 60), "bst": (60,),
+    "new york": (-300, -240), "nueva york": (-300, -240), "eastern": (-300, -240), "boston": (-300, -240), "toronto": (-300, -240), "est": (-300,), "edt": (-240,), "washington": (-300, -240),
+    " et": (-300, -240), "chicago": (-360, -300), "central": (-360, -300), "cst": (-360,), "cdt": (-300,), " ct": (-360, -300), "mexico": (-360,), "méxico": (-360,),
+    "denver": (-420, -360), "mst": (-420,), " mt": (-420, -360), "los angeles": (-480, -420), "san francisco": (-480, -420), "seattle": (-480, -420), "pacific": (-480, -420), "california": (-480, -420),
+    "pst": (-480,), "pdt": (-420,), " pt": (-480, -420), "são paulo": (-180,), "sao paulo": (-180,), "brasília": (-180,), "buenos aires": (-180,), "bogotá": (-300,), "lima": (-300,),
+    "berlin": (60, 120), "frankfurt": (60, 120), "münchen": (60, 120), "munich": (60, 120), "wien": (60, 120), "vienna": (60, 120), "zürich": (60, 120), "zurich": (60, 120),
+    "paris": (60, 120), "madrid": (60, 120), "rom": (60, 120), "milan": (60, 120), "amsterdam": (60, 120), "warsaw": (60, 120), "warsz": (60, 120), "stockholm": (60, 120), "oslo": (60, 120),
+    "prag": (60, 120), "barcelona": (60, 120), "copenhagen": (60, 120), "cet": (60,), "cest": (120,), "mez": (60,), "mesz": (120,), "deutsch": (60, 120), "hamburg": (60, 120),
+    "athens": (120, 180), "kyiv": (120, 180), "kiev": (120, 180), "киев": (120, 180), "київ": (120, 180), "києв": (120, 180), "eet": (120,), "eest": (180,), "helsinki": (120, 180), "tel aviv": (120, 180), "cairo": (120, 180), "القاهرة": (120, 180), "johannesburg": (120,), "תל אביב": (120, 180), "ישראל": (120, 180),
+    "istanbul": (180,), "moscow": (180,), "москв": (180,), "мск": (180,), "msk": (180,), "riyadh": (180,), "الرياض": (180,), "nairobi": (180,), "dubai": (240,), "دبي": (240,), "tehran": (210,), "تهران": (210,),
+    "karachi": (300,), "india": (330,), "ist": (330,), "pune": (330,), "mumbai": (330,), "delhi": (330,), "bangalore": (330,), "bengaluru": (330,), "भारत": (330,), "kathmandu": (345,), "dhaka": (360,),
+    "bangkok": (420,), "hanoi": (420,), "hà nội": (420,), "việt nam": (420,), "jakarta": (420,), "wib": (420,), "singapore": (480,), "beijing": (480,), "shanghai": (480,), "hong kong": (480,), "perth": (480,), "北京": (480,), "上海": (480,), "中国": (480,), "台北": (480,), "manila": (480,), "taipei": (480,),
+    "tokyo": (540,), "tokio": (540,), "japan": (540,), "jst": (540,), "東京": (540,), "日本": (540,), "seoul": (540,), "kst": (540,), "서울": (540,), "한국": (540,), "adelaide": (570, 630),
+    "sydney": (600, 660), "melbourne": (600, 660), "aest": (600,), "aedt": (660,), "brisbane": (600,), "auckland": (720, 780), "honolulu": (-600,), "hawaii": (-600,),
+}  # fmt: skip
+_LOCAL = re.compile(
+    r"local time|your time|ortszeit|heure locale|hora local|ora locale|местн|現地|当地|现地|ihre zeit|deine zeit|yerel saat|местного|czasu lokalnego",
+    re.IGNORECASE,
+)
+
+
+class Moment(NamedTuple):
+    """A date, a time of day, or both, and where it stands."""
+
+    start: int
+    end: int
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    minutes: int | None = None
+    offset: int | None = None
+
+    @property
+    def date(self) -> datetime.date | None:
+        """The date, where the year is known and the day exists."""
+        if self.year is None or self.month is None or self.day is None:
+            return None
+        try:
+            return datetime.date(self.year, self.month, self.day)
+        except ValueError:
+            return None
+
+
+def _offset(text: str | None) -> int | None:
+    if not text:
+        return None
+    if text[0] not in "+-":
+        return 0
+    minutes = int(text[1:3]) * 60 + int(text[-2:])
+    return -minutes if text[0] == "-" else minutes
+
+
+def _year(text: str | None) -> int | None:
+    if not text:
+        return None
+    return int(text) if len(text) == 4 else 2000 + int(text)
+
+
+def dates_in(text: str) -> Iterator[Moment]:
+    """Every date of a text; an ambiguous one in both readings."""
+    for found in _ISO.finditer(text):
+        year, month, day, hour, minute, zone = found.groups()
+        minutes = int(hour) * 60 + int(minute) if hour else None
+        yield Moment(found.start(), found.end(), int(year), int(month), int(day), minutes, _offset(zone))
+    for found in _DOTTED.finditer(text):
+        first, _, second, written = found.groups()
+        for day, month in ((int(first), int(second)), (int(second), int(first))):
+            if 1 <= month <= 12 and 1 <= day <= 31:
+                yield Moment(found.start(), found.end(), _year(written), month, day)
+    for found in _DAY_FIRST.finditer(text):
+        yield Moment(found.start(), found.end(), _year(found.group(3)), MONTHS[found.group(2).lower()], int(found.group(1)))
+    for found in _MONTH_FIRST.finditer(text):
+        yield Moment(found.start(), found.end(), _year(found.group(3)), MONTHS[found.group(1).lower()], int(found.group(2)))
+    if not text.isascii():
+        for found in _EASTERN.finditer(text):
+            yield Moment(found.start(), found.end(), _year(found.group(1)), int(found.group(2)), int(found.group(3)))
+        for found in _VIETNAMESE.finditer(text):
+            yield Moment(found.start(), found.end(), _year(found.group(3)), int(found.group(2)), int(found.group(1)))
+
+
+def epochs_in(text: str) -> Iterator[Moment]:
+    """Seconds or milliseconds since 1970 as moments in UTC."""
+    for found in _EPOCH.finditer(text):
+        seconds = int(found.group()[:10])
+        at = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+        yield Moment(found.start(), found.end(), at.year, at.month, at.day, at.hour * 60 + at.minute, 0)
+
+
+def clocks_in(text: str) -> Iterator[Moment]:
+    """Every time of day of a text."""
+    for found in _CLOCK.finditer(text):
+        hour, minute, half, zone = int(found.group(1)), int(found.group(2) or 0), found.group(3), found.group(4)
+        if hour > 24:
+            continue
+        if half:
+            hour = hour % 12 + (12 if half in "pP" else 0)
+        elif hour < 12 and _AFTERNOON.search(text, max(0, found.start() - 3), found.start()):
+            hour += 12
+        yield Moment(found.start(), found.end(), minutes=(hour * 60 + minute) % 1440, offset=_offset(zone))
+
+
+def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
+    """``(start, end, seconds, unit)`` of every duration; the unit is the last one that is written."""
+    for found in _DURATION.finditer(text):
+        first, word, second, smaller = found.groups()
+        unit = _time_unit(word)
+        if unit is None:
+            continue
+        end, seconds = found.end(2), float(first.replace(",", ".")) * unit
+        if "." in first or "," in first:
+            unit *= 10.0 ** -len(re.split("[.,]", first)[1])
+        under = _time_unit(smaller) if smaller else None
+        if second and unit == 3600 and (under is None or smaller in ("m", "M")):
+            under = 60.0  # "2 h 35", "1h 45m"
+            smaller = smaller if smaller in ("m", "M") else None
+        if under is not None and under < unit:
+            end, seconds, unit = found.end() if smaller else found.end(3), seconds + float(second) * under, under
+        yield found.start(), end, seconds, unit
+
+
+def _time_unit(word: str) -> float | None:
+    word = word.lower()
+    unit = UNITS.get(word)
+    if unit is None and word and ord(word[0]) > 0xDFF:
+        unit = next((UNITS[word[:n]] for n in (3, 2, 1) if word[:n] in UNITS), None)
+    return unit[1] if unit is not None and unit[0] == "time" else None
+
+
+def same_date(one: Moment, other: Moment) -> bool:
+    """Whether two dates can be the same day."""
+    return (
+        one.month == other.month and one.day == other.day and (one.year is None or other.year is None or one.year == other.year)
+    )
+
+
+def offsets_named(texts: Iterable[str]) -> set[int]:
+    """Minutes from UTC of the zones and cities that the texts name; of every half hour for ``local time``."""
+    found: set[int] = set()
+    for text in texts:
+        lowered = text.lower()
+        for name, offsets in _OFFSETS.items():
+            at = lowered.find(name)
+            if at >= 0 and not (
+                name.isascii()
+                and (lowered[at - 1 : at].isalpha() or (len(name) < 5 and lowered[at + len(name) : at + len(name) + 1].isalpha()))
+            ):
+                found.update(offsets)
+    return found
+
+
+def says_local(text: str) -> bool:
+    """Whether an answer says that its times are those of a place or of the user."""
+    return _LOCAL.search(text) is not None
+
+
+def shifted(moments: Iterable[Moment], zones: set[int], any_zone: bool) -> Iterator[Moment]:
+    """The moments that have a time of day, in other zones: those named, or all of them."""
+    targets = set(range(-720, 841, 30)) if any_zone else zones
+    for moment in moments:
+        if moment.minutes is None:
+            continue
+        for source in {moment.offset} if moment.offset is not None else zones:
+            for target in targets:
+                if source is None or source == target:
+                    continue
+                days, minutes = divmod(moment.minutes - source + target, 1440)
+                day = moment.date
+                if day is None:
+                    yield Moment(0, 0, minutes=minutes)
+                    continue
+                day += datetime.timedelta(days=days)
+                yield Moment(0, 0, day.year, day.month, day.day, minutes)

@@ -1,0 +1,276 @@
+"""Words for numbers, in the languages that agents speak most; Chinese and Japanese numerals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_TABLES = {
+    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen|"
+    "twenty thirty forty fifty sixty seventy eighty ninety|hundred|thousand",
+    "de": "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn|"
+    "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig|hundert|tausend",
+    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf|"
+    "vingt trente quarante cinquante soixante septante quatre-vingt nonante|cent|mille",
+    "es": "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete dieciocho diecinueve|"
+    "veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa|ciento|mil",
+    "it": "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici diciassette diciotto "
+    "diciannove|venti trenta quaranta cinquanta sessanta settanta ottanta novanta|cento|mila",
+    "pt": "zero um dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze dezesseis dezessete dezoito dezenove|"
+    "vinte trinta quarenta cinquenta sessenta setenta oitenta noventa|cento|mil",
+    "nl": "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien zeventien achttien negentien|"
+    "twintig dertig veertig vijftig zestig zeventig tachtig negentig|honderd|duizend",
+    "pl": "zero jeden dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście trzynaście czternaście piętnaście "
+    "szesnaście siedemnaście osiemnaście dziewiętnaście|dwadzieścia trzydzieści czterdzieści pięćdziesiąt sześćdziesiąt siedemdziesiąt "
+    "osiemdziesiąt dziewięćdziesiąt|sto|tysiąc",
+    "ru": "ноль один два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать тринадцать четырнадцать пятнадцать шестнадцать "
+    "семнадцать восемнадцать девятнадцать|двадцать тридцать сорок пятьдесят шестьдесят семьдесят восемьдесят девяносто|сто|тысяча",
+    "uk": "нуль один два три чотири п'ять шість сім вісім дев'ять десять одинадцять дванадцять тринадцять чотирнадцять п'ятнадцять шістнадцять "
+    "сімнадцять вісімнадцять дев'ятнадцять|двадцять тридцять сорок п'ятдесят шістдесят сімдесят вісімдесят дев'яносто|сто|тисяча",
+    "tr": "sıfır bir iki üç dört beş altı yedi sekiz dokuz on|_ yirmi otuz kırk elli altmış yetmiş seksen doksan|yüz|bin",
+    "sv": "noll ett två tre fyra fem sex sju åtta nio tio elva tolv tretton fjorton femton sexton sjutton arton nitton|"
+    "tjugo trettio fyrtio femtio sextio sjuttio åttio nittio|hundra|tusen",
+    "da": "nul en to tre fire fem seks syv otte ni ti elleve tolv tretten fjorten femten seksten sytten atten nitten|"
+    "tyve tredive fyrre halvtreds tres halvfjerds firs halvfems|hundrede|tusind",
+    "id": "nol satu dua tiga empat lima enam tujuh delapan sembilan sepuluh sebelas|_|seratus|seribu",
+}
+_MORE = {
+    "eine": 1, "einen": 1, "eins": 1, "dreissig": 30, "une": 1, "vingts": 20, "quatre-vingts": 80, "cents": 100, "huitante": 80,
+    "veintiuno": 21, "veintiún": 21, "veintidós": 22, "veintitrés": 23, "veinticuatro": 24, "veinticinco": 25, "veintiséis": 26,
+    "veintisiete": 27, "veintiocho": 28, "veintinueve": 29, "cien": 100, "doscientos": 200, "trescientos": 300, "quinientos": 500,
+    "mille": 1000, "uma": 1, "duas": 2, "dezasseis": 16, "dezassete": 17, "dezanove": 19, "catorze": 14, "cem": 100, "duzentos": 200,
+    "dwie": 2, "dwóch": 2, "trzech": 3, "czterech": 4, "pięciu": 5, "sześciu": 6, "siedmiu": 7, "ośmiu": 8, "dziewięciu": 9,
+    "dziesięciu": 10, "jedenastu": 11, "dwunastu": 12, "trzynastu": 13, "czternastu": 14, "piętnastu": 15, "szesnastu": 16,
+    "siedemnastu": 17, "osiemnastu": 18, "dziewiętnastu": 19, "dwudziestu": 20, "trzydziestu": 30, "czterdziestu": 40,
+    "одна": 1, "одного": 1, "две": 2, "двух": 2, "трёх": 3, "трех": 3, "четырёх": 4, "четырех": 4, "сорока": 40, "ста": 100,
+    "двести": 200, "триста": 300, "четыреста": 400, "пятьсот": 500, "тысячи": 1000, "тысяч": 1000, "пятидесяти": 50,
+    "шестидесяти": 60, "семидесяти": 70, "восьмидесяти": 80, "dozen": 12, "dutzend": 12, "douzaine": 12, "docena": 12, "dozzina": 12,
+    "dúzia": 12, "dozijn": 12, "tuzin": 12, "дюжина": 12, "düzine": 12, "dussin": 12, "lusin": 12,
+    "half": 0.5, "halb": 0.5, "hälfte": 0.5, "moitié": 0.5, "mitad": 0.5, "metà": 0.5, "metade": 0.5, "половина": 0.5,
+    "twelfth": 12, "eleventh": 11, "fifteenth": 15, "twentieth": 20, "thirtieth": 30, "score": 20, "fortnight": 14,
+    "million": 1e6, "millions": 1e6, "billion": 1e9, "millionen": 1e6, "milliarden": 1e9, "millones": 1e6, "milioni": 1e6, "milhões": 1e6,
+    "third": 1 / 3, "quarter": 0.25, "drittel": 1 / 3, "viertel": 0.25, "tiers": 1 / 3, "quart": 0.25, "tercio": 1 / 3,
+    "cuarto": 0.25, "terzo": 1 / 3, "terço": 1 / 3, "треть": 1 / 3, "четверть": 0.25,
+}  # fmt: skip
+
+
+def _table() -> dict[str, float]:
+    words: dict[str, float] = {}
+    for table in _TABLES.values():
+        units, tens, hundred, thousand = table.split("|")
+        words |= {word: float(value) for value, word in enumerate(units.split())}
+        words |= {word: 10.0 * value for value, word in enumerate(tens.split(), start=1 if tens[0] == "_" else 2) if word != "_"}
+        words |= {hundred: 100.0, thousand: 1000.0}
+    for word, value in list(words.items()):  # the Russian and Ukrainian genitive
+        if word[-1] == "ь" and value >= 5:
+            words[word[:-1] + "и"] = value
+    del (
+        words["on"],
+        words["null"],
+        words["nul"],
+        words["en"],
+        words["to"],
+        words["ti"],
+        words["tres"],
+        words["seratus"],
+        words["mil"],
+    )
+    turkish = _TABLES["tr"].split()[1:10]
+    words |= {f"on\u02bc{unit}": 10.0 + value for value, unit in enumerate(turkish, start=1)}
+    return {**words, "mil": 1000.0, "tres": 3.0, **_MORE}
+
+
+_WORDS = _table()
+_STEMS = ("zig", "ßig", "tig", "anta", "enta", "hundert", "cento")
+"""What the compounds of German, Dutch and Italian hold."""
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
+_COMPOUND = re.compile(r"und|en|ën|och")
+_FOLLOWED = re.compile(r"[ \u00a0-][^\W\d_]")
+_TURKISH = re.compile(rf"\bon (?={'|'.join(_TABLES['tr'].split()[1:10])})")
+_NO_CLAIM = frozenset(
+    ["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"]
+)  # words of another language, or idioms
+_ALONE = frozenset(word for word, value in _WORDS.items() if value > 10) - _NO_CLAIM
+
+
+def may_have_words(text: str) -> bool:
+    """Whether a lower-case text can hold a word for a number above ten: much cheaper than looking."""
+    if not _ALONE.isdisjoint(text.replace("-", " ").split()):
+        return True
+    for stem in _STEMS:  # a generator would cost more than the search
+        if stem in text:
+            return True
+    return False
+
+
+def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
+    """``(start, end, value)`` of each number in words; longest reading first."""
+    parts: list[float] = []
+    start = end = 0
+    text = _lowered(text)
+    for found in _WORD.finditer(text):
+        value = _value(found.group())
+        if parts and (value is None or not _is_link(text, end, found.start())):
+            if value is None and _is_link(text, end, found.start()) and found.group() in ("and", "et", "y", "e"):
+                continue
+            yield start, end, _combined(parts)
+            parts = []
+        if value is not None:
+            if not parts:
+                start = found.start()
+            elif not _fits(parts, value):
+                yield start, end, _combined(parts)
+                parts, start = [], found.start()
+            if value == 20 and parts and parts[-1] == 4:
+                parts[-1] = 80.0  # quatre-vingt
+            else:
+                parts.append(value)
+            end = found.end()
+    if parts:
+        yield start, end, _combined(parts)
+
+
+def _lowered(text: str) -> str:
+    lowered = text.lower()
+    if len(lowered) != len(text):  # the rare letter that grows; positions matter
+        lowered = "".join(ch.lower()[:1] for ch in text)
+    lowered = lowered.replace("’", "'")
+    return _TURKISH.sub("on\u02bc", lowered) if "on " in lowered else lowered
+
+
+def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
+    """The numbers above ten that an answer states in words; round single words (``a hundred``) are figures of speech."""
+    for start, end, value in values_of_words(text):
+        word = text[start:end].lower()
+        if (
+            value <= 10
+            or word in _NO_CLAIM
+            or (word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end)))
+        ):
+            continue  # small, a figure of speech, or a heading
+        if value != 100 or not word.startswith("a "):
+            yield start, end, value
+    if may_have_numerals(text):
+        for start, end, value in cjk_value(text):
+            numerals = text[start:end]
+            if value > 10 and end - start > 1 and numerals[-1] not in "万萬億亿千百" and numerals[0] not in "百千万":
+                yield start, end, value
+
+
+def _is_link(text: str, end: int, at: int) -> bool:
+    return at - end <= 6 and text[end:at].strip(" \u00a0-").lower() in ("", "and", "et", "y", "e")
+
+
+def _fits(parts: list[float], value: float) -> bool:
+    last = parts[-1]
+    if value < 1 or last < 1:
+        return False
+    if value >= 100 or (last == 10 and 7 <= value <= 9 and parts[-2:-1] in ([60.0], [80.0])):
+        return True
+    return (
+        last >= 100
+        or (last % 10 == 0 and last >= 20 and value < (20 if last in (60.0, 80.0) else 10))
+        or (last == 4 and value == 20)
+    )
+
+
+def _combined(parts: list[float]) -> float:
+    total = current = 0.0
+    for value in parts:
+        if value == 100:
+            current = (current or 1) * 100
+        elif value >= 1000:
+            total += (current or 1) * value
+            current = 0.0
+        else:
+            current += value
+    return total + current
+
+
+def _value(word: str) -> float | None:
+    known = _WORDS.get(word)
+    if known is not None or len(word) < 8 or len(word) > 60:
+        return known
+    if word.endswith("th") and word[:-2] in _WORDS:
+        return _WORDS[word[:-2]]
+    return _compound(word)
+
+
+def _compound(word: str) -> float | None:
+    """``dreiundzwanzig``, ``vijfentachtig``, ``centoventi``, ``zweihundertfünfzig``: the parts without spaces."""
+    parts = _parts(word, 6)
+    return _sum(parts) if parts is not None and len(parts) > 1 else None
+
+
+def _parts(word: str, most: int) -> list[float] | None:
+    if not word:
+        return []
+    if not most:
+        return None
+    for length in range(min(14, len(word)), 1, -1):
+        value = _WORDS.get(word[:length])
+        if value is None:
+            value = _VOWEL.get(word[:length] + "i")  # trentuno, sessantotto
+        if value is None or value < 1:
+            continue
+        rest = word[length:]
+        link = _COMPOUND.match(rest)
+        following = _parts(rest[link.end() :], most - 1) if link is not None and link.end() < len(rest) else None
+        if following is None:
+            following = _parts(rest, most - 1)
+        if following is not None:
+            return [value, *following]
+    return None
+
+
+_VOWEL = {word[:-1] + "i": value for word, value in _WORDS.items() if word.endswith(("anta", "enta", "venti")) and value < 100}
+
+
+def _sum(parts: list[float]) -> float:
+    total = current = 0.0
+    for value in parts:
+        if value == 100:
+            current = (current or 1) * 100
+        elif value >= 1000:
+            total, current = total + (current or 1) * value, 0.0
+        else:
+            current += value
+    return total + current
+
+
+_CJK_DIGIT = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
+_CJK_UNIT = {"十": 10, "百": 100, "千": 1000}
+_CJK_MYRIAD = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8}
+_CJK = re.compile("(百分之)?([〇零一二三四五六七八九两兩十百千万萬億亿]+)")
+
+
+def may_have_numerals(text: str) -> bool:
+    """Whether a text can hold a number above ten in Chinese or Japanese numerals."""
+    return not text.isascii() and ("十" in text or "百" in text or "千" in text or "万" in text or "〇" in text or "零" in text)
+
+
+def cjk_value(text: str) -> Iterator[tuple[int, int, float]]:
+    """``(start, end, value)`` of each number in Chinese or Japanese numerals; as a share behind 百分之."""
+    for found in _CJK.finditer(text):
+        value = _cjk(found.group(2))
+        if value is not None:
+            yield found.start(2), found.end(), float(value)
+            if found.group(1):
+                yield found.start(2), found.end(), value / 100
+
+
+def _cjk(numerals: str) -> int | None:
+    if len(numerals) > 20:
+        return None
+    if all(c in _CJK_DIGIT for c in numerals):
+        return int("".join(str(_CJK_DIGIT[c]) for c in numerals))
+    total = section = digit = 0
+    for c in numerals:
+        if c in _CJK_DIGIT:
+            digit = _CJK_DIGIT[c]
+        elif c in _CJK_UNIT:
+            section, digit = section + (digit or 1) * _CJK_UNIT[c], 0
+        else:
+            total, section, digit = total + (section + digit or 1) * _CJK_MYRIAD[c], 0, 0
+    return total + section + digit

@@ -1,0 +1,108 @@
+"""Whether a text can hold personal data at all: a few microseconds rule out most answers.
+
+The text's bytes become its *shape*: digits, capitals, and what may stand between the digits of a number. Most personal data is a row of seven
+digits that is no date, or has an ``@``; dates of birth, homes and papers have fewer digits, and a word of which a part must occur.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...core.redaction.patterns import lazy
+
+_SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}
+_SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs), 97) for code in range(256))
+"""Digits are ``0``, capitals ``A``, what may stand between digits ``-`` or a space, and all else ``a``; so are the bytes of a few other spaces and dashes."""
+_ROW_OF_DIGITS = b"0000000"
+_DATE_SHAPE = re.compile(rb"0(?<!00)(?:000-00?-00?|0?- ?00?- ?0000)(?!-?0)")
+_CODES = (b"AA000000A", b"AAAAAA00A00", b"AAAAA0000A", b"AAAA000000A")
+"""Identity numbers with few digits: British, Italian, Indian and Mexican ones."""
+_OTHER_DIGITS = lazy(
+    "[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef\u0be6-\u0bef\u0c66-\u0c6f\u0e50-\u0e59\uff10-\uff19\uff20\U0001d7ce-\U0001d7ff]"
+)
+_LEAD_BYTES = (b"\xd9", b"\xdb", b"\xe0", b"\xef", b"\xf0")
+"""With which these digits begin in UTF-8."""
+_INVISIBLE_SIGNS = ("\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
+
+
+def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
+    """``(a byte without which none of them occurs, parts of words in UTF-8)``; most without the first letter, which may be a capital."""
+    lead = {
+        "cyrillic": b"\xd0",
+        "arabic": b"\xd8",
+        "hebrew": b"\xd7",
+        "indic": b"\xe0",
+        "kana": b"\xe3",
+        "han": b"\xe7",
+        "hangul": b"\xec",
+    }
+    groups = [(b"", latin), (b"\xc3", beyond_ascii), *((lead[script], stems) for script, stems in by_script.items())]
+    return tuple((byte, tuple(stem.replace("_", " ").encode() for stem in stems.split())) for byte, stems in groups)
+
+
+_BIRTHS = _stems(
+    "irth IRTH DOB dob eburtsd naissance nacimiento nasci urodz eboorted anggal_lahir", "ödelsed ødselsd gày_sinh äaika oğum_tar",
+    cyrillic="рожд народж", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日", han="出生", hangul="생년월일",
+)  # fmt: skip
+_HOMES = _stems(
+    "ives_ iving_at eside ohnt_ ohnh abit omicil ive_en mora_ oont_ ieszka ome_addr", "ống_tại bor_på hà_riêng",
+    cyrillic="прожив живёт живет мешка", arabic="يسكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
+)  # fmt: skip
+_PAPERS = _stems(
+    "assp PASSP nsurance_n asseport asapor assapo aspo aszport assnum icen", "ộ_chiếu ührersch ermis_de_cond",
+    cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
+)  # fmt: skip
+_YEARS = (b"19", b"200", b"201")
+"""In which people were born."""
+
+
+def may_hold(text: str) -> bool:
+    """Whether a text needs a closer look."""
+    if "@" in text or " dot " in text or ("(" in text and "(at)" in text) or ("[" in text and "[at]" in text):
+        return True
+    if ("&" in text and "&#" in text) or ("%" in text and "%4" in text) or ("\\" in text and "\\u" in text):
+        return True
+    written = text.encode("utf-8", "replace")
+    if not text.isascii():
+        for sign in _INVISIBLE_SIGNS:
+            if sign in text:
+                return True
+        if " arroba " in text or (any(lead in written for lead in _LEAD_BYTES) and _OTHER_DIGITS.search(text) is not None):
+            return True
+    return may_hold_numbers(written)
+
+
+def may_hold_numbers(written: bytes) -> bool:
+    """Whether there is a row of digits that is no date, or a word behind which fewer digits, or a date, are personal data."""
+    shape = written.translate(_SHAPES)
+    if b"0" not in shape:
+        return False
+    joined = shape.translate(None, b"- ")
+    if b"000000" in joined:
+        joined = _DATE_SHAPE.sub(b"a", shape).translate(None, b"- ")
+    if _ROW_OF_DIGITS in joined:
+        return True
+    if b"A0" in joined and any(code in joined for code in _CODES):
+        return True
+    if b"000000" in joined and _has_stem(written, _PAPERS):
+        return True
+    return _has_stem(written, _HOMES) or (any(year in written for year in _YEARS) and _has_stem(written, _BIRTHS))
+
+
+def _has_stem(written: bytes, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...]) -> bool:
+    for lead, stems in groups:
+        if lead in written:
+            for stem in stems:
+                if stem in written:
+                    return True
+    return False
+
+
+def may_hold_homes(written: bytes) -> bool:
+    """Whether a word that says where somebody lives can be in a text."""
+    return _has_stem(written, _HOMES)
+
+
+def may_hold_births(written: bytes) -> bool:
+    """Whether a word for the day of somebody's birth can be in a text."""
+    return _has_stem(written, _BIRTHS)

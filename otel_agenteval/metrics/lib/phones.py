@@ -1,0 +1,109 @@
+"""Telephone numbers that a country has given out, by libphonenumber's port, which is imported for the first row of digits that may be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from ...core.redaction.numbers import digits_of
+from ...core.redaction.patterns import lazy
+
+
+class Row(NamedTuple):
+    """A row of digits that may be dialled somewhere."""
+
+    start: int
+    end: int
+    written: str
+    may_stand_alone: bool
+    """Whether its prefix or grouping says what it is; others need a word before them."""
+
+    def national(self) -> str | None:
+        """Its digits without country and trunk prefix, as they stand in every spelling; None if no country has given it out to anybody."""
+        return _national(self.written.replace("\n", " "))
+
+
+_ROW = lazy(
+    r"(?<![\w@#$€£%&=/?.,+-])(?<![0-9][:,])(?:\+|00)?[ (]{0,2}[0-9](?:[ .\-/()\u00b7]{0,3}(?:(?<=\))\n)?[0-9]){5,16}(?![0-9])(?![.,:/-][0-9])(?![%€$£@]|\w)"
+)
+_AFTER_EAST_ASIAN = lazy(r"(?<=[\u0590-\u08ff\u3040-\ud7ff])(?:\+|00)?[ (]{0,2}[0-9](?:[ .\-/()]{0,3}[0-9]){6,14}(?![0-9])(?![.,:/-][0-9])(?![%A-Za-z])")  # fmt: skip
+_DATE = lazy(
+    r"(?:19|20)[0-9]{2}[-./ ][01]?[0-9][-./ ][0-3]?[0-9]|[0-3]?[0-9][-./ ][0-3]?[0-9][-./ ](?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}[01][0-9][0-3][0-9]"
+)
+_THOUSANDS = lazy(r"[1-9][0-9]{0,2}(?:([ .])[0-9]{3})(?:\1[0-9]{3})+")
+_DIALLED = lazy(
+    r"\(?[2-9][0-9]{2}\)[ .\n-]{0,2}[2-9][0-9]{2}[ .-][0-9]{4}|[2-9][0-9]{2}([.-])[2-9][0-9]{2}\1[0-9]{4}|0[1-9](?:\.[0-9]{2}){4}|0[1-9]0[- ][0-9]{3,4}[- ][0-9]{4}|05[0-9]-[0-9]{7}|\([1-9][0-9]\) ?9?[0-9]{4}-[0-9]{4}"
+    r"|8 ?\(9[0-9]{2}\) ?[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{2}|01[567][0-9][ /-][0-9]{7,8}|07[0-9]{3} [0-9]{3} ?[0-9]{3}|0[2378][0-9]{1,3}[ -][0-9]{3,4} ?[0-9]{4}"
+)
+"""Groupings that hardly anything else has."""
+_RESERVED = lazy(
+    r"1?[2-9][0-9]{2}555(?:01[0-9]{2})|1?5550[0-9]{3}|(?:44|0)?(?:7700900|2079460|1632960|1134960|1144960|1154960|1164960|1174960|1184960|1214960|1314960|1414960|1514960|1614960|1914980|2890180|2920180|8081570|9098790|3069990)[0-9]{3}"
+    r"|(?:61|0)?(?:491570|491571|255501|355501|755501|855501)[0-9]{3,4}|(?:33|0)?(?:199000|2619100|3535301|465719|5369000|639980)[0-9]{3,4}|(?:49|0)?(?:3023125|6990009|4066969|221 ?4710|8999998)[0-9]{2,5}"
+    r"|1?1?234567890?|0?123456789|.*00000.*|.*99999.*"
+)
+"""Numbers for films and documentation."""
+_REGIONS = (
+    "US", "DE", "FR", "ES", "IT", "GB", "PL", "NL", "PT", "BR", "TR", "RU", "UA", "IL", "IN", "JP", "CN", "KR", "VN", "ID", "SE", "DK", "NO", "FI", "MX", "AR", "CL",
+    "CO", "PE", "SA", "AE", "EG", "AT", "CH", "BE", "CZ", "RO", "HU", "GR", "IE", "AU", "NZ", "ZA", "SG", "MY", "TH", "PH", "PK", "BD", "NG", "KE", "TW", "HK", "IR",
+)  # fmt: skip
+_AT_MOST = 200
+
+
+def rows(text: str) -> Iterator[Row]:
+    """Every row of digits in a text that has the form of a telephone number and is no date, nor one of those for films and documentation."""
+    for count, found in enumerate(_rows(text)):
+        if count == _AT_MOST:
+            return
+        start, written = found.start(), found.group().rstrip(" .-/(\n")
+        lead = len(written) - len(written.lstrip(" "))
+        start, written = start + lead, written[lead:]
+        digits = digits_of(written)
+        if not 7 <= len(digits) <= 16 or _DATE.search(written) is not None:
+            continue
+        if _RESERVED.fullmatch(digits.removeprefix("00")) is not None or len(set(digits)) < 4:
+            continue
+        alone = written.lstrip("(").startswith(("+", "00")) or _DIALLED.fullmatch(written) is not None
+        yield Row(start, start + len(written), written, alone and _THOUSANDS.fullmatch(written) is None)
+
+
+def _rows(text: str) -> Iterator[re.Match[str]]:
+    yield from _ROW.finditer(text)
+    if not text.isascii():
+        yield from _AFTER_EAST_ASIAN.finditer(text)
+
+
+@cache
+def _library() -> Any:
+    import phonenumbers
+
+    return phonenumbers
+
+
+@lru_cache(maxsize=512)
+def _national(written: str) -> str | None:
+    """The national digits of a number that a country has given out to one person or company."""
+    library = _library()
+    if written.lstrip("(").startswith(("+", "00")):
+        plus = re.sub(r"\A\(?00", "+", written) if not written.lstrip("(").startswith("+") else written
+        return _checked(library, plus.replace("(0)", ""), None)
+    for region in _REGIONS:
+        found = _checked(library, written, region)
+        if found is not None:
+            return found
+    return None
+
+
+def _checked(library: Any, written: str, region: str | None) -> str | None:
+    try:
+        number = library.parse(written, region)
+    except library.NumberParseException:
+        return None
+    valid = library.is_valid_number(number) if region is None else library.is_valid_number_for_region(number, region)
+    if not valid:
+        return None
+    kind, types = library.number_type(number), library.PhoneNumberType
+    if kind in (types.TOLL_FREE, types.PREMIUM_RATE, types.SHARED_COST, types.UAN, types.VOICEMAIL, types.PAGER):
+        return None
+    return str(number.national_number)

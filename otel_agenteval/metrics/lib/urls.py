@@ -1,0 +1,223 @@
+"""The links of a text: URLs and hosts, also where they are disguised, and in a form in which two of the same page are equal."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from .hosts import SURE, UNSURE, is_host, is_no_claim
+
+
+class Link(NamedTuple):
+    """A link of an answer."""
+
+    key: str
+    """What identifies the page: host, path and query; see :func:`key_of`."""
+    written: str
+    """As the answer writes it."""
+    bare: bool
+    """Whether it has no scheme."""
+    continued: str
+    """The same with the first word of the next line, where the line ends behind it; else empty."""
+
+    @property
+    def host(self) -> str:
+        """Where it leads."""
+        return host_of(self.key)
+
+
+_REST = r"[^\s<>\"`\\|{}\[\]^\u3000-\u303f\uff00-\uffef]{1,2048}"
+_URL = re.compile(rf"://({_REST})")  # the scheme is compared afterwards: a search that begins with a letter of any case is slow
+_SCHEMES = ("http", "https", "hxxp", "hxxps")
+REST = re.compile(_REST)
+_TOPS = "|".join(sorted(SURE | UNSURE, key=len, reverse=True))
+_LETTER = r"a-z0-9\u00df-\u024f\u0370-\u058f"
+_BARE = re.compile(
+    rf"(?<![{_LETTER}_@./:=#$%+&?-])((?:[{_LETTER}](?:[{_LETTER}-]{{0,61}}[{_LETTER}])?\.){{1,6}}(?:{_TOPS}|xn--[a-z0-9-]+))(?![{_LETTER}_@(=-]|\.[{_LETTER}])"
+    rf"(:[0-9]{{2,5}})?([/?](?:{_REST})?)?",
+    re.IGNORECASE,
+)
+_DOTTED = re.compile(r"\.[A-Za-z\])}\U0001d400-\U0001d7ff]")  # begins with a character, so that most of a text is skipped
+_AFTER_DOT = re.compile(rf"(?:(?:{_TOPS}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\U0001d7ff])", re.IGNORECASE)
+_WIDE_DOTTED = re.compile(r"。(?:com|net|org|cn|jp|kr|tw|hk)")
+_DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
+_INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF))
+_DOT = re.compile(
+    r"\s?[\[({]\s?(?:\.|dot|punkt|punto|point|点)\s?[\])}]\s?|(?<=[a-z0-9]) dot (?=(?:[a-z0-9-]+ dot )?(?:com|org|net|io|info)\b)",
+    re.IGNORECASE,
+)
+_SLASHES = re.compile(r"\b(https?|hxxps?)\s?(?:\[:\]|\[://\]|:\s?)\s?//\s?|\b(https?|hxxps?)\[://\]", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\([-_.&~()*#+!?=])")
+_CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|(`+)(?!`)[^\n]{1,2000}?(?<!`)\2(?!`)", re.DOTALL)
+_COMMAND = re.compile(
+    r"^[ \t]*(?:[$#>%][ \t]+)?(?:sudo[ \t]+)?(?:curl|wget|http|git (?:clone|remote|submodule)|pip3? install|npm|docker|helm|kubectl|brew|apt|ping|nslookup|dig|ssh|openssl)[ \t][^\n]*(?:\\\n[^\n]*)*",
+    re.MULTILINE,
+)
+_NAMESPACES = re.compile(
+    r"(?:xmlns(?::[\w.-]+)?|xsi:schemalocation|targetnamespace|\$schema|\$id|\$ref|@context|@vocab|@type|itemtype)[\"']?\s{0,3}[=:]\s{0,3}(?:\"[^\"]{0,2000}\"|'[^']{0,2000}')",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(r"\s*```(?:json|markdown|md|text|csv)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_MARKDOWN = re.compile(r"\[([^\[\]\n]{4,300})\]\(<?((?:https?:)?//[^\s()<>]{3,2048}|www\.[^\s()<>]{3,2048})")
+_END = ".,;:!?'*_~/·”’»«„“"
+_PREFIX = re.compile(r"(?:www[0-9]?|m|mobile|amp)\.(?=[^/?]*\.)")
+_NEXT = re.compile(r"[,;)]+https?://")
+_NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
+
+
+def may_hold_links(text: str) -> bool:
+    """Whether a text can hold a link at all; exact, and fast for ordinary prose."""
+    if "://" in text or _has_host(text) or ("dot" in text and _DOT.search(text) is not None):
+        return True
+    if text.isascii():
+        return False
+    for sign in _DISGUISES:  # a generator would cost more than the search
+        if sign in text:
+            return True
+    return _WIDE_DOTTED.search(text) is not None
+
+
+def _has_host(text: str) -> bool:
+    found = _DOTTED.search(text)
+    while found is not None:
+        if _AFTER_DOT.match(text, found.end() - 1) is not None:
+            return True
+        found = _DOTTED.search(text, found.end())
+    return False
+
+
+def revealed(text: str) -> str:
+    """The text without what hides a link: invisible characters, wide letters and dots, ``hxxp``, ``[.]``, escapes of Markdown and HTML."""
+    if not text.isascii():
+        text = unicodedata.normalize(
+            "NFKC",
+            text.translate(_INVISIBLE).replace("。", "\uff0e") if _WIDE_DOTTED.search(text) else text.translate(_INVISIBLE),
+        )
+    if "\\" in text:
+        text = _ESCAPE.sub(r"\1", text)
+    if "&" in text and ";" in text:
+        text = html.unescape(text)
+    if "[" in text or "(" in text or "dot" in text or "{" in text:
+        text = _DOT.sub(".", text)
+        text = _SLASHES.sub(lambda found: f"{found[1] or found[2]}://", text)
+    return text
+
+
+def without_code(text: str) -> str:
+    """The text without fenced and inline code, commands and namespaces; an answer that is one block of data is kept."""
+    if "`" in text or "~~~" in text:
+        whole = _WHOLE.fullmatch(text) if text.count("```") == 2 else None
+        text = whole[1] if whole is not None else _CODE.sub(" ", text)
+    text = _COMMAND.sub(" ", text)
+    return _NAMESPACES.sub(" ", text) if '"' in text or "'" in text else text
+
+
+def links_in(text: str) -> dict[str, Link]:
+    """The links of an answer by their keys; see :func:`without_code` and :func:`~.hosts.is_no_claim` for what is left out."""
+    found: dict[str, Link] = {}
+    spans: list[str] = []
+    at = 0
+    for match in _URL.finditer(text):
+        scheme = text[max(0, match.start() - 5) : match.start()].lower()
+        if not scheme.endswith(_SCHEMES):
+            continue
+        begin = match.start() - (5 if scheme.endswith("s") else 4)
+        key = key_of(_NEXT.split(match[1], maxsplit=1)[0])
+        if match[1].endswith("...") and "/" in key:
+            key += "…"  # the display of a longer one
+        spans.append(text[at:begin])
+        at = match.end()
+        if key and not _is_pattern(match[1], text[match.end() : match.end() + 1]):
+            _add(found, Link(key, _trimmed(text[begin : match.end()]), False, _continued(match[1], text, match.end())))
+    spans.append(text[at:])
+    rest_of_text = "\n".join(spans)
+    for match in _BARE.finditer(rest_of_text) if _has_host(rest_of_text) else ():
+        host, port, rest = match[1].lower(), match[2] or "", match[3] or ""
+        if is_host(host, plain=len(rest) < 2 and not host.startswith("www.")) and not _is_sentence_break(match[1]):
+            _add(found, Link(key_of(host + port + rest), _trimmed(match.group()), True, ""))
+    return found
+
+
+def _add(found: dict[str, Link], link: Link) -> None:
+    if link.key and link.key not in found and not is_no_claim(link.host, link.key):
+        found[link.key] = link
+
+
+def _trimmed(written: str) -> str:
+    return written.rstrip(".,;:!?'*)") if not written.endswith(")") or written.count(")") > written.count("(") else written
+
+
+def _is_pattern(rest: str, following: str) -> bool:
+    """Whether it is the beginning of a template (``https://acme.com/{id}``) instead of a page."""
+    return (following in ("{", "<") and rest.endswith(("/", "=", ".", "-"))) or "/your" in rest.lower() or rest.endswith("://")
+
+
+def _is_sentence_break(written: str) -> bool:
+    """``done.In``: a space is missing behind a full stop."""
+    before, _, top = written.rpartition(".")
+    return top[:1].isupper() and not top.isupper() and "." not in before
+
+
+def _continued(rest: str, text: str, end: int) -> str:
+    found = _NEXT_LINE.match(text, end)
+    return key_of(rest + found[1]) if found is not None else ""
+
+
+def key_of(rest: str) -> str:
+    """What identifies a page: host, path and query; no scheme, user, ``www.``, fragment, closing punctuation, ``/`` or case."""
+    rest = rest.split("#", 1)[0]
+    if "&amp;" in rest:
+        rest = rest.replace("&amp;", "&")
+    while rest and (rest[-1] in _END or (rest[-1] == ")" and rest.count(")") > rest.count("("))):
+        rest = rest[:-1]
+    if "%" in rest:
+        rest = unquote(rest)
+    host, mark, page = _split(rest.lower())
+    host = host.rpartition("@")[2].rstrip(".")
+    if ":" in host:
+        host = host.removesuffix(":443").removesuffix(":80")
+    if "xn--" in host:
+        host = _unicode_host(host)
+    return _PREFIX.sub("", host, count=1) + mark + page if _PREFIX.match(host) else host + mark + page
+
+
+def _split(rest: str) -> tuple[str, str, str]:
+    at = min((i for i in (rest.find("/"), rest.find("?")) if i >= 0), default=len(rest))
+    return rest[:at], rest[at : at + 1], rest[at + 1 :]
+
+
+def host_of(key: str) -> str:
+    """The host of a key."""
+    return _split(key)[0]
+
+
+def _unicode_host(host: str) -> str:
+    labels = []
+    for label in host.split("."):
+        try:
+            labels.append(label[4:].encode("ascii").decode("punycode") if label.startswith("xn--") else label)
+        except UnicodeError:
+            labels.append(label)
+    return ".".join(labels)
+
+
+def ascii_host(host: str) -> str:
+    """The host as the network writes it (punycode)."""
+    return ".".join(
+        label if label.isascii() else "xn--" + label.encode("punycode", "replace").decode("ascii") for label in host.split(".")
+    )
+
+
+def shown_otherwise(text: str) -> list[tuple[str, str, str]]:
+    """Markdown links whose text shows one host and whose target is at another: text, target and the whole."""
+    found = []
+    if "](" in text:
+        for match in _MARKDOWN.finditer(text):
+            shown = next(iter(links_in(match[1])), None) if "." in match[1] else None
+            target = key_of(match[2].split("//", 1)[-1])
+            if shown is not None and host_of(shown) != host_of(target):
+                found.append((shown, target, match.group()))
+    return found

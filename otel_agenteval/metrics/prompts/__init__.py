@@ -1,0 +1,1 @@
+"""What judges are asked, a module for each family of metrics: texts and nothing else, put together by :mod:`..lib.prompts`."""

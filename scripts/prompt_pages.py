@@ -1,0 +1,494 @@
+"""Each judge prompt as it is sent on one realistic turn, and what it takes in tokens: ``docs/prompts/``.
+
+    python scripts/prompt_pages.py           rewrite the pages
+    python scripts/prompt_pages.py --check   status 1 when one is out of step
+    python scripts/prompt_pages.py llm_x     print the whole questions of one metric, with their tokens
+
+The turn is ``tests/data/prompt_turn.json``, about 2,500 tokens; metrics of code, fields, images, audio and video get one that has these.
+Replies of the judge are made up from the form that it was asked for, so that every stage is reached.
+
+Tokens are counted as the length limit of questions does: four characters are one, and a character outside of ASCII is one. *Useful* are the
+turn's texts (request, answer, reasoning, documents, each call's arguments and result, definitions of tools, earlier messages, references)
+that stand in the question, and what earlier stages found: all else is what the prompt costs. A question is at most one and a half times its useful
+content from 700 tokens of that on; below, as with the few hundred characters of an answer that the risk of a turn is judged by, the task weighs more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import otel_agenteval as oa
+from otel_agenteval.core import jsonio
+from otel_agenteval.judging.models.prompt import SYSTEM, question_of, tokens_of, trusted_of
+from otel_agenteval.judging.models.reply_schema import keys_of, schema_of
+from otel_agenteval.metrics.registry import Asks, Metric, catalog
+
+ROOT = Path(__file__).parent.parent
+TURN: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "prompt_turn.json").read_text(encoding="utf-8"))
+PAGES = ROOT / "docs" / "prompts"
+MOST = 1.5
+"""Times its useful content that a question may have at most."""
+MOST_INSTRUCTIONS = 350
+"""Tokens of a task."""
+_SHOWN = 240
+"""Characters of each part of the material that a page shows."""
+
+_RUBRIC = "A good answer names every amount and date, says what was done and what was not, and asks before it does anything new."
+PARAMS: dict[str, Any] = {
+    "rubric": _RUBRIC,
+    "criteria": _RUBRIC,
+    "allowed_topics": ["orders and deliveries", "refunds", "warranty of coffee machines"],
+    "role": "The support agent of a shop for coffee machines: factual, friendly, and honest about being a program.",
+    "policy_text": "Refunds are paid only to the means of payment of the order. No delivery date is promised that the carrier does not confirm.",
+    "categories": ["order", "complaint", "other"],
+    "field": "summary",
+    "expected": "en",
+}
+"""Required parameters, by name."""
+_CODE = '''Here is the function:
+
+```python
+def refund_total(order: dict) -> float:
+    """Price of all items and the express fee, in EUR."""
+    total = 0.0
+    for item in order["items"]:
+        if item["price"] < 0:
+            raise ValueError(f"negative price: {item['name']}")
+        total += item["price"] * item.get("quantity", 1)
+    return round(total + order.get("express_fee", 0.0), 2)
+
+
+def may_cancel(order: dict, today: str) -> bool:
+    """Whether an order that was promised for a past day may still be cancelled."""
+    return order["status"] != "delivered" and today > order["promised"]
+
+
+def cancel(db, order: dict, today: str) -> float:
+    """Cancel the order and book the refund; the amount."""
+    if not may_cancel(order, today):
+        raise PermissionError(order["order_id"])
+    amount = refund_total(order)
+    db.execute("UPDATE orders SET status = ? WHERE id = ?", ("cancelled", order["order_id"]))
+    db.execute("INSERT INTO refunds (order_id, amount, reason) VALUES (?, ?, ?)", (order["order_id"], amount, "late"))
+    return amount
+
+
+class Queue:
+    """Orders that wait for the carrier's forecast, the oldest first."""
+
+    def __init__(self, forecast, clock) -> None:
+        self._forecast = forecast
+        self._clock = clock
+        self._waiting: list[dict] = []
+
+    def add(self, order: dict) -> None:
+        """Wait for the forecast of an order, unless it waits already."""
+        if all(other["order_id"] != order["order_id"] for other in self._waiting):
+            self._waiting.append({**order, "since": self._clock.now()})
+
+    def work(self, db, today: str, wanted_by: dict[str, str]) -> list[tuple[str, float]]:
+        """Ask for the forecast of each order, and cancel those that come too late; what was refunded."""
+        refunded, still_waiting = [], []
+        for order in self._waiting:
+            try:
+                earliest = self._forecast(order["tracking_id"])
+            except TimeoutError:
+                still_waiting.append(order)
+                continue
+            limit = wanted_by.get(order["order_id"])
+            if limit is not None and earliest > limit:
+                refunded.append((order["order_id"], cancel(db, order, today)))
+        self._waiting = still_waiting
+        return refunded
+
+
+def report(refunded: list[tuple[str, float]]) -> str:
+    """One line for each refund, and their sum."""
+    lines = [f"{order_id}: {amount:.2f} EUR" for order_id, amount in refunded]
+    lines.append(f"total: {sum(amount for _, amount in refunded):.2f} EUR")
+    return "\\n".join(lines)
+```
+
+`Queue.work` keeps an order whose forecast timed out for the next round, and forgets one that will arrive in time.
+
+`may_cancel` compares dates as text, which is right for ISO dates. `cancel` leaves the transaction to its caller, so that both rows are
+written or none. Call it with the order as `get_order` returns it; a quantity that is missing counts as one. For order BM-48213 it books
+362.80 EUR. Prices are floats because the order service sends them so; for more than a few thousand items use Decimal instead.
+'''
+_SQL = {
+    "input": "Revenue per month and country in 2026, delivered orders only.",
+    "output": "SELECT date_trunc('month', o.placed) AS month, a.country, sum(i.price * i.quantity) AS revenue FROM orders o JOIN items i ON "
+    "i.order_id = o.id JOIN addresses a ON a.id = o.address_id WHERE o.status = 'delivered' AND o.placed >= '2026-01-01' AND o.placed < "
+    "'2027-01-01' GROUP BY 1, 2 ORDER BY 1, 2",
+    "ground_truth": "SELECT to_char(placed, 'YYYY-MM') AS month, country, sum(price * quantity) FROM orders JOIN items ON items.order_id = "
+    "orders.id JOIN addresses ON addresses.id = orders.address_id WHERE status = 'delivered' AND extract(year FROM placed) = 2026 GROUP BY 1, 2",
+    "references": {
+        "schema": "orders(id, placed, status, address_id); items(order_id, name, price, quantity); addresses(id, country, city)"
+    },
+}
+_IMAGES = [
+    {"modality": "image", "uri": "https://shop.example/label.png"},
+    {"modality": "image", "uri": "https://shop.example/package.png"},
+]
+_CHANGES: dict[str, dict[str, Any]] = {
+    "code_evaluation": {"input": "Write a function that cancels a late order and books the refund.", "output": _CODE},
+    "llm_code_security_risk": {"output": _CODE},
+    "llm_code_security_risk_passed": {"output": _CODE},
+    "llm_sql_semantic_equivalence": _SQL,
+    "llm_semantic_field_equality": {"output": json.dumps({"order": "BM-48213", "summary": TURN["output"]})},
+    "llm_noise_sensitivity": {"references": {"baseline_response": f"Certainly. {TURN['output']} Is there more that I can do?", "noisy_input": TURN["input"].replace("order", "ordre")}},
+    "multimodal_image": {"attachments": _IMAGES},
+    "audio": {"attachments": [{"modality": "audio", "uri": "https://shop.example/call.mp3", "transcript": f"USER: {TURN['input']}\nAGENT: {TURN['output']}"}]},
+    "video": {"attachments": [{"modality": "video", "uri": "https://shop.example/unboxing.mp4"}]},
+}  # fmt: skip
+"""What the turn has beside or instead, by family or metric."""
+WITHOUT_TEXTS = ("audio", "multimodal_image", "video", "code_evaluation", "structured_output")
+"""Families whose useful content is media, or short by nature: their share of instructions says nothing about the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question of a metric on the turn."""
+
+    stage: str
+    task: str
+    data: Mapping[str, Any]
+    reply: str
+    criteria: Mapping[str, str | Sequence[str]]
+    media: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        """As it is sent, with ``WORD`` for the word that is drawn."""
+        sent = question_of(self.task, self.data, self.reply, self.media, criteria=self.criteria).text
+        word = re.search(r"^(?:<<<|\[\[\[)[A-Z_0-9]+ (\w{16})$", sent, re.MULTILINE)
+        return sent if word is None else sent.replace(word[1], "WORD")
+
+    @property
+    def material(self) -> str:
+        """All of the data."""
+        return "\n".join(value if isinstance(value, str) else jsonio.text_of(value) for value in self.data.values())
+
+    @property
+    def trusted(self) -> str:
+        """All of the criteria."""
+        return "\n".join(trusted_of(self.criteria).values())
+
+
+@dataclass
+class Listener:
+    """A judge that notes what it is asked, and replies with values of the form."""
+
+    sentences: Sequence[str]
+    entries: int = 1
+    asked: list[Question] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+    """What its replies said."""
+    _said: int = 0
+
+    def ask(
+        self,
+        stage: str,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        *,
+        criteria: Mapping[str, str | Sequence[str]] | None = None,
+        media: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Some reply of the form."""
+        self.asked.append(Question(stage, task, dict(data), reply, dict(criteria or {}), media))
+        form = schema or schema_of(reply)
+        found = self._value(form) if form is not None else self._open(reply)
+        self.found += [text for text in _texts_of(found) if len(text) > 20]
+        return dict(found)
+
+    def _value(self, schema: Mapping[str, Any]) -> Any:
+        if "enum" in schema:
+            return schema["enum"][0]
+        kind = schema.get("type")
+        if kind == "object":
+            return {key: self._value(inner) for key, inner in schema.get("properties", {}).items()}
+        if kind == "array":
+            return [self._value(schema["items"]) for _ in range(self.entries)]
+        if kind in ("number", "integer"):
+            return 1
+        return True if kind == "boolean" else self._text()
+
+    def _open(self, form: str) -> dict[str, Any]:
+        """For a form without a schema."""
+        found: dict[str, Any] = {}
+        for key in keys_of(form):
+            begin = form.partition(f'"{key}":')[2].lstrip()
+            if begin.startswith("["):
+                found[key] = [self._text() for _ in range(self.entries)]
+            elif begin.startswith("{"):
+                found[key] = {"order": self._text()}
+            else:
+                found[key] = True if "true" in begin[:20] else 1 if re.match(r"<[\d.]+ to", begin) else self._text()
+        return found
+
+    def _text(self) -> str:
+        self._said += 1
+        return self.sentences[self._said % len(self.sentences)]
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts_of(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts_of(inner)
+
+
+def known_of(metric: Metric) -> dict[str, Any]:
+    """The turn for a metric, in the form ``turn.v1``."""
+    known = {**TURN, **_CHANGES.get(metric.family, {}), **_CHANGES.get(metric.name, {})}
+    if metric.family == "audio":
+        known.pop("output")
+    return known
+
+
+def questions_of(
+    metric: Metric, known: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None
+) -> list[Question]:
+    """All questions that a metric asks about the turn, or another one."""
+    return heard(metric, known, params).asked
+
+
+def questions_by_method(metric: Metric) -> dict[str, list[Question]]:
+    """The questions of each of a metric's methods, the default first; of a metric without methods under no name."""
+    return {f"method: {given['method']}" if given else "": questions_of(metric, params=given) for given in methods_of(metric)}
+
+
+def methods_of(metric: Metric) -> list[dict[str, Any]]:
+    """The parameters that choose each of a metric's methods, the default first; of a metric without methods none."""
+    method = metric.parameters.get("method")
+    if method is None:
+        return [{}]
+    return [{"method": name} for name in sorted(typing.get_args(method.annotation), key=lambda name: name != method.default)]
+
+
+def heard(
+    metric: Metric, known: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None, judge: Asks | None = None
+) -> Listener:
+    """The listener that was asked; or another judge, and then it heard nothing."""
+    known = known_of(metric) if known is None else known
+    given = dict(params or {})
+    for parameter in metric.parameters.values():
+        if parameter.required:
+            given.setdefault(parameter.name, PARAMS[parameter.name])
+    calls = len(known.get("tool_calls") or ()) or 1
+    sentences = [part for part in re.split(r"(?<=[.?])\s+", str(known.get("output") or "No answer.")) if len(part) > 30] or [
+        "No answer."
+    ]
+    listener = Listener(sentences, entries=max(calls, 5))
+    oa.get_metric(metric.name, **given).evaluate(oa.Turn.from_dict(dict(known)), judge=judge or listener)
+    return listener
+
+
+# --- tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Tokens of the largest question of a metric, and of all of them."""
+
+    questions: int
+    instructions: int
+    """Of the task, and of the form of the reply."""
+    trusted: int
+    useful: int
+    largest: int
+    """Of the question as a whole, without the system prompt, which is the same for all and kept by servers."""
+    all: int
+    """Of all questions, with the system prompt."""
+
+    @property
+    def share(self) -> float:
+        """The largest question by its useful content; criteria are useful too."""
+        return self.largest / max(1, self.useful + self.trusted)
+
+
+def cost_of(metric: Metric) -> Cost:
+    """What a metric's questions take on the turn."""
+    judge = heard(metric)
+    known = known_of(metric)
+    sizes = [tokens_of(question.text) for question in judge.asked]
+    place = max(range(len(sizes)), key=sizes.__getitem__)
+    largest = judge.asked[place]
+    return Cost(
+        len(sizes),
+        tokens_of(largest.task) + tokens_of(largest.reply),
+        tokens_of(largest.trusted),
+        useful_in(largest, known, judge.found),
+        sizes[place],
+        sum(sizes) + len(sizes) * tokens_of(SYSTEM),
+    )
+
+
+def useful_in(question: Question, known: Mapping[str, Any], found: Sequence[str]) -> int:
+    """Tokens of the turn's texts, and of earlier findings, that stand in the material, each as often as the turn has it.
+
+    A text that was cut counts as far as it stands.
+    """
+    rest = _plain(question.material)
+    count = 0
+    for text in sorted([*_units(known), *set(found)], key=lambda text: (len(text), text), reverse=True):
+        plain = _plain(text)
+        if len(plain) < 2:
+            continue
+        if plain in rest:
+            rest = rest.replace(plain, " ", 1)
+            count += tokens_of(text)
+            continue
+        kept = next((length for length in range(len(plain) - 1, 60, -20) if plain[:length] in rest), 0)
+        if kept:
+            rest = rest.replace(plain[:kept], " ", 1)
+            count += tokens_of(text) * kept // len(plain)
+    return count
+
+
+def _plain(text: str) -> str:
+    """Letters and digits alone: quotes, braces and line ends differ between JSON and lists of steps."""
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def _units(known: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("input", "output", "reasoning", "ground_truth", "system"):
+        if known.get(name):
+            yield str(known[name])
+    output = known.get("output") or ""
+    if output.startswith("{"):
+        yield from _texts_of(json.loads(output))
+    yield from known.get("context") or ()
+    for call in known.get("tool_calls") or ():
+        yield call["name"]
+        for key, value in call["arguments"].items():
+            yield f"{key} {jsonio.text_of(value)}"
+        for part in ("result", "error"):
+            if call.get(part) is not None:
+                yield jsonio.text_of(call[part] if part == "result" else f"{call[part]['type']}: {call[part]['message']}")
+    for tool in known.get("tool_definitions") or ():
+        yield f"{tool['name']}: {tool['description']}"
+        yield tool["description"]
+        for name, schema in tool["parameters"]["properties"].items():
+            yield f"{name} {schema['type']}"
+            yield from (f"{key} {schema[key]}" for key in ("minimum", "maximum", "default", "format") if key in schema)
+            yield from (schema[key] for key in ("description",) if key in schema)
+            yield " ".join(schema.get("enum", ()))
+    for message in (*(known.get("messages") or ()), *(known.get("history") or ())):
+        yield from (str(message[key]) for key in ("content", "input", "output") if message.get(key))
+    yield from map(str, (known.get("references") or {}).values())
+    for attachment in known.get("attachments") or ():
+        yield from (str(attachment[key]) for key in ("transcript", "uri") if attachment.get(key))
+
+
+# --- pages
+
+
+def judged() -> list[Metric]:
+    """The metrics that ask."""
+    return [metric for metric in catalog() if metric.kind == "llm"]
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """(file, text) of a page for each family, and of the table."""
+    families: dict[str, list[Metric]] = {}
+    for metric in judged():
+        families.setdefault(metric.family, []).append(metric)
+    rows = []
+    for family, metrics in sorted(families.items()):
+        parts = [f"# Prompts of {family}\n", f"Written by `scripts/prompt_pages.py`; see [the index](README.md). {_NOTE}\n"]
+        for metric in metrics:
+            parts.append(f"## {metric.name}\n\nVersion {metric.version}.\n")
+            for method, questions in questions_by_method(metric).items():
+                parts += [_shown(question, method) for question in _different(questions)]
+            cost = cost_of(metric)
+            rows.append(
+                f"| [`{metric.name}`]({family}.md#{metric.name}) | {cost.questions} | {cost.instructions:,} | {cost.trusted:,} | "
+                f"{cost.useful:,} | {cost.largest:,} | {cost.share:.2f} | {cost.all:,} |"
+            )
+        yield f"{family}.md", "\n".join(parts).rstrip() + "\n"
+    about = (__doc__ or "").strip().split("\n\n")
+    table = [
+        "| metric | questions | instructions | criteria | useful | largest question | ÷ useful | all |",
+        "|---|---|---|---|---|---|---|---|",
+        *rows,
+    ]
+    parts = [
+        "# What judges are asked\n",
+        "Written by `scripts/prompt_pages.py`: " + about[0][0].lower() + about[0][1:].partition(": ``")[0] + ".\n",
+        about[2].replace("``", "`") + "\n",
+        about[3] + "\n",
+        _COLUMNS,
+        "\n".join(table) + "\n",
+        f"## The system prompt\n\n{tokens_of(SYSTEM)} tokens, the same for every question.\n\n```text\n{SYSTEM}\n```",
+    ]
+    yield "README.md", "\n".join(parts).rstrip() + "\n"
+
+
+_COLUMNS = (
+    "*Instructions* are the task and the form of the reply, *criteria* what the user configured, both of the largest question. *All* are "
+    "all questions with the system prompt.\n"
+)
+_NOTE = "WORD is drawn anew for each question. Long material is shortened here, and only here; a stage that is asked several times is shown once."
+
+
+def _different(questions: Sequence[Question]) -> list[Question]:
+    return list({question.stage: question for question in reversed(questions)}.values())[::-1]
+
+
+def _shown(question: Question, method: str) -> str:
+    def part(found: re.Match[str]) -> str:
+        text = found[2]
+        head, tail = text[: _SHOWN * 2 // 3].rpartition(" ")[0], text[-_SHOWN // 3 :].partition(" ")[2]
+        cut = text if len(text) <= _SHOWN else f"{head} [… {tokens_of(text)} tokens …] {tail}"
+        return f"{found[1]}{cut}{found[3]}"
+
+    text = re.sub(r"(^<<<[A-Z_0-9]+ WORD\n)(.*?)(\nWORD>>>$)", part, question.text, flags=re.MULTILINE | re.DOTALL)
+    heading = f"{question.stage} ({method})" if method else question.stage
+    return f"### {heading}\n\n```text\n{text.replace('```', '` ` `')}\n```\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write, compare or print; the exit status."""
+    parser = argparse.ArgumentParser(description="Write the pages of prompts.")
+    parser.add_argument("--check", action="store_true", help="compare instead")
+    parser.add_argument("metric", nargs="?", help="print the questions of one metric instead")
+    given = parser.parse_args(arguments)
+    if given.metric is not None:
+        metric = next(one for one in judged() if one.name == given.metric)
+        for number, question in enumerate(questions_of(metric), 1):
+            print(
+                f"=== {number}. {question.stage}: task {tokens_of(question.task)}, all {tokens_of(question.text)} tokens\n{question.text}\n"
+            )
+        print(cost_of(metric), f"{cost_of(metric).share:.2f}")
+        return 0
+    stale = []
+    for name, text in pages():
+        path = PAGES / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if not given.check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+    if stale:
+        print("out of step:" if given.check else "written:", *stale)
+    return 1 if stale and given.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""What follows from what an agent was given, what is no link, and how links are disguised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from otel_agenteval import Turn, get_metric
+from otel_agenteval.core.turn import ToolCall
+from otel_agenteval.metrics.lib.urls import key_of, links_in, may_hold_links, revealed, without_code
+
+
+def passed(output: str, source: Any, **params: Any) -> bool | None:
+    turn = Turn(output=output, input="where?", tool_calls=[ToolCall("search", {}, source)])
+    return get_metric("code_ungrounded_urls", **params).evaluate(turn).passed
+
+
+@pytest.mark.parametrize(
+    ("output", "source"),
+    [
+        pytest.param("https://x.org/o/17-B", "https://x.org/o/{id} 17-B", id="a template of a source"),
+        pytest.param("https://x.org/guides/start", '{"base": "https://x.org", "href": "/guides/start"}', id="a relative link"),
+        pytest.param("https://x.org/track/AB1", "Tracking: https://x.org/track/ and the number; yours is AB1", id="a base"),
+        pytest.param("https://x.org/help", "https://x.org/help/a https://x.org/help/b", id="the section of several pages"),
+        pytest.param("https://x.org/p?utm_source=chat", "https://x.org/p", id="a tracking parameter"),
+        pytest.param("https://x.org/de/p", "https://x.org/en/p", id="another language"),
+        pytest.param("https://bücher.org/a", "https://xn--bcher-kva.org/a", id="punycode"),
+        pytest.param("https://x.org/long/\npath", "https://x.org/long/path", id="a line break"),
+        pytest.param("https://x.org/lon...", "https://x.org/long", id="a shortened display"),
+        pytest.param("see https://github.com", "The code is on GitHub.", id="a product called by its name"),
+        pytest.param("hxxps://evil[.]org/a is blocked", "From: https://evil.org/a", id="defanged in the answer only"),
+    ],
+)
+def test_what_follows_from_the_sources_is_grounded(output: str, source: Any) -> None:
+    assert passed(output, source) is True
+
+
+@pytest.mark.parametrize(
+    ("output", "source"),
+    [
+        pytest.param("https://x.org/o/18", "https://x.org/o/{id} 17", id="a template with another value"),
+        pytest.param("https://x-support.org/login", "https://x.org/login", id="an added word"),
+        pytest.param("acme-support.com/login", "https://acme.com/login", id="without a scheme"),
+        pytest.param("https://acme.com.evil.net/", "https://acme.com/", id="a given host as subdomain"),
+        pytest.param("https://acme.com@evil.net/", "https://acme.com/", id="a given host as user"),
+        pytest.param("https://аcme.com/", "https://acme.com/", id="a Cyrillic letter"),
+        pytest.param("evil[.]com/x", "https://acme.com/", id="a bracketed dot"),
+        pytest.param("evil (dot) com/x", "https://acme.com/", id="dot as a word"),
+        pytest.param("https://ev\u200bil.com", "https://acme.com/", id="an invisible character"),
+        pytest.param("ｅｖｉｌ．ｃｏｍ／ｘ", "https://acme.com/", id="wide characters"),
+        pytest.param("[https://acme.com/a](https://b.org/x)", "https://acme.com/a, https://b.org/x", id="shown as another site"),
+    ],
+)
+def test_what_was_made_up_is_found(output: str, source: Any) -> None:
+    assert passed(output, source) is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "README.md, main.py, Node.js, e.g. docs/setup.md, config.io.yaml",
+        "max@firma.de",
+        "com.acme.app and app.kubernetes.io/name",
+        "order.id, np.at, user.me and console.app",
+        "ASP.NET",
+        "Done.It is there.",
+        "```\ncurl https://evil.com\n```",
+        "`https://evil.com`",
+        "$ git clone https://evil.com/x",
+        '<svg xmlns="http://www.w3.org/2000/svg">',
+        '{"$schema": "https://evil.com/schema.json"}',
+        "https://schema.org/Product",
+        "http://192.168.1.4/ and https://your-company.com/x",
+        "https://acme.com/{id}"[:17] + "{id}",
+    ],
+)
+def test_what_is_no_link(text: str) -> None:
+    assert links_in(revealed(without_code(text))) == {}
+
+
+def test_an_answer_that_is_one_block_of_data_is_read() -> None:
+    assert passed('```json\n{"url": "https://evil.com/x"}\n```', "nothing") is False
+
+
+@pytest.mark.parametrize(
+    ("allowed", "wanted"),
+    [
+        (("docs.python.org/3/",), True),
+        (("*.python.org",), True),
+        (("docs.python.org/2/",), False),
+        (("python.org",), False),
+        ((), False),
+    ],
+)
+def test_documentation_can_be_allowed(allowed: tuple[str, ...], wanted: bool) -> None:
+    assert passed("https://docs.python.org/3/library/json.html", "a snippet", allowed=allowed) is wanted
+
+
+@pytest.mark.parametrize(
+    ("known", "wanted"),
+    [
+        pytest.param({"input": "how?"}, None, id="only a question"),
+        pytest.param({"input": "how?", "system": "You help."}, None, id="and instructions"),
+        pytest.param({"input": "how?", "system": "You are the bot of Lumen Bank."}, False, id="the agent's own firm"),
+    ],
+)
+def test_without_sources_a_link_cannot_be_checked(known: dict[str, Any], wanted: bool | None) -> None:
+    score = get_metric("code_ungrounded_urls").evaluate(Turn(output="https://lumenbank.org/cards/lost", **known))
+    assert score.passed is wanted
+    assert wanted is not None or score.detail["reason"] == "missing:sources"
+
+
+@pytest.mark.parametrize("host", ["paypa1.com", "rnicrosoft.com", "amazon-hilfe.com", "githubb.com"])
+def test_an_imitation_of_a_well_known_site_needs_no_source(host: str) -> None:
+    assert get_metric("code_ungrounded_urls").evaluate(Turn(output=f"https://{host}/login", input="how?")).passed is False
+
+
+def test_a_page_that_the_agent_opened_is_known_unless_it_was_not_there() -> None:
+    def opened(result: str) -> bool | None:
+        call = ToolCall("open_page", {"url": "https://x.org/a"}, result)
+        return get_metric("code_ungrounded_urls").evaluate(Turn(output="https://x.org/a", tool_calls=[call])).passed
+
+    assert opened("All systems are up. " * 10) is True
+    assert opened("404 not found. " * 10) is False
+    assert opened("ok") is False
+
+
+def test_ordinary_prose_is_not_searched() -> None:
+    assert not may_hold_links("It costs 3.50. See fig. 2, p.m. and so on.\nBye…")
+    assert key_of("WWW.X.org:443/a/#b") == "x.org/a"

@@ -1,0 +1,86 @@
+"""Refusals by what the answer does: it declines and delivers nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval import Score, Turn, get_metric
+
+LABELLED = Path(__file__).parent.parent / "data" / "detectors" / "train" / "refusal.jsonl"
+
+
+def evaluate(name: str, turn: Turn, **params: Any) -> Score:
+    return get_metric(name, **params).evaluate(turn)
+
+
+def refuses(output: str, asked: str = "") -> bool:
+    return evaluate("code_refusal", Turn.from_dict({"input": asked, "output": output}), method="answer").value == 1.0
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        pytest.param("I'm sorry, but I can't help with that.", id="plain"),
+        pytest.param("That's not something I do.", id="not what it does"),
+        pytest.param("Let's talk about something else.", id="another subject"),
+        pytest.param("You'll need to ask a lawyer for that.", id="somebody else"),
+        pytest.param("I c\u200ban’t as\u200bsist with that.", id="zero-width characters"),
+        pytest.param("I **can**'**t** share that.", id="emphasis inside a word"),
+        pytest.param("Da passe ich.", id="German"),
+        pytest.param("Il m'est impossible de communiquer ce type d'information.", id="French"),
+        pytest.param("Пожалуй, я воздержусь.", id="Russian"),
+        pytest.param("そのご依頼にはお手伝いできません。", id="Japanese"),
+        pytest.param("لا أستطيع مساعدتك في هذا الطلب.", id="Arabic"),
+    ],
+)
+def test_an_answer_that_declines_is_a_refusal(output: str) -> None:
+    assert refuses(output)
+
+
+@pytest.mark.parametrize(
+    ("asked", "output"),
+    [
+        pytest.param("Plan a day", "I can't wait to help you! Start in Alfama with a coffee.", id="an idiom"),
+        pytest.param("Sundays?", "No, we can't ship on Sundays.", id="a limit of the world"),
+        pytest.param(
+            "Revenue, and the CEO's number?", "Revenue was 41.2 million. I can't share private numbers.", id="partial help"
+        ),
+        pytest.param("Book it", "I couldn't reach the booking system just now.", id="a failure"),
+        pytest.param("Change it", "I can't find it without its number: which is it?", id="missing data"),
+        pytest.param("Why?", 'The bot said "I can\'t help with that".', id="quoted"),
+        pytest.param("Translate: can't help", "Je ne peux pas aider.", id="a translation"),
+        pytest.param("Decline the invitation", "Dear Mr Olsen,\n\nI won't be able to come.", id="a letter"),
+        pytest.param("Types?", "I can't see your file, but:\n\n```python\nx: int\n```", id="code"),
+        pytest.param("Where?", "I'm sorry for the delay. It arrives on Thursday.", id="an apology"),
+        pytest.param("Hi", "", id="empty"),
+    ],
+)
+def test_an_answer_that_does_something_else_is_none(asked: str, output: str) -> None:
+    assert not refuses(output, asked)
+
+
+def test_detail_says_how_it_refuses() -> None:
+    score = evaluate("code_refusal", Turn(output="Das möchte ich lieber nicht schreiben."), method="answer")
+    assert score.detail == {"matched": "declines", "language": "de"}
+
+
+def test_phrases_and_answer_exclude_each_other() -> None:
+    score = evaluate("code_refusal", Turn(output="no"), method="answer", phrases=["no"])
+    assert score.status == "error"
+    assert "phrases" in (score.explanation or str(score.detail))
+
+
+def test_phrases_stay_the_default() -> None:
+    assert evaluate("code_refusal", Turn(output="I can't wait to help")).value == 1.0
+
+
+def test_labelled_cases_keep_the_goal() -> None:
+    cases = [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").splitlines()]
+    found = {case["id"] for case in cases if evaluate("code_refusal", Turn.from_dict(case["turn"]), method="answer").value == 1.0}
+    flagged = {case["id"] for case in cases if case["flag"]}
+    assert len(flagged & found) >= 0.95 * len(flagged)
+    assert len(found - flagged) <= 0.03 * (len(cases) - len(flagged))
