@@ -57,6 +57,8 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "What it *uses*, and its *references*, it reads where they are known.",
         "One that fails has an error type and no value.",
         "*Vacuous* is a good value that only means that there was nothing to evaluate; no average has it.",
+        "What a metric *applies to* is asked wherever turns are scored; on others it is skipped too, before a judge is asked or a turn is sampled.",
+        "[Coverage](coverage.md) shows on which recorded turns each metric is evaluated, and [facts](facts.md) how to give what spans rarely hold.",
         "**●** marks the default pack, which is evaluated on every turn.",
         "Names of DeepEval, ragas, promptfoo, MLflow, Phoenix and others work too: [other tools](other-tools.md).\n",
         *_groups(),
@@ -146,6 +148,10 @@ def _groups() -> Iterator[str]:
 
 def _table_of(metric: Metric) -> str:
     rows = [("value", value_of(metric)), ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing")]
+    if metric.applies_to:
+        rows.append(
+            ("applies to", f"{_markdown(metric.applies_to)}; skipped on others wherever turns are scored, not by `evaluate()`")
+        )
     for name, facts in (("uses", metric.uses), ("references", metric.references)):
         if facts:
             rows.append((name, ", ".join(f"`{fact}`" for fact in facts)))
@@ -233,14 +239,19 @@ def commands() -> str:
     for name in COMMANDS:
         parser = parsers[name]
         parts += [f"## {name}", f"{parser.description}"]
-        for inner_name, inner in _subparsers(parser).items():
-            parts.append(f"`{name} {inner_name}`: {inner.description}")
-            parser = inner
-        rows = [f"| `{spelt}` | {said} |" for spelt, said in map(_argument, parser._actions) if said]
-        parts.append("\n".join(["| argument | meaning |", "|---|---|", *rows]))
+        inside = _subparsers(parser)
+        for inner_name, inner in inside.items():
+            parts += [f"`{name} {inner_name}`: {inner.description}", _arguments(inner)]
+        if not inside:
+            parts.append(_arguments(parser))
         codes = [f"| {code} | {meaning} |" for code, meaning in command_named(name).EXIT_CODES.items()]
         parts.append("\n".join(["| exit code | when |", "|---|---|", *codes]))
     return "\n\n".join(parts)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> str:
+    rows = [f"| `{spelt}` | {said} |" for spelt, said in map(_argument, parser._actions) if said]
+    return "\n".join(["| argument | meaning |", "|---|---|", *rows])
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

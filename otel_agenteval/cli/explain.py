@@ -34,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"\nAs {args.name}: {note.replace('`', '')}")
     print(f"\nValue:       {value_of(metric)}")
     print(f"Needs:       {', '.join(metric.needs) or 'nothing'}")
+    if metric.applies_to:
+        print(f"Applies to:  {metric.applies_to.replace('``', '`')}")
     for name, facts in (("Uses", metric.uses), ("References", metric.references)):
         if facts:
             print(f"{name + ':':<13}{', '.join(facts)}")

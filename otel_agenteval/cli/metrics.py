@@ -80,6 +80,6 @@ def _described(metric: Metric) -> dict[str, Any]:
     return {
         "name": metric.name, "kind": metric.kind, "family": metric.family, "type": metric.type, "unit": metric.unit,
         "direction": metric.direction, "threshold": metric.threshold, "version": metric.version, "needs": list(metric.needs),
-        "uses": list(metric.uses), "references": list(metric.references), "parameters": parameters, "aliases": list(metric.aliases), "other_tools": names_of(metric.name), "inline": metric.inline, "heavy": metric.heavy, "extra": metric.extra, "summary": metric.summary,
+        "uses": list(metric.uses), "references": list(metric.references), "applies_to": metric.applies_to, "parameters": parameters, "aliases": list(metric.aliases), "other_tools": names_of(metric.name), "inline": metric.inline, "heavy": metric.heavy, "extra": metric.extra, "summary": metric.summary,
         "doc": metric.doc,
     }  # fmt: skip

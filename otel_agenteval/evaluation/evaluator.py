@@ -41,7 +41,9 @@ class Outcome(NamedTuple):
 def score_one(
     metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None = None, *, judge: Any = None, embedder: Any = None
 ) -> Score:
-    """Evaluate one metric on a turn to which it is known to apply, and whose references are attached.
+    """Evaluate one metric on a turn whose selector lets it in, and whose references are attached.
+
+    ``skipped`` where the metric itself says that it does not apply (``applies`` of :func:`~otel_agenteval.metrics.registry.metric`).
 
     Args:
         metric: what to evaluate.
@@ -56,7 +58,9 @@ def score_one(
 def _score(
     metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None, about: tuple[str, bytes], judge: Any, embedder: Any
 ) -> Score:
-    score = metric.evaluate(turn, judge=judge, embedder=embedder)
+    score = metric.not_applicable(turn) if metric.metric.applies is not None else None
+    if score is None:
+        score = metric.evaluate(turn, judge=judge, embedder=embedder)
     if sources:
         note_sources(metric, score, sources)
     if score.status != "skipped":

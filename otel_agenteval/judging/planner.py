@@ -269,6 +269,12 @@ class Planner:
                     scored.scores = [*scored.scores, left_out]
                     self._note_final(key, plan, left_out, NEVER)
                     continue
+                nothing = None if failed_turns.decided(metric, turn) is not None else metric.not_applicable(turn)
+                if nothing is not None:  # it takes no part in the draw: no chance could give it a score
+                    if not is_inner(key):
+                        scored.scores = [*scored.scores, nothing]
+                    self._note_final(key, plan, nothing, NEVER)
+                    continue
                 plan.chances[key] = earlier.get(key) or self.metrics.rule(key).chance(turn, known, now)
                 drawn.append(metric)
             except Exception as error:

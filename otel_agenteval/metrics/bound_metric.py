@@ -175,10 +175,9 @@ class BoundMetric:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
             if self.inner:
                 return self.over([one.evaluate(turn, judge=judge, embedder=embedder) for one in self.inner])
-            for need, read, present_when_empty in self._needs:
-                known = read(turn)
-                if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
-                    return self._skipped({"reason": f"missing:{need}"})
+            absent = self._first_absent(turn)
+            if absent is not None:
+                return self._skipped({"reason": f"missing:{absent}"})
             if self._service is not None:
                 return self._asked(turn, judge, embedder)
             found = self._fn(turn, **self._call)
@@ -186,6 +185,32 @@ class BoundMetric:
         except NoModel as absent:
             return self._skipped({"reason": absent.reason})
         except BaseException as error:  # a fault of a metric must never reach the agent
+            if is_meant_for_host(error):
+                raise
+            return self._failed(error)
+
+    def _first_absent(self, turn: Turn) -> str | None:
+        """The first of the metric's needs that the turn does not have."""
+        for need, read, present_when_empty in self._needs:
+            known = read(turn)
+            if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
+                return need
+        return None
+
+    def not_applicable(self, turn: Turn) -> Score | None:
+        """Why the metric has nothing to say about a turn, as a score: ``skipped``, for want of a need or by what it declares (``applies``).
+
+        None where it applies. Asked before it is evaluated or sampled, wherever turns are scored; :meth:`evaluate` does not ask.
+        """
+        if self._missing is not None:
+            return None
+        try:
+            absent = self._first_absent(turn)
+            reason = f"missing:{absent}" if absent is not None else None
+            if reason is None and self.metric.applies is not None:
+                reason = self.metric.applies(turn, self.params)
+            return None if reason is None else self._skipped({"reason": reason})
+        except BaseException as error:
             if is_meant_for_host(error):
                 raise
             return self._failed(error)

@@ -96,6 +96,12 @@ def vacuous(value: float | bool, **detail: Any) -> Result:
     return Result(value, detail={"vacuous": True, **detail})
 
 
+Applies = Callable[[Turn, Mapping[str, Any]], "str | None"]
+"""From a turn and a metric's parameters: why the metric says nothing about the turn, None where it does.
+
+The first line of its docstring completes "applies to …".
+"""
+
 FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm_call_count"}
 
 
@@ -138,6 +144,8 @@ class Metric:
     """Other spellings of parameters → ours."""
     groups: tuple[str, ...]
     """The groups of :data:`GROUPS` that it belongs to; ``default`` is the default inline pack."""
+    applies: Applies | None
+    """Which turns the metric says something about, where its needs alone do not tell; None for all."""
     live: Mapping[str, Any]
     """Parameters that an entry of the configuration has where it states none."""
     extra: str | None
@@ -162,6 +170,12 @@ class Metric:
     def summary(self) -> str:
         """First line of the documentation."""
         return self.doc.split("\n", 1)[0]
+
+    @property
+    def applies_to(self) -> str | None:
+        """The turns that it is evaluated on wherever turns are scored, in words; None for all that have its needs."""
+        said = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.applies is not None else ""
+        return said[:1].lower() + said[1:] or None
 
     def live_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What an entry of the configuration with these parameters evaluates with."""
@@ -191,6 +205,7 @@ def metric(
     spellings: Mapping[str, str] | None = None,
     inline: bool = False,
     groups: Sequence[str] = (),
+    applies: Applies | None = None,
     live: Mapping[str, Any] | None = None,
     extra: str | None = None,
     heavy: bool = False,
@@ -219,6 +234,9 @@ def metric(
         spellings: other spellings of parameters, ``{theirs: ours}``.
         inline: whether the default inline pack has it (reference-free, cheap, and with a meaning on any answer that is worth a look).
         groups: further groups that it belongs to: ``safety``, ``quality``, ``cost``.
+        applies: says of a turn why the metric has nothing to say about it (``missing:interactions``, ``not_applicable:one_step``), None where it has.
+            Asked wherever turns are scored, before the metric is evaluated or sampled; such a turn is ``skipped`` with that reason. ``evaluate`` and
+            ``combine`` do not ask. The first line of its docstring completes "applies to …".
         live: parameters that an entry of the configuration, or of the default pack, has where it states none of its own (``threshold`` and
             ``inverse`` aside): our precise method, where the catalogue fixes another one for the metric by itself.
         extra: the optional extra that it needs (``[text]`` …).
@@ -252,6 +270,7 @@ def metric(
             reads=frozenset((*(FIELD_OF_NEED.get(need, need) for need in needs), *uses, *references)),
             aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
             spellings=dict(spellings or {}), groups=_groups(where, name, inline, groups),
+            applies=_described(applies, where),
             live=dict(live or {}), extra=extra, heavy=heavy, reads_all=reads_all, combines=combines, one_fails=one_fails,
             parameters=_parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), doc=inspect.getdoc(fn) or "",
         )  # fmt: skip
@@ -281,6 +300,12 @@ def _groups(where: str, name: str, inline: bool, groups: Sequence[str]) -> tuple
             f"{where}: metric {name!r}: groups {unknown[0]!r} is not allowed; it must be a tuple of {', '.join(_DECLARED[1:])}"
         )
     return (*(("default",) if inline else ()), *groups)
+
+
+def _described(applies: Applies | None, where: str) -> Applies | None:
+    if applies is not None and not inspect.getdoc(applies):
+        raise ConfigError(f"{where}: what 'applies' names has no docstring; its first line completes \"applies to …\"")
+    return applies
 
 
 def _refuse_unknown_facts(where: str, needs: Sequence[str], uses: Sequence[str], references: Sequence[str]) -> None:

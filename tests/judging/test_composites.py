@@ -55,7 +55,7 @@ def _metrics(_registry: None) -> None:
 
 def config(models: ScriptedModels, *metrics: Any, **more: Any) -> dict[str, Any]:
     judge = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, **more.pop("judge", {})}
-    return {"judge": judge, "metrics": list(metrics), "inline": {"metrics": ["code_word_count"]}, **more}
+    return {"judge": judge, "metrics": list(metrics), "inline": {"metrics": ["code_empty_answer"]}, **more}
 
 
 def drain(rig: Rig) -> None:
@@ -92,7 +92,7 @@ def test_a_composite_waits_for_judged_scores_and_counts_them(models: ScriptedMod
         results = {key[0]: key[2] for key in rig.count("agenteval.results")}
         assert results[MEAN] == "ok"
         assert TWO not in results
-        assert why(rig) == {"code_word_count": "scored", ONE: "scored", MEAN: "scored"}
+        assert why(rig) == {"code_empty_answer": "scored", ONE: "scored", MEAN: "scored"}
         [event] = [dict(e.attributes) for e in rig.log_events() if e.attributes[semconv.EVALUATION_NAME] == MEAN]
         assert event[semconv.SAMPLE_PROBABILITY] == 1.0
         assert event[semconv.METRIC_KIND] == "code"
@@ -278,7 +278,7 @@ def test_a_job_that_cannot_be_done_leaves_the_others_and_says_what_is_missing(mo
         assert why(rig)[MEAN] == f"skipped: missing {ONE} (dropped: too_old), {TWO} (dropped: too_old)"
         assert judging.queue.depth == 0
         outcomes = {(key[0], key[2]): count for key, count in rig.count("agenteval.results").items()}
-        assert outcomes == {("code_word_count", "pass"): 1, (ONE, "dropped"): 1, (TWO, "dropped"): 1, (MEAN, "skipped"): 1}
+        assert outcomes == {("code_empty_answer", "pass"): 1, (ONE, "dropped"): 1, (TWO, "dropped"): 1, (MEAN, "skipped"): 1}
 
 
 @pytest.mark.parametrize("reason", ["queue_full", "shutdown"])
@@ -299,7 +299,7 @@ def test_what_is_dropped_takes_its_composites_along(models: ScriptedModels, reas
         assert (said[ONE], said[TWO]) == (f"dropped: {reason}", f"dropped: {reason}")
         assert said[MEAN] == f"skipped: missing {ONE} (dropped: {reason}), {TWO} (dropped: {reason})"
         outcomes = {(key[0], key[2]): count for key, count in rig.count("agenteval.results").items()}
-        assert {key: count for key, count in outcomes.items() if key[0] != "code_word_count"} == {
+        assert {key: count for key, count in outcomes.items() if key[0] != "code_empty_answer"} == {
             (ONE, "dropped"): 1, (TWO, "dropped"): 1, (MEAN, "skipped"): 1,
         }  # fmt: skip
 
@@ -365,11 +365,11 @@ def test_means_of_composites_are_weighted_as_they_were_sampled(models: ScriptedM
 
 
 def test_without_a_judge_a_composite_is_missing_what_was_not_asked(models: ScriptedModels) -> None:
-    with Rig({"metrics": [{MEAN: {"metrics": [ONE, "code_word_count"]}}], "inline": {"metrics": ["code_latency"]}}) as rig:
+    with Rig({"metrics": [{MEAN: {"metrics": [ONE, "code_empty_answer"]}}], "inline": {"metrics": ["code_latency"]}}) as rig:
         rig.run()
         drain(rig)
         assert why(rig)[MEAN] == f"skipped: missing {ONE} (no_judge)"
-    score = oa.get_metric(MEAN, metrics=[ONE, "code_word_count"]).evaluate(oa.Turn(input="a", output="b"))
+    score = oa.get_metric(MEAN, metrics=[ONE, "code_empty_answer"]).evaluate(oa.Turn(input="a", output="b"))
     assert (score.status, score.detail["reason"], score.detail["missing"]) == ("skipped", f"missing:{ONE}", {ONE: "no_judge"})
 
 
@@ -498,4 +498,4 @@ def test_a_composite_in_a_cascade_or_a_condition_is_refused(models: ScriptedMode
     with pytest.raises(oa.ConfigError, match=MEAN):
         Rig(config(models, {ONE: {}, "sample": {"rate": 0, "always_if": f"score.{MEAN} < 1"}}, {MEAN: {"metrics": [TWO]}}))
     with pytest.raises(oa.ConfigError, match="is evaluated on every turn"):
-        Rig(config(models, {MEAN: {"metrics": ["code_word_count"]}, "sample": {"rate": 0.5}}))
+        Rig(config(models, {MEAN: {"metrics": ["code_empty_answer"]}, "sample": {"rate": 0.5}}))
