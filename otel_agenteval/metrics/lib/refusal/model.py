@@ -169,9 +169,14 @@ def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[
     data = float(bool(first) and first[0] in _FOR_DATA)
     asked = float(bool(beginning & BITS["asked"]))
     touchy = float(bool(everything & BITS["touchy"]))
-    mine = float(bool(beginning & BITS["me"]))
+    mine = float(bool(table.common) and bool(first) and bool(classes(first[0], table, ()) & BITS["me"]))
     mark = float(question.rstrip().endswith(_QUESTION))
+    yes_or_no = asked * (1 - data)
     return {
+        "yes or no": yes_or_no,
+        "yes or no & no": yes_or_no * answer["no"],
+        "yes or no & rule": yes_or_no * answer["rule"],
+        "yes or no & touchy": yes_or_no * touchy,
         "question": asked,
         "question mark": mark,
         "touchy": touchy,
