@@ -13,6 +13,8 @@ from .lexicon_more import MORE
 CLASSES = ("no", "me", "rule", "wrong", "scope", "quit", "other", "instead", "done", "failed", "lack")
 _ALL = (*CLASSES, "asked", "touchy")
 BITS = {field: 1 << place for place, field in enumerate(_ALL)}
+_ELIDING = frozenset(("fr", "it"))
+"""Languages in which short words lean on the next with an apostrophe."""
 _PIECES_ONLY = frozenset(("ar", "he", "hi", "ja", "zh", "ko", "th", "fa"))
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),
@@ -63,6 +65,8 @@ def _table(lexicon: Lexicon) -> Table:
     for field in _ALL:
         for written in getattr(lexicon, field).split("|"):
             entry = plain(written.replace("-", " ") if lexicon.name not in _PIECES_ONLY else written)
+            if lexicon.name in _ELIDING:
+                entry = entry.replace("'", "' ").strip()
             if lexicon.name in _PIECES_ONLY:
                 into, key = pieces, entry
             elif entry.startswith("*"):
@@ -122,7 +126,7 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
             found |= bits
     if not table.words:
         return found
-    words = words_of(sentence)
+    words = words_of(sentence.replace("'", "' ") if table.name in _ELIDING else sentence)
     spaced = f" {' '.join(words)} "
     for word in words:
         found |= table.words.get(word, 0)
