@@ -30,6 +30,7 @@ _SCRIPTS = (
     ("ru", re.compile("[\u0400-\u04ff]")),
 )
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
+_MOST_KNOWN, _LONGEST_KNOWN = 8_192, 40
 _SIGNS = str.maketrans(dict.fromkeys(map(ord, '.,;:!?()[]{}"“”„«»‘*_~…¡¿—–/|#>-'), " "))
 _ARABIC_MARKS: dict[int, str | None] = {**dict.fromkeys(range(0x64B, 0x653)), 0x640: None, 0x622: "ا", 0x623: "ا", 0x625: "ا"}
 
@@ -48,6 +49,8 @@ class Table(NamedTuple):
     phrases: dict[str, tuple[tuple[str, int], ...]]
     """By their first word."""
     pieces: tuple[tuple[str, int], ...]
+    known: dict[str, tuple[int, tuple[tuple[str, int], ...]]]
+    """What was looked up of words: at most :data:`_MOST_KNOWN` of them."""
 
 
 def plain(text: str) -> str:
@@ -84,7 +87,7 @@ def _table(lexicon: Lexicon) -> Table:
         by_word[first] = (*by_word.get(first, ()), (phrase, bits))
     return Table(
         lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
-        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()),
+        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()), {},
     )  # fmt: skip
 
 
@@ -127,18 +130,36 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
     if not table.words:
         return found
     words = words_of(sentence.replace("'", "' ") if table.name in _ELIDING else sentence)
-    spaced = f" {' '.join(words)} "
+    known = table.known
+    spaced = ""
     for word in words:
-        found |= table.words.get(word, 0)
-        for length in table.stem_lengths:
-            if length > len(word):
-                break
-            found |= table.stems.get(word[:length], 0)
-        for length in table.end_lengths:
-            if length >= len(word):
-                break
-            found |= table.ends.get(word[-length:], 0)
-        for phrase, bits in table.phrases.get(word, ()):
-            if phrase in spaced:
-                found |= bits
+        entry = known.get(word)
+        if entry is None:
+            entry = _looked_up(word, table)
+        bits, phrases = entry
+        found |= bits
+        if phrases:
+            spaced = spaced or f" {' '.join(words)} "
+            for phrase, its_bits in phrases:
+                if phrase in spaced:
+                    found |= its_bits
     return found
+
+
+def _looked_up(word: str, table: Table) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """The classes of a word by itself, and the phrases that begin with it; kept, because most words come again."""
+    found = table.words.get(word, 0)
+    for length in table.stem_lengths:
+        if length > len(word):
+            break
+        found |= table.stems.get(word[:length], 0)
+    for length in table.end_lengths:
+        if length >= len(word):
+            break
+        found |= table.ends.get(word[-length:], 0)
+    if len(table.known) >= _MOST_KNOWN:
+        table.known.clear()
+    entry = found, table.phrases.get(word, ())
+    if len(word) <= _LONGEST_KNOWN:
+        table.known[word] = entry
+    return entry
