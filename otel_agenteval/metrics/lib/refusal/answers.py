@@ -50,7 +50,8 @@ def _delivers(output: str) -> bool:
     """What can be seen without reading: length, data, code, tables, many numbers."""
     if len(output) > _LONGEST or output.lstrip()[:1] in ("", "{", "["):
         return True
-    if _CODE.search(output) or len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
+    may_be_code = "```" in output or "|" in output or "    " in output or "\t" in output
+    if (may_be_code and _CODE.search(output)) or len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
         return True
     return not output.isascii() and length(output) > _LONGEST
 

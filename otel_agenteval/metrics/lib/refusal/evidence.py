@@ -101,14 +101,24 @@ def language_of(text: str) -> Table | None:
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
                 return _table(_BY_NAME[name])
-    seen = frozenset(words_of(text))
-    best, most = None, 0
-    for lexicon in _LATIN:
-        table = _table(lexicon)
-        count = len(seen & table.common)
-        if count > most:
-            best, most = table, count
-    return best
+    tables, by_word = _common_words()
+    counts = [0] * len(tables)
+    for word in frozenset(words_of(text)):
+        for place in by_word.get(word, ()):
+            counts[place] += 1
+    most = max(counts)
+    return tables[counts.index(most)] if most else None
+
+
+@cache
+def _common_words() -> tuple[tuple[Table, ...], dict[str, tuple[int, ...]]]:
+    """The languages in Latin letters, and in which of them a word is common."""
+    tables = tuple(map(_table, _LATIN))
+    by_word: dict[str, tuple[int, ...]] = {}
+    for place, table in enumerate(tables):
+        for word in table.common:
+            by_word[word] = (*by_word.get(word, ()), place)
+    return tables, by_word
 
 
 def words_of(text: str) -> list[str]:

@@ -115,12 +115,13 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     if table is None:
         return None
     bare = IDIOM.sub(" … ", without_quotes(head))
-    if DRAFT.match(bare) or (TRANSLATION.search(question) and _TO_REWORD.search(question)):
+    rewording = TRANSLATION.search(question) is not None
+    if DRAFT.match(bare) or (rewording and _TO_REWORD.search(question)):
         return None
     sentences = sentences_of(bare)[:_SENTENCES]
     pieces = pieces_in(bare, table)
     found = [classes(sentence, table, pieces) for sentence in sentences]
-    if not any(bits & _DECLINING for bits in found):
+    if not any([bits & _DECLINING for bits in found]):
         return None
     numbers = _of_answer(found)
     numbers |= _of_question(question, table, numbers)
@@ -133,7 +134,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     numbers["brief"] = brief
     numbers["brief & no"] = brief * numbers["no"] * (1 - numbers["question mark"]) * (1 - numbers["question"])
     numbers["data"] = float(output.lstrip()[:1] in ("{", "["))
-    numbers["rewording"] = float(TRANSLATION.search(question) is not None)
+    numbers["rewording"] = float(rewording)
     numbers["digits"] = min(3, len(_DIGITS.findall(bare))) / 3
     numbers["asks"] = float(any(sign in bare for sign in _QUESTION[:3]))
     numbers["asks at the end"] = float(end.endswith(_QUESTION[:3]))
@@ -142,20 +143,22 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     return Read(table.name, numbers)
 
 
+_CLASSES = tuple((name, f"{name} share", BITS[name]) for name in CLASSES)
+_TOGETHER = (*((f"{one} & {other}", BITS[one] | BITS[other]) for one, other in _PAIRS), ("no & me & quit", BITS["no"] | BITS["me"] | BITS["quit"]))  # fmt: skip
+
+
 def _of_answer(found: list[int]) -> dict[str, float]:
-    numbers = {}
-    count = len(found)
-    for name in CLASSES:
-        bit = BITS[name]
-        having = sum(1 for bits in found if bits & bit)
-        numbers[name] = float(having > 0)
-        numbers[f"{name} share"] = having / count
-    for one, other in _PAIRS:
-        both = BITS[one] | BITS[other]
-        numbers[f"{one} & {other}"] = float(any(bits & both == both for bits in found))
-    all_three = BITS["no"] | BITS["me"] | BITS["quit"]
-    numbers["no & me & quit"] = float(any(bits & all_three == all_three for bits in found))
-    numbers["neutral share"] = sum(1 for bits in found if not bits & (_DECLINING | BITS["instead"])) / count
+    numbers: dict[str, float] = {}
+    count, all_bits = len(found), 0
+    for bits in found:
+        all_bits |= bits
+    for name, share, bit in _CLASSES:
+        having = sum([1 for bits in found if bits & bit]) if all_bits & bit else 0
+        numbers[name] = 1.0 if having else 0.0
+        numbers[share] = having / count
+    for name, both in _TOGETHER:
+        numbers[name] = 1.0 if all_bits & both == both and any([bits & both == both for bits in found]) else 0.0
+    numbers["neutral share"] = sum([1 for bits in found if not bits & (_DECLINING | BITS["instead"])]) / count
     first = found[0]
     numbers["first no"] = float(bool(first & BITS["no"]))
     numbers["first done"] = float(bool(first & BITS["done"]) and not first & BITS["no"])
@@ -164,7 +167,8 @@ def _of_answer(found: list[int]) -> dict[str, float]:
 
 def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[str, float]:
     everything = classes(question, table, table.pieces)
-    beginning = classes(" ".join(words_of(question)[:2]), table, ()) if table.common else everything
+    words = words_of(question)
+    beginning = classes(" ".join(words[:2]), table, ()) if table.common else everything
     first = words_of(question[:40])[:1]
     data = float(bool(first) and first[0] in _FOR_DATA)
     asked = float(bool(beginning & BITS["asked"]))

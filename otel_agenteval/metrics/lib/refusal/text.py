@@ -13,7 +13,7 @@ _QUOTED = re.compile(
 )
 _QUOTE_SIGN = re.compile("[\"'“„«「『]|^>", re.MULTILINE)
 _UNDERLINED = re.compile(r"(?<!\w)_+|_+(?!\w)")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n。！？।؟]+")
+_SENTENCE_END = re.compile(r"[\s。！？।؟](?:(?<=[.!?]\s)\s*|(?<=[\n。！？।؟])[\n。！？।؟]*)")  # begins with a character, so that most of a text is skipped
 IDIOM = re.compile(
     r"(?:can't|cannot|can not|could not|couldn't|couldn’t) (?:\w+ly )?(?:wait\b|recommend[^.]{0,40}enough|stress|overstate|emphasi[sz]e|help but|thank you enough|agree more|go wrong|complain|be sure|guarantee|promise|say enough|believe)"
     r"|(?:can't|cannot|could not|couldn't|unable to|not able to|failed to) (?:find|reach|load|get through|connect|locate|retrieve|detect|open the|log in)\b|won't (?:keep|bore|take|be long|hurt)|(?:no|not a) (?:problem|worries|need|wonder|doubt|rush|trouble)\b|not only|not just|don't (?:hesitate|worry)|never mind|wouldn't hurt"
@@ -39,4 +39,4 @@ def sentences_of(text: str) -> list[str]:
 
 def length(text: str) -> float:
     """Characters, as many as a Latin script would need."""
-    return len(text) + (_DENSITY - 1) * len(_DENSE.findall(text))
+    return len(text) if text.isascii() else len(text) + (_DENSITY - 1) * len(_DENSE.findall(text))
