@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...core.redaction.numbers import luhn_valid
 from ...core.redaction.patterns import lazy
+from .branches import branches
 
 
 class IdentityNumber(NamedTuple):
@@ -287,18 +288,6 @@ _ANY_SAID = {
 _WORDS = {index: lazy(row.words) for index, row in enumerate(NUMBERS) if not row.alone}
 
 
-def _alternatives(pattern: str) -> list[str]:
-    """The branches of a pattern."""
-    found, depth = [""], 0
-    for sign in pattern:
-        depth += (sign == "(") - (sign == ")")
-        if sign == "|" and not depth:
-            found.append("")
-        else:
-            found[-1] += sign
-    return found
-
-
 def _any_of(branches: Iterable[str]) -> re.Pattern[str]:
     """A pattern for all of them that looks for a boundary once instead of for each."""
     each = list(dict.fromkeys(branches))
@@ -306,7 +295,7 @@ def _any_of(branches: Iterable[str]) -> re.Pattern[str]:
     return lazy("|".join([rf"\b(?:{'|'.join(bounded)})", *(branch for branch in each if not branch.startswith(r"\b"))]))
 
 
-_BRANCHES = [branch for row in NUMBERS if row.words for branch in _alternatives(row.words)]
+_BRANCHES = [branch for row in NUMBERS if row.words for branch in branches(row.words)]
 _ANY_WORD = _any_of(_BRANCHES)
 _ANY_ASCII_WORD = _any_of(branch for branch in _BRANCHES if re.sub(r"\[[^]]*\]", "", branch).isascii())
 _CANDIDATE = lazy(r"(?<![A-Za-z0-9])[A-Z]{0,6}[- ]?[0-9](?:[ .,\-/]{0,2}[A-Z0-9]){3,24}")

@@ -121,7 +121,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     sentences = sentences_of(bare)[:_SENTENCES]
     pieces = pieces_in(bare, table)
     found = [classes(sentence, table, pieces) for sentence in sentences]
-    if not any([bits & _DECLINING for bits in found]):
+    if not any(bits & _DECLINING for bits in found):
         return None
     numbers = _of_answer(found)
     numbers |= _of_question(question, table, numbers)
@@ -157,7 +157,7 @@ def _of_answer(found: list[int]) -> dict[str, float]:
         numbers[name] = 1.0 if having else 0.0
         numbers[share] = having / count
     for name, both in _TOGETHER:
-        numbers[name] = 1.0 if all_bits & both == both and any([bits & both == both for bits in found]) else 0.0
+        numbers[name] = 1.0 if all_bits & both == both and any(bits & both == both for bits in found) else 0.0
     numbers["neutral share"] = sum([1 for bits in found if not bits & (_DECLINING | BITS["instead"])]) / count
     first = found[0]
     numbers["first no"] = float(bool(first & BITS["no"]))
