@@ -196,8 +196,11 @@ class Tiers:
 
     def __iter__(self) -> Iterator[list[float]]:
         at = 0
-        while at < len(self._known) or (following := next(self._rest, None)) is not None:
+        while True:
             if at == len(self._known):
+                following = next(self._rest, None)
+                if following is None:
+                    return
                 self._known.append(following)
             yield self._known[at]
             at += 1
