@@ -46,10 +46,10 @@ class Table(NamedTuple):
     stem_lengths: tuple[int, ...]
     ends: dict[str, int]
     end_lengths: tuple[int, ...]
-    phrases: dict[str, tuple[tuple[str, int], ...]]
-    """By their first word."""
+    phrases: dict[str, tuple[tuple[str, str, int], ...]]
+    """By their first word: the second, the phrase and its classes."""
     pieces: tuple[tuple[str, int], ...]
-    known: dict[str, tuple[int, tuple[tuple[str, int], ...]]]
+    known: dict[str, tuple[int, tuple[tuple[str, str, int], ...]]]
     """What was looked up of words: at most :data:`_MOST_KNOWN` of them."""
 
 
@@ -81,10 +81,10 @@ def _table(lexicon: Lexicon) -> Table:
             else:
                 into, key = words, entry
             into[key] = into.get(key, 0) | BITS[field]
-    by_word: dict[str, tuple[tuple[str, int], ...]] = {}
+    by_word: dict[str, tuple[tuple[str, str, int], ...]] = {}
     for phrase, bits in phrases.items():
-        first = phrase.split(None, 1)[0]
-        by_word[first] = (*by_word.get(first, ()), (phrase, bits))
+        first, second = (*phrase.split(None, 2), "")[:2]
+        by_word[first] = (*by_word.get(first, ()), (second, phrase, bits))
     return Table(
         lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
         tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()), {},
@@ -142,7 +142,8 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
     words = words_of(sentence.replace("'", "' ") if table.name in _ELIDING else sentence)
     known = table.known
     spaced = ""
-    for word in words:
+    different = set(words)
+    for word in different:
         entry = known.get(word)
         if entry is None:
             entry = _looked_up(word, table)
@@ -150,13 +151,13 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
         found |= bits
         if phrases:
             spaced = spaced or f" {' '.join(words)} "
-            for phrase, its_bits in phrases:
-                if phrase in spaced:
+            for second, phrase, its_bits in phrases:
+                if (not second or second in different) and phrase in spaced:
                     found |= its_bits
     return found
 
 
-def _looked_up(word: str, table: Table) -> tuple[int, tuple[tuple[str, int], ...]]:
+def _looked_up(word: str, table: Table) -> tuple[int, tuple[tuple[str, str, int], ...]]:
     """The classes of a word by itself, and the phrases that begin with it; kept, because most words come again."""
     found = table.words.get(word, 0)
     for length in table.stem_lengths:
