@@ -27,7 +27,7 @@ def main(files: list[str]) -> int:
         turns += 1
         for rule in RULES:
             score = rule.evaluate(turn)
-            if score.status == "error" or score.passed is False:
+            if score.status == "error" or score.verdict is False:
                 broken += 1
                 print(f"{turn.turn_id}: {score.metric}: {score.error_type or score.detail or score.value}")
     print(f"{turns} turns, {broken} rules broken")

@@ -18,7 +18,7 @@ import json
 import re
 import sys
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,10 @@ from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import Section, kind_of, option_paths, section_of, written
 from otel_agenteval.core import semconv
 from otel_agenteval.instrumentation.attach import instrument
+from otel_agenteval.metrics import other_tools, seeds
 from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of
+from otel_agenteval.metrics.spellings import Refused, Spellings
+from otel_agenteval.metrics.spellings import written as spelled
 
 ROOT = Path(__file__).parent.parent
 _START_NS = 1_767_225_600_000_000_000
@@ -54,7 +57,10 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "What it *uses*, and its *references*, it reads where they are known.",
         "One that fails has an error type and no value.",
         "*Vacuous* is a good value that only means that there was nothing to evaluate; no average has it.",
-        "**●** marks the default pack, which is evaluated on every turn.\n",
+        "What a metric *applies to* is asked wherever turns are scored; on others it is skipped too, before a judge is asked or a turn is sampled.",
+        "[Coverage](coverage.md) shows on which recorded turns each metric is evaluated, and [facts](facts.md) how to give what spans rarely hold.",
+        "**●** marks the default pack, which is evaluated on every turn.",
+        "Names of DeepEval, ragas, promptfoo, MLflow, Phoenix and others work too: [other tools](other-tools.md).\n",
         *_groups(),
     ]
     for family, metrics in sorted(families.items()):
@@ -66,6 +72,66 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         parts += [f"## {metric.name}\n\n{_markdown(metric.doc)}\n\n{_table_of(metric)}\n" for metric in metrics]
         yield f"{family}.md", "\n".join(parts).rstrip() + "\n"
     yield "README.md", "\n".join(index).rstrip() + "\n"
+    yield "other-tools.md", other_tools_page()
+
+
+def other_tools_page() -> str:
+    """The page for users of other tools: their names and parameters, and what is there for them here."""
+    families = {metric.name: metric.family for metric in catalog()}
+
+    def linked(text: str) -> str:
+        words = r"(?<![`\w])(?:code|embed|llm)_\w+(?!`)"
+        return re.sub(words, lambda m: f"[`{m[0]}`]({families[m[0]]}.md#{m[0]})" if m[0] in families else m[0], text)
+
+    parts = [_OTHER_TOOLS]
+    for tool in other_tools.TOOLS:
+        parts.append(f"## {tool.title}\n\nAs `{tool.prefix}:NAME`. Read from {tool.read}.\n")
+        parts += _spellings_table(tool.parameters, linked)
+        parts.append("| theirs | ours | sets | what to know |\n|---|---|---|---|")
+        for named, row in _grouped(row for row in tool.rows if row.ours is not None):
+            sets = ", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())
+            parameters = "; ".join(f"`{name}` → {spelled(spelling)}" for name, spelling in row.parameters.items())
+            know = linked(_cell("; ".join(filter(None, (row.note, parameters)))))
+            parts.append(f"| {named} | {linked(row.ours)} | {sets or '–'} | {know or '–'} |")
+        parts.append("\n| theirs, which is refused | how it differs, and what to use |\n|---|---|")
+        parts += [
+            f"| {named} | {linked(_cell(row.note))} |" for named, row in _grouped(row for row in tool.rows if row.ours is None)
+        ]
+        parts.append("")
+    parts.append(
+        "## Seeds\n\nWhat the constructors of the seed catalogues call a parameter; it holds under `SEED:NAME`, camel case everywhere. Trusys' parameters are promptfoo's.\n"
+    )
+    parts.append("| seed | metric | theirs | ours |\n|---|---|---|---|")
+    parts.append(
+        "| agenteval | all but `code_conversation_completeness` | `threshold`, `passThreshold`, `passingThreshold` | threshold (70 is 0.70) |"
+    )
+    for seed, metrics in seeds.OF_METRIC.items():
+        parts += [
+            f"| {seed} | {linked(metric)} | `{theirs}` | {_cell(spelled(spelling))} |"
+            for metric, spellings in metrics.items()
+            for theirs, spelling in spellings.items()
+        ]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _grouped(rows: Iterable[other_tools.Row]) -> Iterator[tuple[str, other_tools.Row]]:
+    """Rows that say the same, once, with all of their names."""
+    groups: dict[str, list[other_tools.Row]] = {}
+    for row in rows:
+        groups.setdefault(repr(row._replace(name="")), []).append(row)
+    yield from ((", ".join(f"`{row.name}`" for row in group), group[0]) for group in groups.values())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iterator[str]:
+    if spellings:
+        yield "| parameter of all | here |\n|---|---|"
+        for name, spelling in spellings.items():
+            yield f"| `{name}` | {linked(_cell(spelling.how if isinstance(spelling, Refused) else spelled(spelling)))} |"
+        yield ""
 
 
 def _groups() -> Iterator[str]:
@@ -82,6 +148,10 @@ def _groups() -> Iterator[str]:
 
 def _table_of(metric: Metric) -> str:
     rows = [("value", value_of(metric)), ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing")]
+    if metric.applies_to:
+        rows.append(
+            ("applies to", f"{_markdown(metric.applies_to)}; skipped on others wherever turns are scored, not by `evaluate()`")
+        )
     for name, facts in (("uses", metric.uses), ("references", metric.references)):
         if facts:
             rows.append((name, ", ".join(f"`{fact}`" for fact in facts)))
@@ -116,6 +186,27 @@ def _markdown(doc: str) -> str:
     text = "\n".join(out).replace("``", "`")
     return re.sub(r"^- ([a-z_, ]+):", r"- **\1**:", text, flags=re.MULTILINE)
 
+
+_OTHER_TOOLS = """\
+# Names of other tools
+
+Written by `scripts/gen_docs.py` from `otel_agenteval/metrics/other_tools.py` and `seeds.py`.
+
+A name of another tool stands for a metric of ours where both ask the same question, on the same scale and in the same direction; it sets
+parameters where that makes them the same. Where they differ the name is refused, and the error says how they differ and what is nearest.
+With its tool before it (`deepeval:FaithfulnessMetric`) a name is always clear. Alone (`KnowledgeRetentionMetric`) it
+works where one tool has it, or all that have it mean the same; canonical names and the names of the seed catalogues come first.
+
+Parameters go by the tool's names and by ours, in snake case and camel case; one that is given under two names is refused. Under the name of a
+catalogue a value has the unit that it has there, and the pass mark that is the default there; under ours it has ours.
+
+```yaml
+metrics:
+  - deepeval:GEval: {criteria: The answer names a date., threshold: 0.6}
+  - promptfoo:not-icontains: {value: as an AI}
+  - agenteval:MRRMetric: {maxRank: 5, passThreshold: 50}
+```
+"""
 
 # --- parts of other files --------------------------------------------------------------------------------------------
 

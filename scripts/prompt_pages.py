@@ -9,7 +9,8 @@ Replies of the judge are made up from the form that it was asked for, so that ev
 
 Tokens are counted as the length limit of questions does: four characters are one, and a character outside of ASCII is one. *Useful* are the
 turn's texts (request, answer, reasoning, documents, each call's arguments and result, definitions of tools, earlier messages, references)
-that stand in the question, each counted once, and what earlier stages found: all else is what the prompt costs.
+that stand in the question, and what earlier stages found: all else is what the prompt costs. A question is at most one and a half times its useful
+content from 700 tokens of that on; below, as with the few hundred characters of an answer that the risk of a turn is judged by, the task weighs more.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import json
 import re
 import sys
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -266,6 +268,19 @@ def questions_of(
     return heard(metric, known, params).asked
 
 
+def questions_by_method(metric: Metric) -> dict[str, list[Question]]:
+    """The questions of each of a metric's methods, the default first; of a metric without methods under no name."""
+    return {f"method: {given['method']}" if given else "": questions_of(metric, params=given) for given in methods_of(metric)}
+
+
+def methods_of(metric: Metric) -> list[dict[str, Any]]:
+    """The parameters that choose each of a metric's methods, the default first; of a metric without methods none."""
+    method = metric.parameters.get("method")
+    if method is None:
+        return [{}]
+    return [{"method": name} for name in sorted(typing.get_args(method.annotation), key=lambda name: name != method.default)]
+
+
 def heard(
     metric: Metric, known: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None, judge: Asks | None = None
 ) -> Listener:
@@ -399,7 +414,8 @@ def pages() -> Iterator[tuple[str, str]]:
         parts = [f"# Prompts of {family}\n", f"Written by `scripts/prompt_pages.py`; see [the index](README.md). {_NOTE}\n"]
         for metric in metrics:
             parts.append(f"## {metric.name}\n\nVersion {metric.version}.\n")
-            parts += [_shown(question) for question in _different(questions_of(metric))]
+            for method, questions in questions_by_method(metric).items():
+                parts += [_shown(question, method) for question in _different(questions)]
             cost = cost_of(metric)
             rows.append(
                 f"| [`{metric.name}`]({family}.md#{metric.name}) | {cost.questions} | {cost.instructions:,} | {cost.trusted:,} | "
@@ -435,14 +451,16 @@ def _different(questions: Sequence[Question]) -> list[Question]:
     return list({question.stage: question for question in reversed(questions)}.values())[::-1]
 
 
-def _shown(question: Question) -> str:
+def _shown(question: Question, method: str) -> str:
     def part(found: re.Match[str]) -> str:
         text = found[2]
-        cut = text if len(text) <= _SHOWN else f"{text[: _SHOWN * 2 // 3]} [… {tokens_of(text)} tokens …] {text[-_SHOWN // 3 :]}"
+        head, tail = text[: _SHOWN * 2 // 3].rpartition(" ")[0], text[-_SHOWN // 3 :].partition(" ")[2]
+        cut = text if len(text) <= _SHOWN else f"{head} [… {tokens_of(text)} tokens …] {tail}"
         return f"{found[1]}{cut}{found[3]}"
 
     text = re.sub(r"(^<<<[A-Z_0-9]+ WORD\n)(.*?)(\nWORD>>>$)", part, question.text, flags=re.MULTILINE | re.DOTALL)
-    return f"### {question.stage}\n\n```text\n{text.replace('```', '` ` `')}\n```\n"
+    heading = f"{question.stage} ({method})" if method else question.stage
+    return f"### {heading}\n\n```text\n{text.replace('```', '` ` `')}\n```\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

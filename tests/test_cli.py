@@ -438,6 +438,18 @@ def test_metrics_as_json_has_everything_a_program_needs(capsys: Capture) -> None
     assert found["code_contains"]["parameters"]["value"]["required"] is True
     assert found["code_tool_success"]["parameters"]["empty_value"] == {"type": "float 0..1 or null", "default": 1.0}
     assert "agentunit:tool_success" in found["code_tool_success"]["aliases"]
+    assert "deepeval:FaithfulnessMetric" in found["llm_faithfulness"]["other_tools"]
+
+
+def test_explain_says_what_another_tool_s_name_means_here(capsys: Capture) -> None:
+    assert main(["explain", "deepeval:RoleAdherenceMetric"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("llm_role_adherence ")
+    assert "As deepeval:RoleAdherenceMetric: the role is the parameter role" in printed
+    assert "Spelled:     strict_mode: threshold=1.0 when true" in printed
+    assert "Other tools: deepeval:RoleAdherenceMetric, mlflow:ConversationalRoleAdherence" in printed
+    assert main(["explain", "deepeval:HallucinationMetric"]) == 2
+    assert "where less is better; use it, or llm_faithfulness" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -615,6 +627,7 @@ def test_the_version_is_the_package_s(capsys: Capture) -> None:
         (["--family", "ir"], "code_mrr", "code_latency"),
         (["--need", "retrieved_ids"], "code_recall_at_k", "code_word_count"),
         (["--seed", "trusys"], "code_icontains", "code_turn_error"),
+        (["--seed", "deepeval"], "llm_g_eval", "code_turn_error"),
         (["--kind", "code"], "code_latency", "llm_relevance"),
         (["--kind", "llm", "--family", "rag_judges"], "llm_relevance", "code_latency"),
     ],

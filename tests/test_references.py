@@ -431,3 +431,47 @@ def test_all_of_several_ground_truths_are_trimmed_and_nothing_else_is():
     about = turn(output=None, ground_truth=["Paris ", 5])
     sources(trim=True).attach(about, {})
     assert (about.ground_truth, about.output) == (["Paris", 5], None)
+
+
+# --- parts of facts
+
+
+def test_a_dotted_name_gives_one_part_of_a_fact():
+    about = turn(metadata={"plan": "gold"}, workflow={"steps": [{"executor": "a"}]})
+    told = {"app.consent": '{"location": false}', "app.plan": "free", "app.graph": '{"nodes": ["a"]}', "app.epsilon": 0.5}
+    names = {
+        "app.consent": "metadata.consent",
+        "app.plan": "metadata.plan",
+        "app.graph": "workflow.graph",
+        "app.epsilon": "privacy.epsilon",
+    }
+    sources(accept_from=names).attach(about, told)
+    assert about.metadata == {"plan": "gold", "consent": {"location": False}}, "what the turn holds wins"
+    assert about.workflow == {"steps": [{"executor": "a"}], "graph": {"nodes": ["a"]}}
+    assert about.privacy == {"epsilon": 0.5}
+    nothing = turn()
+    sources().attach(nothing, told)
+    assert (nothing.metadata, nothing.privacy) == ({}, None)
+
+
+def test_a_column_of_a_data_set_can_be_a_part(tmp_path):
+    path = tmp_path / "cases.csv"
+    path.write_text(
+        'input,metadata.consent,context.x,nothing.y\nCapital of France?,"{""location"": true}",a,b\n', encoding="utf-8"
+    )
+    about = turn()
+    sources(dataset=str(path)).attach(about, {})
+    assert (about.metadata, about.context) == ({"consent": {"location": True}}, [])
+
+
+def test_a_score_says_where_a_part_came_from():
+    given = sources(accept_from={"app.consent": "metadata.consent"})
+    about = turn(spans=[{"id": "t", "attributes": {"app.consent": '{"paris": false}'}}], turn_id="t-t")
+    (score,) = evaluate(about, [oa.get_metric("code_consent_compliance")], given)
+    assert (score.passed, score.detail["reference_from"]) == (False, {"metadata.consent": "span attribute app.consent"})
+
+
+def test_images_that_messages_do_not_hold_can_be_given():
+    about = turn()
+    sources(given=[{"attachments": [{"modality": "image", "uri": "https://cdn.example.com/1.png"}]}]).attach(about, {})
+    assert about.attachments[0]["modality"] == "image"

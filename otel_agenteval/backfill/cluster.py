@@ -13,9 +13,10 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ..core.extras import require
-from .batch import Account, Scorer, scorer_of
+from .batch import Scorer, scorer_of
 from .run import Output, score_bucket
 from .sources import Parquet, bucket_of
+from .turn_scoring import Account
 
 
 def run(source: Parquet, output: Output, scorer: Scorer, metrics: Sequence[str] | None, *, ray: str | None = None) -> Account:

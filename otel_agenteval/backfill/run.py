@@ -21,18 +21,20 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import AgentEvalError
 from ..core.extras import require
-from .batch import Account, Scorer
+from .batch import Scorer
 from .sources import Source, bucket_of
+from .turn_scoring import Account
 
 _BUCKET_BYTES = 256 * 2**20
 _MOST_BUCKETS = 512
 _FORMAT = "otel-agenteval.backfill.v1"
+_KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
 
 
 class Output:
@@ -74,14 +76,15 @@ class Output:
         """Whether all buckets are done."""
         return all(self.is_done(bucket, keys, fingerprint) for bucket in range(self.buckets))
 
-    def known(self, bucket: int) -> set[str]:
-        """Ids of the results that a bucket has; errors are to be tried again."""
+    def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
+        """The results that a bucket has, or with None all have, by id, of judged ones their columns; errors are to be tried again."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
-        found: set[str] = set()
-        for file in sorted((self.folder / "parts").glob(f"{_name(bucket)}-*.parquet")):
-            table = parquet.read_table(file, columns=["result_id", "status"])
-            rows = zip(table.column("result_id").to_pylist(), table.column("status").to_pylist(), strict=True)
-            found.update(result for result, status in rows if status == "ok")
+        found: dict[str, dict[str, Any] | None] = {}
+        for file in sorted((self.folder / "parts").glob("*.parquet" if bucket is None else f"{_name(bucket)}-*.parquet")):
+            table = parquet.read_table(file, columns=list(_KNOWN))
+            for row in table.to_pylist():
+                if row["status"] == "ok":
+                    found[row["result_id"]] = None if row["kind"] == "code" else row
         return found
 
     def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
@@ -117,7 +120,7 @@ def _buckets_in(manifest: Path) -> int:
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> Account:
     """Score what is missing in one bucket and keep it: what every driver calls with all spans of the bucket."""
-    results, account = scorer.score(list(tables), output.known(bucket))
+    results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, scorer.keys, fingerprint)
     return account
@@ -147,6 +150,8 @@ def run(
         return total
     layout = _Layout(output, fingerprint)
     layout.fill(source, shards, progress)
+    if scorer.by_conversation:
+        layout.regroup(scorer)
     spans = sum(layout.counts)
     seen = sum(layout.counts[bucket] for bucket in range(output.buckets) if bucket not in wanted)
     for bucket in wanted:
@@ -161,7 +166,8 @@ class _Layout:
     """Spans by bucket, in files of Arrow's stream format."""
 
     def __init__(self, output: Output, fingerprint: str) -> None:
-        self._folder = output.folder / "spans" / fingerprint
+        self._output_spans = output.folder / "spans"
+        self._folder = self._output_spans / fingerprint
         self._count = output.buckets
         self.counts: list[int] = [0] * output.buckets
 
@@ -193,6 +199,42 @@ class _Layout:
                 progress("read", rows, expected)
         _write(note, json.dumps(self.counts))
 
+    def regroup(self, scorer: Scorer) -> None:
+        """Lay the spans out once more, so that all turns of a conversation are in one bucket.
+
+        Which conversation a trace belongs to is known only when its spans are read as a turn.
+        """
+        note = self._folder / "conversations" / "complete.json"
+        if not note.exists():
+            shutil.rmtree(note.parent, ignore_errors=True)
+            note.parent.mkdir(mode=0o700)
+            _write(note, json.dumps(self._write_regrouped(scorer, note.parent)))
+        self.counts = json.loads(note.read_text())
+        self._folder = note.parent
+
+    def _write_regrouped(self, scorer: Scorer, folder: Path) -> list[int]:
+        """Write the spans by conversation; how many there are by bucket."""
+        ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
+        pa = require("pyarrow", feature="backfill", extra="parquet")
+        counts = [0] * self._count
+        with contextlib.ExitStack() as files:
+            writers: dict[tuple[int, str], Any] = {}
+            for bucket in range(self._count):
+                home = _home_in(scorer.conversations_in(self.tables(bucket)))
+                for table in self.tables(bucket):
+                    kind = hashlib.sha256(str(table.schema).encode()).hexdigest()[:8]
+                    homes = pa.array([home(trace_id) for trace_id in table.column("trace_id").to_pylist()], pa.string())
+                    places = bucket_of(homes, self._count)
+                    for place in sorted(set(places.tolist())):
+                        writer = writers.get((place, kind))
+                        if writer is None:
+                            path = str(folder / f"{_name(place)}-{kind}.arrow")
+                            writer = writers[place, kind] = files.enter_context(ipc.new_stream(path, table.schema))
+                        part = table.filter(pa.array(places == place))
+                        writer.write_table(part)
+                        counts[place] += part.num_rows
+        return counts
+
     def tables(self, bucket: int) -> Iterator[Any]:
         """The spans of a bucket."""
         ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
@@ -202,7 +244,17 @@ class _Layout:
 
     def remove(self) -> None:
         """The backfill is complete."""
-        shutil.rmtree(self._folder.parent, ignore_errors=True)
+        shutil.rmtree(self._output_spans, ignore_errors=True)
+
+
+def _home_in(homes: Mapping[str, str]) -> Callable[[Any], str]:
+    """What decides on the bucket of a trace: its conversation, or else itself."""
+
+    def home(trace_id: Any) -> str:
+        text = trace_id.hex() if isinstance(trace_id, bytes) else str(trace_id or "").lower()
+        return homes.get(text, text)
+
+    return home
 
 
 def buckets_for(source: Source) -> int:

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 from ..backfill import cluster
-from ..backfill.batch import Account, Scorer
+from ..backfill.batch import Scorer
 from ..backfill.run import Bar, Output, buckets_for
 from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, source_of
+from ..backfill.turn_scoring import Account
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..server.memory import tune
@@ -70,6 +71,12 @@ def run(args: argparse.Namespace) -> int:
     if args.buckets is not None and args.buckets < 1:
         raise ConfigError("--buckets: {args.buckets} is not allowed; it must be a number from 1")
     scorer = Scorer(load_config(args.config), names, dry=args.dry_run)
+    if scorer.by_conversation and (shard[1] > 1 or args.engine == "daft"):
+        scorer.close()
+        raise ConfigError(
+            "metrics of conversations, and those that are asked about what was said before, need all turns of a conversation in one process: leave out "
+            "--shard and --engine, or name other --metrics"
+        )
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
     existed, empty = (folder / "manifest.json").exists(), folder.is_dir()
     output = Output(folder, args.buckets or buckets_for(source))
@@ -117,10 +124,12 @@ def _print_account(account: Account, scorer: Scorer, *, dry: bool) -> None:
     at_least = "at least " if dry else ""
     lines = [f"{account.spans:,} spans, {account.turns:,} turns"]
     if dry:
-        lines.append(f"{len(scorer.metrics)} metrics on each turn")
+        lines.append(
+            f"{len(scorer.metrics)} metrics on each turn{f', {len(scorer.whole)} on each conversation' if scorer.whole else ''}"
+        )
     else:
         lines.append(f"{account.scores:,} scores, of them {account.errors:,} errors; {account.known:,} were there already")
-    if account.questions or any(metric.metric.kind != "code" for metric in scorer.metrics):
+    if account.questions or any(metric.asks for metric in (*scorer.metrics, *scorer.whole)):
         cost = f"{account.cost_usd:,.4g} USD"
         if account.unpriced:
             cost = f"{cost}, and {account.unpriced:,} questions of unknown price"

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
+from ..core.score import Score
+from ..core.turn import Turn
 from ..evaluation.evaluator import evaluate
 from ..evaluation.redaction import Redactor, leaving, redacted_score
 from ..evaluation.references import ReferenceSources
-from ..evaluation.selection import select_group, select_metrics
+from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
 from ..judging.models import Bench, Embedder, Judge, LocalEmbedder, embedder_from, judge_from
 from ..judging.sampling import rules_of
-from ..metrics.bound_metric import BoundMetric, live_metric
+from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
 from ..report import About, Report, Run, compare, open_outputs, parameters_hash
+from ..turns.recorded_conversations import RecordedConversations, looks_back
 from ..turns.recordings import Reading, load_turns
 from .exit_codes import FAILED, OK, UNUSABLE
 from .messages import warn_of_missing_parameters
@@ -68,18 +72,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score the turns, and write the reports."""
     config = load_config(args.config)
-    metrics = _chosen(args, config)
+    metrics, whole = _chosen(args, config)
     references = ReferenceSources(config)
     judge, embedder = judge_from(config), embedder_from(config)
-    _warn_of_missing_models(metrics, judge, embedder)
-    warn_of_missing_parameters(metrics)
-    watch = _watched(args, metrics)
+    both = [*metrics, *whole]
+    _warn_of_missing_models(both, judge, embedder)
+    warn_of_missing_parameters(both)
+    watch = _watched(args, both)
     baseline = None if args.baseline is None else Run.read(args.baseline)
-    hashes = {metric._facts: parameters_hash(metric) for metric in metrics}
+    hashes = {metric._facts: parameters_hash(metric) for metric in both}
     reading, results = Reading(progress()), Run()
-    with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
+    conversations = RecordedConversations(config.conversation, history=looks_back(metrics), whole=bool(whole))
+    scores_of = functools.partial(evaluate, judge=judge, embedder=embedder, redact=config.privacy.redact)
+
+    def evaluated() -> Iterator[tuple[Turn, list[Score]]]:
         for turn in load_turns(args.files, reading=reading):
-            scores = evaluate(turn, metrics, references, judge=judge, embedder=embedder, redact=config.privacy.redact)
+            scores = scores_of(turn, metrics, references, before_judged=conversations.take)
+            conversations.note(turn, scores)
+            yield turn, scores
+        for ended in conversations.ended():
+            yield ended.turn, scores_of(ended.turn, whole)
+
+    with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
+        for turn, scores in evaluated():
             about = About.of(turn)  # after the references gave it its case
             scored, redactor = [], Redactor(config.privacy.redact)
             for score in [redacted_score(score, redactor) for score in scores]:
@@ -106,7 +121,7 @@ def _warn_of_missing_models(
     metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None
 ) -> None:
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
-        names = dict.fromkeys(metric.name for metric in metrics if metric.metric.kind == kind)
+        names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind)
         if names and given is None:
             where = f"set {section}.base_url and {section}.model in the configuration"
             print(f"no {section} is configured, so these metrics are skipped ({where}): {', '.join(names)}", file=sys.stderr)
@@ -152,17 +167,22 @@ def _gated(args: argparse.Namespace, report: Report) -> int:
     return FAILED
 
 
-def _chosen(args: argparse.Namespace, config: Config) -> list[BoundMetric]:
-    selected = select_metrics(config)
-    rules_of(config, selected)  # says what is wrong with a sample, though every turn is evaluated here
+def _chosen(args: argparse.Namespace, config: Config) -> tuple[list[BoundMetric], list[BoundMetric]]:
+    """The metrics of turns, and those of conversations."""
+    selected, whole = select_metrics(config), select_conversation_metrics(config)
+    (
+        rules_of(config, selected),
+        rules_of(config, whole),
+    )  # they say what is wrong with a sample, though every turn is evaluated here
     if args.metrics is None:
-        return selected
+        return selected, whole
     chosen: list[BoundMetric] = []
+    chosen_whole: list[BoundMetric] = []
     for name in names_of(args.metrics, "--metrics"):
         if name.startswith("@"):
             chosen += [bound for bound in select_group(config, name[1:], selected) if bound not in chosen]
             continue
-        metric, preset = resolve(name)
-        configured = [] if preset else [bound for bound in selected if bound.name == metric.name]
-        chosen += configured or [live_metric(name, {})]
-    return chosen
+        of_turns, of_whole = named([name], selected, whole)
+        chosen += of_turns
+        chosen_whole += of_whole
+    return chosen, chosen_whole

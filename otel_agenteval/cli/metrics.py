@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import ConfigError, nearest
+from ..metrics.other_tools import names_of
 from ..metrics.registry import Metric, catalog
 from ..report.table import columns
 from .descriptions import headline, type_name
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", metavar="NAME", help="only those of a family")
     parser.add_argument("--kind", choices=("code", "embed", "llm"), help="only those that compute, embed, or ask a judge")
     parser.add_argument("--need", metavar="FIELD", help="only those that need a field of the turn, as in output or tool_calls")
-    parser.add_argument("--seed", metavar="NAME", help="only those of another catalogue, as in trusys or hpd")
+    parser.add_argument("--seed", metavar="NAME", help="only those of another catalogue or tool, as in trusys or deepeval")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,7 +57,10 @@ def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
     choices: dict[str, tuple[str | None, Callable[[Metric], set[str]]]] = {
         "family": (args.family, lambda metric: {metric.family}),
         "need": (args.need, lambda metric: set(metric.needs)),
-        "seed": (args.seed, lambda metric: {alias.split(":")[0] for alias in metric.aliases if ":" in alias}),
+        "seed": (
+            args.seed,
+            lambda metric: {name.split(":")[0] for name in (*metric.aliases, *names_of(metric.name)) if ":" in name},
+        ),
     }
     for name, (wanted, values_of) in choices.items():
         if wanted is not None:
@@ -76,6 +80,6 @@ def _described(metric: Metric) -> dict[str, Any]:
     return {
         "name": metric.name, "kind": metric.kind, "family": metric.family, "type": metric.type, "unit": metric.unit,
         "direction": metric.direction, "threshold": metric.threshold, "version": metric.version, "needs": list(metric.needs),
-        "uses": list(metric.uses), "references": list(metric.references), "parameters": parameters, "aliases": list(metric.aliases), "inline": metric.inline, "heavy": metric.heavy, "extra": metric.extra, "summary": metric.summary,
+        "uses": list(metric.uses), "references": list(metric.references), "applies_to": metric.applies_to, "parameters": parameters, "aliases": list(metric.aliases), "other_tools": names_of(metric.name), "inline": metric.inline, "heavy": metric.heavy, "extra": metric.extra, "summary": metric.summary,
         "doc": metric.doc,
     }  # fmt: skip

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
+from ..config.conversation import ConversationOptions
+from ..core.turn import Turn
+from ..turns.recorded_conversations import RecordedConversations
 from ..turns.recordings import Reading, load_turns
 from .exit_codes import OK, UNUSABLE
 from .options import add_files
@@ -19,11 +22,24 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     add_files(parser)
+    parser.add_argument(
+        "--conversations",
+        action="store_true",
+        help="give each turn what was said before it in its conversation (history), and print each conversation as a whole after them",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print them."""
     reading = Reading(progress())
+    conversations = RecordedConversations(ConversationOptions(), whole=args.conversations, history=args.conversations)
     for turn in load_turns(args.files, reading=reading):
-        print(json.dumps(turn.to_dict(), ensure_ascii=False, default=str))
+        conversations.take(turn)
+        _print(turn)
+    for ended in conversations.ended():
+        _print(ended.turn)
     return report_reading(reading)
+
+
+def _print(turn: Turn) -> None:
+    print(json.dumps(turn.to_dict(), ensure_ascii=False, default=str))

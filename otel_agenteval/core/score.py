@@ -41,6 +41,11 @@ class Facts(NamedTuple):
     identity: bytes = b""
     """Distinguishes the metric and its parameters from all others in a ``result_id``."""
 
+    @property
+    def gives_verdict(self) -> bool:
+        """Whether its scores pass or fail. A neutral metric only measures, until the configuration gives it a bound or makes it a gate."""
+        return self.direction != "neutral" or self.threshold is not None or self.policy == "gate"
+
 
 FIELDS = (
     "also", "detail", "direction", "error_type", "explanation", "kind", "label", "metric", "passed",
@@ -192,6 +197,23 @@ class Score:
     def vacuous(self) -> bool:
         """Whether the value only means that there was nothing to evaluate."""
         return bool(self.detail.get("vacuous"))
+
+    @property
+    def verdict(self) -> bool | None:
+        """Whether the turn passes, as every outlet and report says it; None where the metric gives no verdict.
+
+        ``passed`` is what the metric found: a detector that is neutral (``code_refusal``) has it too, and no turn fails by it.
+        """
+        return self.passed if self.facts.gives_verdict else None
+
+    def as_sent(self) -> dict[str, Any]:
+        """As :meth:`to_dict`, for what leaves: ``passed`` is only there where it is a verdict."""
+        out = self.to_dict()
+        if self.verdict is None:
+            del out["passed"]
+        if self._also:
+            out["also"] = {name: score.as_sent() for name, score in self._also.items()}
+        return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
         """A copy of the score whose texts and detail went through the two functions. This score is not changed."""

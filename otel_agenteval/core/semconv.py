@@ -77,6 +77,7 @@ MEASURE_ITEMS = "agenteval.measure.items"
 MEASURE_SEVERITY = "agenteval.measure.severity"
 RESULTS = "agenteval.results"
 DROPPED = "agenteval.dropped"
+SKIPPED = "agenteval.skipped"
 TURNS = "agenteval.turns"
 TURNS_READ = "agenteval.turns.read"
 UNREAD_TRACES = "agenteval.unread_traces"
@@ -184,6 +185,10 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(ESTIMATE_N, "gauge", "{turn}", _OF_AN_ESTIMATE, "How many turns, drawn alike, would tell as much."),
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "What came of each metric on each turn."),
     Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Results of the outcome dropped, by what was in the way."),
+    Instrument(
+        SKIPPED, "counter", "{result}", ("metric", "reason"),
+        "Results of the outcome skipped, by why the metric had nothing to say about the turn.",
+    ),
     Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Turns that were closed."),
     Instrument(
         TURNS_READ, "counter", "{turn}", ("scope", "reading"),

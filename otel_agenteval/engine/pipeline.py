@@ -126,7 +126,7 @@ class Pipeline:
             return
         done = judging.confirm(done)
         self.emit([*done, *self._plan(done)])
-        receipts = [scored.receipt for scored in done if scored.receipt is not None]
+        receipts = list({id(scored.receipt): scored.receipt for scored in done if scored.receipt is not None}.values())
         if receipts:
             if judging.lasting:
                 self.outlets.catch_up()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..config.root import Config
 from ..evaluation.selection import select_conversation_metrics, select_metrics
 from ..metrics.bound_metric import BoundMetric
+from ..turns.recorded_conversations import looks_back
 
 
 class Selected(NamedTuple):
@@ -18,7 +19,7 @@ class Selected(NamedTuple):
     of_conversations: Sequence[BoundMetric]
     """On whole conversations, of either kind."""
     computed: Sequence[BoundMetric]
-    """On every turn, without asking a model."""
+    """On every turn, without asking a model, also for an inner metric."""
     judged: Sequence[BoundMetric]
     """On turns, by asking a judge or an embedder."""
     whole: Sequence[BoundMetric]
@@ -34,7 +35,7 @@ class Selected(NamedTuple):
     @property
     def history(self) -> bool:
         """Whether a judged metric of turns looks at what was said before them: conversations are held for it."""
-        return any("history" in metric.metric.reads for metric in self.judged)
+        return looks_back(self.judged)
 
     @property
     def conversations(self) -> bool:
@@ -54,5 +55,4 @@ def selected(config: Config) -> Selected:
 
 def _split(metrics: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
     """Those that are computed, and those that ask a model."""
-    computed = [metric for metric in metrics if metric.metric.kind == "code"]
-    return computed, [metric for metric in metrics if metric.metric.kind != "code"]
+    return [metric for metric in metrics if not metric.asks], [metric for metric in metrics if metric.asks]

@@ -6,13 +6,14 @@ scores = run(metrics, turn, sources)      # selectors, time budget, load sheddin
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.score import GATED, SHED, Score
 from ..core.turn import Turn
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import Asks, Embeds
+from .failed_turns import decided
 from .load_shedding import Shedding
 from .redaction import redacted_turn
 from .references import ReferenceSources, applies, excluded_by, note_sources, root_attributes
@@ -40,7 +41,9 @@ class Outcome(NamedTuple):
 def score_one(
     metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None = None, *, judge: Any = None, embedder: Any = None
 ) -> Score:
-    """Evaluate one metric on a turn to which it is known to apply, and whose references are attached.
+    """Evaluate one metric on a turn whose selector lets it in, and whose references are attached.
+
+    ``skipped`` where the metric itself says that it does not apply (``applies`` of :func:`~otel_agenteval.metrics.registry.metric`).
 
     Args:
         metric: what to evaluate.
@@ -55,7 +58,9 @@ def score_one(
 def _score(
     metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None, about: tuple[str, bytes], judge: Any, embedder: Any
 ) -> Score:
-    score = metric.evaluate(turn, judge=judge, embedder=embedder)
+    score = metric.not_applicable(turn) if metric.metric.applies is not None else None
+    if score is None:
+        score = metric.evaluate(turn, judge=judge, embedder=embedder)
     if sources:
         note_sources(metric, score, sources)
     if score.status != "skipped":
@@ -113,18 +118,70 @@ def evaluate(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
     redact: Collection[str] = (),
+    before_judged: Callable[[Turn], None] | None = None,
 ) -> list[Score]:
     """Score a single turn, with its references, by the metrics that apply to it.
 
-    ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder.
+    ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder. ``before_judged`` is called with the
+    turn before these, and after the metrics that are computed: as live, only judges see what was said before.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
-    scores = []
-    for metric in metrics:
-        if applies(metric.when, turn):
-            seen = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
-            scores.append(score_one(metric, seen, sources, judge=judge, embedder=embedder))
-    return scores
+
+    def score(metric: BoundMetric) -> Score:
+        given = embedder if metric.metric.kind == "embed" else judge
+        found = None if given is None else decided(metric, turn)
+        if found is not None:
+            return about(found, turn)
+        seen = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
+        return score_one(metric, seen, sources, judge=judge, embedder=embedder)
+
+    score_once = Once(metrics, turn, score)
+    wanted = [metric for metric in metrics if applies(metric.when, turn)]
+    for metric in wanted:
+        if not metric.asks:
+            score_once(metric)
+    if before_judged is not None:
+        before_judged(turn)
+    return [score_once(metric) for metric in wanted]
+
+
+def about(score: Score, turn: Turn) -> Score:
+    """A score that belongs to a turn."""
+    if score.status != "skipped":
+        score.about = (turn.turn_id, b"%d" % turn.revision)
+    return score
+
+
+class Once:
+    """Scores metrics on one turn, each once: a composite takes the scores that there are, and has the others made.
+
+    Args:
+        metrics: those that are configured: a composite sees one of them as it is configured, also where it does not apply to the turn.
+        turn: the turn.
+        score: scores a metric that is no composite.
+    """
+
+    def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
+        self._configured = {metric.key: metric for metric in metrics}
+        self._turn = turn
+        self._score = score
+        self._scores: dict[tuple[str, str], Score] = {}
+
+    def __call__(self, metric: BoundMetric) -> Score:
+        """The score of a metric that applies to the turn."""
+        found = self._scores.get(metric.key)
+        if found is None:
+            if metric.inner:
+                found = about(metric.over([self._inner(one) for one in metric.inner]), self._turn)
+            else:
+                found = self._score(metric)
+            self._scores[metric.key] = found
+        return found
+
+    def _inner(self, metric: BoundMetric) -> Score:
+        configured = self._configured.get(metric.key, metric)
+        excluded = None if configured.when is None else excluded_by(configured.when, self._turn)
+        return self(configured) if excluded is None else configured.left_out(GATED, f"gated: when.{excluded}")
 
 
 class Evaluator:

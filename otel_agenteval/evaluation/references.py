@@ -27,8 +27,12 @@ BAGGAGE = "baggage:"
 _CASE = "case_id"
 _CASE_COLUMNS = ("case_id", "id", "case")
 _FIELDS = ("ground_truth", "relevant_ids")
-_FACTS = ("context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata", "privacy", "logprobs")
+_FACTS = (
+    "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata", "privacy", "logprobs", "attachments",
+)  # fmt: skip
 """Facts that only evaluation uses. Spans rarely hold them, so they can be given like references."""
+_OF_PARTS = ("session", "workflow", "agents", "metadata", "privacy")
+"""Those that have a part for each name, which can be given by itself: ``metadata.consent``."""
 
 
 class ReferenceSources:
@@ -109,6 +113,9 @@ class ReferenceSources:
                     fact = _fact(name, found[name])
                     if fact:
                         setattr(turn, name, fact)
+            for name, value in found.items():
+                if "." in name:
+                    _add_part(turn, name, value)
         if self._retrievers and not turn.context:
             self._take_retrieved(turn, sources)
         if asked is not None and not turn.context:
@@ -136,6 +143,16 @@ class ReferenceSources:
             sources["context"] = f"tool {', '.join(tools)}"
 
 
+def _add_part(turn: Turn, name: str, value: Any) -> None:
+    """Give the part of a fact that a dotted name means, unless the turn has it."""
+    fact, _, part = name.partition(".")
+    known = getattr(turn, fact) or {} if fact in _OF_PARTS else None
+    if known is not None and part not in known:
+        more = _fact(fact, {**known, part: value})
+        if more:
+            setattr(turn, fact, more)
+
+
 def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
     documents = [document for retrieval in found for document in retrieval.documents]
     turn.context = [document.content for document in documents if document.content]
@@ -156,7 +173,7 @@ def note_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) 
     if score.status != "ok":
         return
     reads = metric.metric.reads
-    used = {name: source for name, source in sources.items() if name in reads and name not in metric.params}
+    used = {name: source for name, source in sources.items() if name.partition(".")[0] in reads and name not in metric.params}
     if used:
         score.detail["reference_from"] = used
 

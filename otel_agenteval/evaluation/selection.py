@@ -44,6 +44,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     replaced = {bound.name for bound in configured}
     inline = {name: bound for name, bound in _inline(config) if name not in replaced}
     selected = [*inline.values(), *configured]
+    _complete_policies(selected)
     _sample(config, entries, configured)
     return selected
 
@@ -64,6 +65,26 @@ def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> 
     return [bound for bound in selected if (bound.name, bound.signature_hash) in members]
 
 
+def named(
+    names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
+) -> tuple[list[BoundMetric], list[BoundMetric]]:
+    """The metrics of some names, of turns and of conversations: as they are configured, or else of turns and with their own parameters.
+
+    Raises:
+        ConfigError: a name that is not known.
+    """
+    chosen: list[BoundMetric] = []
+    chosen_whole: list[BoundMetric] = []
+    for name in names:
+        metric, preset = resolve(name)
+        configured, of_whole = (
+            [] if preset else [bound for bound in some if bound.name == metric.name] for some in (of_turns, whole)
+        )
+        chosen_whole += of_whole
+        chosen += configured or ([] if of_whole else [live_metric(name, {})])
+    return chosen, chosen_whole
+
+
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     """The metrics that are evaluated when a conversation ends.
 
@@ -72,8 +93,20 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     """
     entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(config.conversation.metrics)]
     configured = _configured(config, entries)
+    _complete_policies(configured)
     _sample(config, entries, configured)
     return configured
+
+
+def _complete_policies(selected: Sequence[BoundMetric]) -> None:
+    """A policy that names no metrics is about those beside it: gates, or the severities of safety metrics."""
+    for bound in selected:
+        if bound.inner or not bound.metric.combines:
+            continue
+        if bound.name == "code_policy_must_always_pass":
+            bound.inner = [one for one in selected if one.policy == "gate" and one.name != bound.name]
+        elif bound.name == "code_safety_policy":
+            bound.inner = [one for one in selected if one.metric.unit == "{level}" and one.metric.kind == "llm"]
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
@@ -82,9 +115,14 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> 
         if entry.sample is None:
             continue
         place = (*path, "sample")
-        if bound.metric.kind == "code":
+        if not bound.asks:
             raise ConfigError(
-                f"{config.where(place)}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics are sampled"
+                f"{config.where(place)}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics, and what is made of their scores, "
+                "are sampled"
+            )
+        if bound.metric.kind == "code" and entry.sample.cascade is not None:
+            raise ConfigError(
+                f"{config.where((*place, 'cascade'))}: {bound.name} waits for its inner metrics; a cascade belongs to one of these"
             )
         bound.sample = Sampling(entry.sample, place)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opentelemetry import baggage, context
 
 from ..core import semconv
+from ..core.errors import ConfigError
 from ..evaluation.references import BAGGAGE
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
     The references travel in a private context key: asyncio tasks and ``asyncio.to_thread`` inherit it, plain threads do not.
     Nothing goes to other processes, except ``agenteval.case.id`` as baggage when ``propagate=True``. Inner references win
-    over outer ones, name by name.
+    over outer ones, name by name. What is known only once the agent is at work is added inside, before the turn ends::
+
+        with expect() as given:
+            agent.run("Who pays for the damage?")
+            given.add(conflicts=[{"resolved": True}])
 
     Args:
         case_id: the case in a data set that this is.
@@ -45,12 +50,14 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         self._references = references if case_id is None else {"case_id": case_id, **references}
         self._case_id = case_id if propagate else None
         self._tokens: list[Any] = []
+        self._inside: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
         expect.in_use = True
         current = context.get_current()
         outer = current.get(_KEY)
-        merged = {**outer, **self._references} if isinstance(outer, dict) else self._references
+        merged = {**outer, **self._references} if isinstance(outer, dict) else dict(self._references)
+        self._inside.append(merged)
         inside = context.set_value(_KEY, merged, current)
         if self._case_id is not None:
             inside = baggage.set_baggage(semconv.CASE_ID, self._case_id, inside)
@@ -58,7 +65,18 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._inside.pop()
         context.detach(self._tokens.pop())
+
+    def add(self, **references: Any) -> None:
+        """Give more to the turns that started inside and have not ended: facts that come up on the way, such as ``interactions`` and ``logprobs``.
+
+        Raises:
+            ConfigError: it is not called inside ``with``.
+        """
+        if not self._inside:
+            raise ConfigError("expect().add: there is nothing to add to outside of the with statement")
+        self._inside[-1].update(references)
 
     def __call__(self, fn: _F) -> _F:
         """As a decorator: each call of the function has the references."""

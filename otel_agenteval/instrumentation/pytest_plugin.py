@@ -170,7 +170,7 @@ def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, fl
         return f"  {name} is {score.value:g}, at least {low:g} is required{why}"
     if high is not None and score.value > high:
         return f"  {name} is {score.value:g}, at most {high:g} is required{why}"
-    if low is None and high is None and score.passed is False and score.direction != "neutral":
+    if low is None and high is None and score.verdict is False:
         return f"  {name} failed with {score.value:g}{why}"
     return None
 

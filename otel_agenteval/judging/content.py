@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ..core import jsonio
+from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.redaction import Exporter, Redactor
 from ..evaluation.scored_turn import ScoredTurn
@@ -28,6 +29,10 @@ class Content:
         if self._redact:
             content = (scored.redactor or Redactor(self._redact)).turn(content)
         return jsonio.dumps(content).encode()
+
+    def score(self, score: Score, scored: ScoredTurn) -> Score:
+        """A score of the turn, as it leaves for a queue beside it."""
+        return (scored.redactor or Redactor(self._redact)).score(score) if self._redact else score
 
     def exported(self, turn: Turn, redactor: Redactor | None = None) -> Mapping[str, str]:
         """What leaves with the turn's scores, by attribute."""

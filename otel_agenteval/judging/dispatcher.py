@@ -254,7 +254,9 @@ class Dispatcher:
 
     def _deliver_verdict(self, job: Job, done: Done) -> None:
         """Give a score to the worker."""
-        verdict = Verdict(done.scored, job, lambda: self._finish(job, done), lambda: self._runner.keep(job, done.progress))
+        verdict = Verdict(
+            done.scored, job, lambda: self._finish(job, done), lambda: self._runner.keep(job, done.progress), done.composites
+        )
         self._delivered.add(job.id)
         while not self._deliver(verdict):
             if self._stopping:  # it was counted as dropped, or comes back from the queue
@@ -266,10 +268,11 @@ class Dispatcher:
 
     def _finish(self, job: Job, done: Done) -> None:
         """The score was sent out: what waited for it follows, and the job is acknowledged. On the worker."""
-        score = done.scored.scores[0]
         self._put([one.job for one in done.follow_ups if one.job is not None])
-        self._acknowledge(job, score)
-        self.outcomes.report(done.scored.turn.turn_id, score.metric, outcome_of(score))
+        self._acknowledge(job, done.score)
+        for made in (done.scored, *done.composites):
+            for score in made.scores:
+                self.outcomes.report(made.turn.turn_id, score.metric, outcome_of(score))
         for one in done.follow_ups:
             if one.outcome is not None:
                 self.outcomes.end(one.metric, done.scored, one.outcome)
@@ -277,7 +280,7 @@ class Dispatcher:
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
         """Of scored turns that are about to be emitted, all but the judged ones that may not be. On the worker."""
-        verdicts = [scored.receipt for scored in done if isinstance(scored.receipt, Verdict)]
+        verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
             return list(done)
         kept = set(map(id, self._confirm(verdicts)))
@@ -348,6 +351,10 @@ class Dispatcher:
             self._failed("judge_queue", error)
 
     def _discard(self, job: Job, reason: str, counted_as: str = "") -> None:
+        done = self._runner.without_score(job, reason, counted_as or reason)
+        if done is not None:
+            self._deliver_verdict(job, done)
+            return
         if self.queue.dead(self._release(job), reason):
             self.outcomes.drop([job], counted_as or reason)
 

@@ -72,7 +72,7 @@ def judging_from(
         if path is not None:
             warn_of_fault(config.where(("judge", name, "path")), path, schema.fault_of, consequence)
     metrics = JudgedMetrics(config, of_turns, of_conversations)
-    _refuse_bounds(config, {*metrics.names(conversation=False), *metrics.names(conversation=True)})
+    _refuse_bounds(config, metrics.asked_names())
     leases = _leases(config, clock, failed)
     budget = Budget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)
     outcomes = Outcomes(telemetry, note_outcome)

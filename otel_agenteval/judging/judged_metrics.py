@@ -1,4 +1,4 @@
-"""The metrics that a configuration has judged, each with its sampling rule."""
+"""The metrics that a configuration has judged, those that are judged for composites alone, and these composites; with their sampling rules."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from ..config.root import Config
 from ..evaluation.conditions import EVENT_PREFIX
-from ..metrics.bound_metric import BoundMetric
+from ..metrics.bound_metric import BoundMetric, asked_in
 from .baselines import COMPARISONS
 from .job import key_of
-from .sampling import Rule, rules_of
+from .sampling import EVERY_TURN, Rule, rules_of
 
 
 class JudgedMetrics:
@@ -39,7 +39,11 @@ class JudgedMetrics:
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
         }
-        self._metrics = {whole: tuple(some) for whole, some in rules.items()}
+        self._metrics = {whole: tuple(one for one in some if one.metric.kind != "code") for whole, some in rules.items()}
+        self._composites = {whole: tuple(one for one in some if one.metric.kind == "code") for whole, some in rules.items()}
+        self._inner = {whole: _inner_alone(self._metrics[whole], self._composites[whole]) for whole in rules}
+        for whole, some in self._inner.items():
+            keyed |= {key_of(one, conversation=whole, inner=True): (one, EVERY_TURN) for one in some}
         self._rules = {**self._rules, **{key: rule for key, (_, rule) in keyed.items()}}
         self._by_key = {**self._by_key, **{key: metric for key, (metric, _) in keyed.items()}}
         named = {name for rule in self._rules.values() if rule.always_if is not None for name in rule.always_if.names}
@@ -49,12 +53,29 @@ class JudgedMetrics:
         """Whether a condition names events on the turn's spans."""
 
     def all(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        """Those of turns, or of conversations."""
+        """Those of turns, or of conversations, that ask a model and are configured themselves."""
         return self._metrics[conversation]
 
+    def inner(self, *, conversation: bool) -> Sequence[BoundMetric]:
+        """Those that are judged for composites alone."""
+        return self._inner[conversation]
+
+    def composites(self, *, conversation: bool) -> Sequence[BoundMetric]:
+        """Those that are made of judged scores."""
+        return self._composites[conversation]
+
     def names(self, *, conversation: bool) -> list[str]:
-        """Their names."""
-        return [metric.name for metric in self._metrics[conversation]]
+        """The names of all that have scores of their own: judged ones and composites."""
+        return [metric.name for metric in (*self._metrics[conversation], *self._composites[conversation])]
+
+    def key(self, metric: BoundMetric, *, conversation: bool) -> str:
+        """What one of these metrics is known by, see :func:`~.job.key_of`."""
+        return key_of(metric, conversation=conversation, inner=any(metric is one for one in self._inner[conversation]))
+
+    def asked_names(self) -> set[str]:
+        """The names of all for which a model is asked."""
+        found = (*self._metrics.values(), *self._inner.values())
+        return {metric.name for some in found for metric in some}
 
     def by_key(self, key: str) -> BoundMetric | None:
         """The metric that a job names; None if no configuration of this process had it."""
@@ -63,3 +84,9 @@ class JudgedMetrics:
     def rule(self, key: str) -> Rule:
         """The sampling rule of a metric."""
         return self._rules[key]
+
+
+def _inner_alone(judged: Sequence[BoundMetric], composites: Sequence[BoundMetric]) -> tuple[BoundMetric, ...]:
+    """What composites need judged and is not configured by itself, each once."""
+    configured = {metric.key for metric in judged}
+    return tuple({one.key: one for one in asked_in(composites) if one.key not in configured}.values())

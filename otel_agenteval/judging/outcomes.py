@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.score import GATED, Score
 from ..core.semconv import DROPPED, RESULTS
 from ..core.telemetry import Telemetry
 from ..evaluation.scored_turn import ScoredTurn
-from .job import NewerPayload, Payload, names_in
+from .job import NewerPayload, Payload, is_inner
 from .queues import Job
 
 _REMEMBERED = 1_000
@@ -49,6 +49,11 @@ class NoScore(NamedTuple):
     def error(cls, name: str) -> NoScore:
         """A fault of ours."""
         return cls("error", f"error: {name}")
+
+    @classmethod
+    def missing(cls, metrics: Mapping[str, str]) -> NoScore:
+        """A composite is missing inner scores, each for a reason."""
+        return cls("skipped", f"skipped: missing {', '.join(f'{name} ({why})' for name, why in metrics.items())}")
 
     def as_was(self, metric: str) -> NoScore:
         """That of a metric which waits for this one."""
@@ -102,9 +107,12 @@ class Outcomes:
         """Jobs go into the queue."""
         for job in jobs:
             payload = Payload.decode(job.payload)
-            self.report(payload.turn_id, payload.metric, "waiting")
-            for name in names_in(payload.then):
-                self.report(payload.turn_id, name, f"waiting for {payload.metric}")
+            for one in payload.waits:
+                if not is_inner(one.key):
+                    text = "waiting" if one.key == payload.key else f"waiting for {payload.metric}"
+                    self.report(payload.turn_id, one.metric, text)
+            for composite in payload.gathering.composites if payload.gathering is not None else ():
+                self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
         """Jobs that will not be done, with what waits for their scores."""
@@ -114,10 +122,13 @@ class Outcomes:
                 payload = Payload.decode(job.payload)
             except (NewerPayload, ValueError, KeyError, TypeError):  # it does not say which turn it is about
                 continue
-            for metric in (payload.metric, *names_in(payload.then)):
+            missing = NoScore.missing({one.metric: outcome.text for one in payload.waits})
+            composites = payload.gathering.composites if payload.gathering is not None else ()
+            ended = [(one.metric, outcome) for one in payload.waits if not is_inner(one.key)]
+            for metric, its in (*ended, *((one.metric, missing) for one in composites)):
                 if payload.new:
-                    self._count(metric, payload.agent, outcome)
-                self.report(payload.turn_id, metric, outcome.text)
+                    self._count(metric, payload.agent, its)
+                self.report(payload.turn_id, metric, its.text)
 
     def _count(self, metric: str, agent: str, outcome: NoScore) -> None:
         self._telemetry.add(RESULTS, metric=metric, agent=agent, outcome=outcome.label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -11,16 +11,18 @@ from ..core.clock import Clock
 from ..core.score import SHED, Score
 from ..core.tenancy import qualified
 from ..core.turn import Turn
+from ..evaluation import failed_turns
 from ..evaluation.conditions import Known
-from ..evaluation.evaluator import score_one
+from ..evaluation.evaluator import about, score_one
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.references import excluded_by
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..statistics.estimates import Estimates, group_of
 from .baselines import History
+from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, parts, result_of, scored_or_not, unevaluated
 from .content import Content
-from .job import Decision, Payload, Waiting, judged_turn, key_of, names_in, upstream_of
+from .job import Decision, Gathering, Inner, Payload, Waiting, all_in, is_inner, judged_turn, key_of, unmarked, upstream_of
 from .judged_metrics import JudgedMetrics
 from .outcomes import NoScore, Outcomes, outcome_of
 from .queues import Job
@@ -58,7 +60,13 @@ class Plan:
     """The turn as it leaves, once a job needs it."""
     answered: list[ScoredTurn] = field(default_factory=list)
     """Scores that took no question."""
+    asked: list[tuple[Payload, BoundMetric]] = field(default_factory=list)
+    """What a model is asked for."""
     jobs: list[Job] = field(default_factory=list)
+    final: dict[str, Inner] = field(default_factory=dict)
+    """The outcomes that there are at once, by key without its mark: composites are made of them."""
+    composites: dict[str, tuple[BoundMetric, Chance]] = field(default_factory=dict)
+    """The composites that the turn is for, by key, with the chance that their own sample leaves them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,13 @@ class FollowUp:
     metric: str
     outcome: NoScore | None = None
     job: Job | None = None
+
+
+class Following(NamedTuple):
+    """What follows once a job has its outcome."""
+
+    follow_ups: list[FollowUp]
+    composites: list[ScoredTurn]
 
 
 class Planner:
@@ -122,18 +137,117 @@ class Planner:
         """
         plan = Plan(scored, position(_subject(scored), self._options.seed), can_ask)
         first: list[BoundMetric] = []
-        for metric in self._draw(plan):
+        drawn = self._draw(plan)
+        for metric in drawn:
             before = self._before(metric, scored)
-            if before is None or plan.chances[_key(metric, scored)].by == "rule" or not can_ask(metric):
+            if metric.metric.kind == "code":
+                plan.composites[self._key(metric, scored)] = metric, plan.chances[self._key(metric, scored)]
+            elif before is None or plan.chances[self._key(metric, scored)].by == "rule" or not can_ask(metric):
                 first.append(metric)
             else:
-                plan.after.setdefault(_key(before, scored), []).append(metric)
+                plan.after.setdefault(self._key(before, scored), []).append(metric)
         for metric in first:
             self._consider(metric, plan)
         for key in plan.after.keys() - plan.chances.keys():  # what they wait for is not for this turn
             for metric in plan.after.pop(key):
                 self._consider(metric, plan)
+        try:
+            self._plan_composites(plan)
+        except Exception as error:
+            self._failed("judging", error)
+            for metric, _ in plan.composites.values():
+                self._outcomes.end(metric.name, scored, NoScore.error(type(error).__name__))
+        plan.jobs = [payload.job(metric.left_out(""), metric) for payload, metric in plan.asked]
         return plan
+
+    # --- composites
+
+    def _plan_composites(self, plan: Plan) -> None:
+        """Have judged what only composites need, make those that need nothing more, and let the others wait for their inner scores."""
+        scored, whole = plan.scored, plan.scored.conversation
+        drawn = {key: found for key, found in plan.composites.items() if plan.place < found[1].probability}
+        for metric, own in (found for key, found in plan.composites.items() if key not in drawn):
+            self._end(self._key(metric, scored), metric.name, plan, NoScore.sampled_out(own.probability), own)
+        wanted = [metric for metric, _ in drawn.values() if can_be_made(metric, plan.final, conversation=whole)]
+        wanted_keys = {one.key for metric in wanted for one in leaves(metric)}
+        for metric in self.metrics.inner(conversation=whole):
+            if metric.key in wanted_keys:
+                needing = [own for one, own in plan.composites.values() if any(each.key == metric.key for each in leaves(one))]
+                self._consider(metric, plan, max(needing))
+        waiting: list[tuple[BoundMetric, Chance]] = []
+        for metric, own in drawn.values():
+            for one in leaves(metric):
+                self._take_computed(one, plan)
+            if not can_be_made(metric, plan.final, conversation=whole):
+                self._outcomes.end(metric.name, scored, NoScore.missing(missing_in(metric, plan.final, conversation=whole)))
+                continue
+            made = result_of(metric, own, plan.final, conversation=whole)
+            if made is None:
+                waiting.append((metric, own))
+            else:
+                self._end_composite(metric, made, plan)
+        self._gather(waiting, plan)
+
+    def _take_computed(self, metric: BoundMetric, plan: Plan) -> None:
+        """The score of an inner metric that asks no model, as it may leave."""
+        key = key_of(metric, conversation=plan.scored.conversation)
+        if metric.metric.kind != "code" or key in plan.final:
+            return
+        scored = plan.scored
+        there = next((score for score in scored.scores if score.facts.identity == metric._facts.identity), None)
+        score = score_one(metric, scored.turn, scored.sources) if there is None else there
+        plan.final[key] = Inner(self.content.score(score, scored), ALWAYS)
+
+    def _end_composite(self, metric: BoundMetric, made: Inner, plan: Plan) -> None:
+        """A composite that nobody has to be asked for."""
+        scored = plan.scored
+        found = scored_or_not(made, scored, self.content.exported(scored.turn, scored.redactor), asked=False)
+        if isinstance(found, NoScore):
+            self._outcomes.end(metric.name, scored, found)
+        else:
+            plan.answered.append(found)
+            self._outcomes.report(scored.turn.turn_id, metric.name, outcome_of(found.scores[0]))
+
+    def _gather(self, waiting: Sequence[tuple[BoundMetric, Chance]], plan: Plan) -> None:
+        """Let jobs that composites wait for follow one another, so that the last one has all that was said."""
+        whole = plan.scored.conversation
+        groups: list[tuple[set[int], list[tuple[BoundMetric, Chance]]]] = []
+        for metric, own in waiting:
+            keys = {key_of(one, conversation=whole) for one in leaves(metric)}
+            needs = {at for at, (payload, _) in enumerate(plan.asked) if any(unmarked(one.key) in keys for one in payload.waits)}
+            joined = [group for group in groups if group[0] & needs]
+            groups = [group for group in groups if not group[0] & needs]
+            groups.append(
+                (needs.union(*(group[0] for group in joined)), [*(one for group in joined for one in group[1]), (metric, own)])
+            )
+        followers: set[int] = set()
+        for needs, composites in groups:
+            at, *others = sorted(needs)
+            followers.update(others)
+            keys = {key_of(one, conversation=whole) for metric, _ in composites for one in parts(metric)}
+            gathering = Gathering(
+                [Waiting(self._key(metric, plan.scored), metric.name, own) for metric, own in composites],
+                {key: found for key, found in plan.final.items() if key in keys},
+                [Waiting(p.key, p.metric, p.chance, p.then, p.decided) for p in (plan.asked[other][0] for other in others)],
+            )
+            plan.asked[at] = replace(plan.asked[at][0], gathering=gathering), plan.asked[at][1]
+        plan.asked = [one for at, one in enumerate(plan.asked) if at not in followers]
+
+    # --- judged metrics
+
+    def _key(self, metric: BoundMetric, scored: ScoredTurn) -> str:
+        return self.metrics.key(metric, conversation=scored.conversation)
+
+    def _end(self, key: str, name: str, plan: Plan, outcome: NoScore, chance: Chance = NEVER) -> None:
+        """A metric gives no score."""
+        if not is_inner(key):
+            self._outcomes.end(name, plan.scored, outcome)
+        self._note_final(key, plan, unevaluated(name, outcome), chance)
+
+    def _note_final(self, key: str, plan: Plan, score: Score, chance: Chance) -> None:
+        """Keep an outcome, where there are composites that may be made of it."""
+        if self.metrics.composites(conversation=plan.scored.conversation):
+            plan.final[unmarked(key)] = Inner(self.content.score(score, plan.scored), chance)
 
     def _draw(self, plan: Plan) -> list[BoundMetric]:
         """The metrics that the turn is for, once their chances are known; the others are gated."""
@@ -142,21 +256,30 @@ class Planner:
         known = self._known(scored)
         earlier = self._chances.get(scored.supersedes or turn.turn_id, {}) if not scored.new else {}
         now = self._clock.time_ns() / 1e9
-        for metric in self.metrics.all(conversation=scored.conversation):
-            key = _key(metric, scored)
+        composites = self.metrics.composites(conversation=scored.conversation)
+        for metric in (*self.metrics.all(conversation=scored.conversation), *composites):
+            key = self._key(metric, scored)
             try:
                 excluded = None if metric.when is None else excluded_by(metric.when, turn)
                 if excluded is not None:
-                    self._outcomes.end(metric.name, scored, NoScore.gated(f"when.{excluded}"))
+                    self._end(key, metric.name, plan, NoScore.gated(f"when.{excluded}"))
                     continue
                 if not (turn.complete or self._options.incomplete or scored.conversation):
-                    scored.scores = [*scored.scores, metric.left_out(INCOMPLETE)]
+                    left_out = metric.left_out(INCOMPLETE)
+                    scored.scores = [*scored.scores, left_out]
+                    self._note_final(key, plan, left_out, NEVER)
+                    continue
+                nothing = None if failed_turns.decided(metric, turn) is not None else metric.not_applicable(turn)
+                if nothing is not None:  # it takes no part in the draw: no chance could give it a score
+                    if not is_inner(key):
+                        scored.scores = [*scored.scores, nothing]
+                    self._note_final(key, plan, nothing, NEVER)
                     continue
                 plan.chances[key] = earlier.get(key) or self.metrics.rule(key).chance(turn, known, now)
                 drawn.append(metric)
             except Exception as error:
                 self._failed("judging", error)
-                self._outcomes.end(metric.name, scored, NoScore.error(type(error).__name__))
+                self._end(key, metric.name, plan, NoScore.error(type(error).__name__))
         self._chances[turn.turn_id] = plan.chances
         if len(self._chances) > _REMEMBERED:
             self._chances.popitem(last=False)
@@ -174,7 +297,7 @@ class Planner:
 
     def _before(self, metric: BoundMetric, scored: ScoredTurn) -> BoundMetric | None:
         """The metric that is judged before this one."""
-        cascade = self.metrics.rule(_key(metric, scored)).cascade
+        cascade = self.metrics.rule(self._key(metric, scored)).cascade
         if cascade is None:
             return None
         others = self.metrics.all(conversation=scored.conversation)
@@ -183,56 +306,61 @@ class Planner:
     def _consider(self, metric: BoundMetric, plan: Plan, chance: Chance | None = None, decided: Decision | None = None) -> None:
         """Leave a metric out, answer it without a question, or make it a job, together with those that wait for it."""
         scored = plan.scored
-        key = _key(metric, scored)
+        key = self._key(metric, scored)
         chance = chance or plan.chances[key]
         can_ask = plan.can_ask(metric)
         try:
-            if can_ask and self._leaves_out(metric, plan, chance):
+            by_itself = failed_turns.decided(metric, scored.turn) if can_ask else None
+            cancelled = by_itself is not None and by_itself.status == "skipped"
+            if can_ask and not cancelled and self._leaves_out(metric, plan, chance):
                 return
-            score = score_one(metric, scored.turn, scored.sources)
+            score = score_one(metric, scored.turn, scored.sources) if by_itself is None else about(by_itself, scored.turn)
             if can_ask and score.status == "skipped" and score.detail.get("reason") in _ABSENT:
-                self._queue(metric, plan, chance, decided, score)
+                self._queue(metric, plan, chance, decided)
                 return
-            if score.status == "skipped":
-                scored.scores = [*scored.scores, score]
-            else:
+            if score.status != "skipped" and not is_inner(key):
                 self._answer(metric, plan, chance, decided, score)
+            elif not is_inner(key):
+                scored.scores = [*scored.scores, score]
+            self._note_final(key, plan, score, chance)
         except Exception as error:  # nothing leaves a turn that could not be redacted
             self._failed("judging", error)
-            for name in (metric.name, *self._names_after(key, plan)):
-                self._outcomes.end(name, scored, NoScore.error(type(error).__name__))
+            for lost in (Waiting(key, metric.name, chance), *self._those_after(key, plan)):
+                self._end(lost.key, lost.metric, plan, NoScore.error(type(error).__name__), lost.chance)
             return
         first = chance if can_ask else Chance(1.0, "")
         for one in plan.after.pop(key, ()):
-            its = _key(one, scored)
+            its = self._key(one, scored)
             cascade = self.metrics.rule(its).cascade
             if cascade is not None:
                 self._consider(one, plan, *_decide(cascade, plan.chances[its], first, scored.turn, score))
 
     def _leaves_out(self, metric: BoundMetric, plan: Plan, chance: Chance) -> bool:
         """Whether a model could be asked and is not, for lack of time or by the draw."""
-        scored, key = plan.scored, _key(metric, plan.scored)
+        scored, key = plan.scored, self._key(metric, plan.scored)
+        this = Waiting(key, metric.name, chance)
         if self._shedding.leaves_out(metric.metric.kind):
             if plan.place < chance.probability:
                 self._note_choice(metric, scored, chance)
-            for name in (metric.name, *self._names_after(key, plan)):
-                self._outcomes.end(name, scored, NoScore.dropped(SHED))
+            for one in (this, *self._those_after(key, plan)):
+                self._end(one.key, one.metric, plan, NoScore.dropped(SHED), one.chance)
             return True
         if plan.place >= chance.probability:
             outcome = NoScore.sampled_out(chance.probability)
-            self._outcomes.end(metric.name, scored, outcome)
-            for name in self._names_after(key, plan):
-                self._outcomes.end(name, scored, outcome.as_was(metric.name))
+            self._end(key, metric.name, plan, outcome, chance)
+            for one in self._those_after(key, plan):
+                self._end(one.key, one.metric, plan, outcome.as_was(metric.name), chance)
             return True
         return False
 
-    def _queue(self, metric: BoundMetric, plan: Plan, chance: Chance, decided: Decision | None, score: Score) -> None:
+    def _queue(self, metric: BoundMetric, plan: Plan, chance: Chance, decided: Decision | None) -> None:
         """A model has to be asked."""
         scored = plan.scored
         plan.body = plan.body or self.content.written(scored)
-        payload = Payload.of(metric, scored, chance, plan.place, self._clock.time_ns() / 1e9, plan.body)
+        key, now = self._key(metric, scored), self._clock.time_ns() / 1e9
+        payload = Payload.of(metric, scored, chance, plan.place, now, plan.body, key)
         payload = replace(payload, decided=decided, then=self._waiting(payload.key, plan))
-        plan.jobs.append(payload.job(score, metric))
+        plan.asked.append((payload, metric))
         self._note_choice(metric, scored, chance)
 
     def _answer(self, metric: BoundMetric, plan: Plan, chance: Chance, decided: Decision | None, score: Score) -> None:
@@ -248,37 +376,116 @@ class Planner:
         """The metrics that wait for one, with those that wait for them. They are no longer in the plan then."""
         found = []
         for metric in plan.after.pop(key, ()):
-            its = _key(metric, plan.scored)
+            its = self._key(metric, plan.scored)
             found.append(Waiting(its, metric.name, plan.chances[its], self._waiting(its, plan)))
         return tuple(found)
 
-    def _names_after(self, key: str, plan: Plan) -> Iterator[str]:
-        return names_in(self._waiting(key, plan))
+    def _those_after(self, key: str, plan: Plan) -> Iterator[Waiting]:
+        return all_in(self._waiting(key, plan))
 
     def _note_choice(self, metric: BoundMetric, scored: ScoredTurn, chance: Chance) -> None:
         """A model is to be asked: if it gives no answer, the answers to like questions stand for it."""
-        if not scored.conversation:
+        if not scored.conversation and not is_inner(self._key(metric, scored)):
             agent, group = scored.turn.agent or "", group_of(chance.by)
             self.estimates.choose(metric.name, agent, chance.probability, group, scored.first_id)
 
-    def follow_ups(self, payload: Payload, scored: ScoredTurn, score: Score) -> list[FollowUp]:
+    def follow_ups(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> Following:
         """What follows for the metrics that wait for the score of a job. Called on any thread."""
-        return [found for one in payload.then for found in self._follow_up(one, payload, scored, score)]
+        cost = judged.cost_usd if is_inner(payload.key) else None
+        asked: list[Waiting] = []
+        ended: list[tuple[Waiting, NoScore]] = []
+        for one in payload.then:
+            self._follow(one, payload, scored, score, asked, ended)
+        return self._following(payload, scored, Inner(score, payload.chance, cost), asked, ended)
 
-    def _follow_up(self, waiting: Waiting, payload: Payload, scored: ScoredTurn, score: Score) -> list[FollowUp]:
+    def follow_without_score(self, payload: Payload, scored: ScoredTurn, reason: str) -> Following:
+        """What follows once a job cannot be done that composites wait for. Called on any thread."""
+        outcome = NoScore.dropped(reason)
+        ended = [(one, outcome) for one in all_in(payload.then)]
+        if not is_inner(payload.key):
+            ended.append((Waiting(payload.key, payload.metric, payload.chance), outcome))
+        return self._following(payload, scored, Inner(unevaluated(payload.metric, outcome), payload.chance), [], ended)
+
+    def _follow(
+        self,
+        waiting: Waiting,
+        payload: Payload,
+        scored: ScoredTurn,
+        score: Score,
+        asked: list[Waiting],
+        ended: list[tuple[Waiting, NoScore]],
+    ) -> None:
+        """A metric that waited for a score in a cascade is asked for, or ends, with those that wait for it."""
         metric = self.metrics.by_key(waiting.key)
         cascade = None if metric is None else self.metrics.rule(waiting.key).cascade
         if metric is None or cascade is None:
-            return [FollowUp(name, NoScore.dropped("not_configured")) for name in names_in([waiting])]
+            ended += [(one, NoScore.dropped("not_configured")) for one in all_in([waiting])]
+            return
         chance, decided = _decide(cascade, waiting.chance, payload.chance, scored.turn, score)
         if payload.place < chance.probability:
-            its = replace(payload, key=waiting.key, metric=metric.name, chance=chance, decided=decided, then=waiting.then)
+            asked.append(replace(waiting, chance=chance, decided=decided))
             self._note_choice(metric, scored, chance)
-            return [FollowUp(metric.name, job=its.job(metric.left_out(""), metric))]
+            return
         value = "no value" if score.value is None else f"{score.value:g}"
         outcome = NoScore.sampled_out(chance.probability, f" after {score.metric}: {value}")
-        rest = [FollowUp(name, outcome.as_was(metric.name)) for name in names_in(waiting.then)]
-        return [FollowUp(metric.name, outcome), *rest]
+        ended.append((replace(waiting, chance=chance), outcome))
+        ended += [(replace(one, chance=chance), outcome.as_was(metric.name)) for one in all_in(waiting.then)]
+
+    def _following(
+        self, payload: Payload, scored: ScoredTurn, this: Inner, asked: list[Waiting], ended: Sequence[tuple[Waiting, NoScore]]
+    ) -> Following:
+        found = [FollowUp(one.metric, outcome) for one, outcome in ended]
+        gathering, composites = payload.gathering, []
+        if gathering is not None:
+            known = {**gathering.found, unmarked(payload.key): this}
+            known |= {unmarked(one.key): Inner(unevaluated(one.metric, outcome), one.chance) for one, outcome in ended}
+            asked = [*asked, *gathering.next]
+            for one in [one for one in asked if self.metrics.by_key(one.key) is None]:
+                asked.remove(one)
+                outcome = NoScore.dropped("not_configured")
+                known |= {unmarked(each.key): Inner(unevaluated(each.metric, outcome), each.chance) for each in all_in([one])}
+                found += [FollowUp(each.metric, outcome) for each in all_in([one]) if not is_inner(each.key)]
+            still: list[Waiting] = []
+            for one in gathering.composites:
+                made = self._composite(one, known, payload, scored)
+                if made is None and asked:
+                    still.append(one)
+                elif isinstance(made, ScoredTurn):
+                    composites.append(made)
+                else:
+                    found.append(FollowUp(one.metric, made or NoScore.dropped("not_configured")))
+            gathering = Gathering(still, known, asked[1:]) if still else None
+            if gathering is not None:
+                asked = asked[:1]
+        for one in asked:
+            its = replace(
+                payload,
+                key=one.key,
+                metric=one.metric,
+                chance=one.chance,
+                decided=one.decided,
+                then=one.then,
+                gathering=gathering,
+            )
+            metric = self.metrics.by_key(one.key)
+            if metric is None:
+                found.append(FollowUp(one.metric, NoScore.dropped("not_configured")))
+            else:
+                found.append(FollowUp(one.metric, job=its.job(metric.left_out(""), metric)))
+        return Following(found, composites)
+
+    def _composite(
+        self, waiting: Waiting, known: Mapping[str, Inner], payload: Payload, scored: ScoredTurn
+    ) -> ScoredTurn | NoScore | None:
+        """A composite, or why there is none; None while it waits."""
+        metric = self.metrics.by_key(waiting.key)
+        made = None if metric is None else result_of(metric, waiting.chance, known, conversation=scored.conversation)
+        if metric is None or made is None:
+            return None
+        found = scored_or_not(made, scored, self.content.exported(scored.turn), asked=True)
+        if isinstance(found, ScoredTurn) or payload.place < made.chance.probability:
+            self._note_choice(metric, scored, made.chance)
+        return found
 
     def note_sent(self, scored: ScoredTurn) -> None:
         """A judged score was sent out: the estimates learn of it. On the worker."""
@@ -293,10 +500,6 @@ class Planner:
                     score.metric, turn.agent or "", trace, scored.first_id, score.value, judged.probability, group,
                     turn.revision, scored.absorbs,
                 )  # fmt: skip
-
-
-def _key(metric: BoundMetric, scored: ScoredTurn) -> str:
-    return key_of(metric, conversation=scored.conversation)
 
 
 def _subject(scored: ScoredTurn) -> str:

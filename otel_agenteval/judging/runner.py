@@ -15,10 +15,10 @@ from ..core.clock import Clock
 from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.evaluator import score_one
-from ..evaluation.scored_turn import ScoredTurn
+from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .circuit_breaker import CircuitBreaker, CircuitBreakers
-from .job import NewerPayload, Payload, judged_turn, upstream_of
+from .job import NewerPayload, Payload, is_inner, judged_turn, upstream_of
 from .models import bypassing_cache
 from .outcomes import Outcomes
 from .planner import FollowUp, Planner
@@ -80,7 +80,11 @@ class Done:
     """The job has a score."""
 
     scored: ScoredTurn
+    """With its score; without one where that was asked for composites alone."""
+    score: Score
     follow_ups: Sequence[FollowUp]
+    composites: Sequence[ScoredTurn]
+    """What was made of this score and others."""
     progress: Progress | None
     """What was paid for, should the score not be sent out after all."""
 
@@ -162,7 +166,7 @@ class JobRunner:
         if wait is None:  # another job tries; the thread that has the oldest one goes next
             return Retry(self._in(0.0), busy=True)
         if wait:
-            self._outcomes.report(payload.turn_id, metric.name, "waiting: circuit_open")
+            self._report(payload, "waiting: circuit_open")
             return Retry(breaker.until)
         with self._lock:
             progress = self._progress.pop(job.id, None)
@@ -222,8 +226,12 @@ class JobRunner:
         return None
 
     def _wait(self, attempt: _Attempt, reason: str, at: float, *, counted: bool = False) -> Retry:
-        self._outcomes.report(attempt.payload.turn_id, attempt.metric.name, f"waiting: {reason}")
+        self._report(attempt.payload, f"waiting: {reason}")
         return Retry(at, counted)
+
+    def _report(self, payload: Payload, outcome: str) -> None:
+        if not is_inner(payload.key):
+            self._outcomes.report(payload.turn_id, payload.metric, outcome)
 
     def _done(self, attempt: _Attempt, turn: Turn, score: Score, seconds: float) -> Done:
         payload, metric, session = attempt.payload, attempt.metric, attempt.session
@@ -232,7 +240,30 @@ class JobRunner:
         scored = payload.scored_turn(turn)
         judged = session.judged(metric, score, payload.chance, upstream_of(payload.root))
         made = judged_turn(scored, score, judged, seconds, self._planner.content.exported(turn))
-        return Done(made, self._planner.follow_ups(payload, scored, score), session.progress)
+        following = self._planner.follow_ups(payload, scored, score, judged)
+        if is_inner(payload.key):
+            made.scores = ()
+        return Done(made, score, following.follow_ups, following.composites, session.progress)
+
+    def without_score(self, job: Job, reason: str, counted_as: str) -> Done | None:
+        """What follows for composites, and for what is asked after it, once a job cannot be done; None where nothing waits but by cascade."""
+        try:
+            payload = Payload.decode(job.payload)
+        except (NewerPayload, ValueError, KeyError, TypeError):
+            return None
+        if payload.gathering is None:
+            return None
+        try:
+            scored = payload.scored_turn(payload.turn())
+            following = self._planner.follow_without_score(payload, scored, counted_as)
+            judged = Judged("llm", payload.chance.probability, decided_by=payload.chance.by, upstream=upstream_of(payload.root))
+            failed = Score(payload.metric, status="error", error_type=reason)
+            made = judged_turn(scored, failed, judged)
+            made.scores = ()
+            return Done(made, failed, following.follow_ups, following.composites, None)
+        except Exception as error:
+            self._failed("judging", error)
+            return None
 
     def keep(self, job: Job, progress: Progress | None) -> None:
         """Keep what a job got: next time it asks only for the rest, or it would never come to an end in a tight budget."""

@@ -146,7 +146,7 @@ EVERY_TURN = Rule()
 
 
 def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, Rule]:
-    """The rules of all judged metrics among those that are evaluated, in their order.
+    """The rules of all judged metrics among those that are evaluated, and of composites over such, in their order.
 
     Args:
         config: where errors say that something stands.
@@ -156,11 +156,11 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
         ConfigError: a condition cannot be read, there is no such metric to judge first, or metrics wait for each other; with its path and,
             where it comes from a file, its line.
     """
-    computed = [metric.name for metric in evaluated if metric.metric.kind == "code"]
-    judged = [metric for metric in evaluated if metric.metric.kind != "code"]
+    computed = [metric.name for metric in evaluated if not metric.asks]
+    judged = [metric for metric in evaluated if metric.asks]
     found = {}
     for metric in judged:
-        others = [other.name for other in judged if other.name != metric.name]
+        others = [other.name for other in judged if other.name != metric.name and other.metric.kind != "code"]
         wanted = metric.sample
         found[metric] = EVERY_TURN if wanted is None else rule_of(wanted.options, computed, config.where(wanted.path), others)
     _refuse_circles(config, found)

@@ -20,6 +20,8 @@ class Verdict:
     """Called once it was emitted."""
     keep: Callable[[], None]
     """Called when it may not be emitted: what was paid for is remembered."""
+    composites: Sequence[ScoredTurn] = ()
+    """What was made of the score, and is emitted with it."""
     size: int = 0
 
     def split(self) -> Sequence[Verdict]:
@@ -27,9 +29,11 @@ class Verdict:
         return (self,)
 
     def score(self) -> Sequence[ScoredTurn]:
-        """The turn with its judged score, which is acknowledged through its receipt."""
-        self.scored.receipt = self
-        return (self.scored,)
+        """The turn with its judged score, which is acknowledged through its receipt; composites too."""
+        found = (self.scored, *self.composites)
+        for scored in found:
+            scored.receipt = self
+        return found
 
     def acknowledge(self) -> None:
         """The score was emitted: the job is done."""

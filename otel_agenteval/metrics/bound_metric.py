@@ -8,19 +8,26 @@ import math
 import operator
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio
 from ..core.errors import ConfigError, JudgeError, MetricError, NoModel, nearest
-from ..core.score import Facts, Policy, Score
+from ..core.score import GATED, SHED, Facts, Policy, Score
 from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
 from .evaluation_context import evaluating
-from .registry import EPSILON, FIELD_OF_NEED, Metric, Result, resolve
+from .registry import EPSILON, FIELD_OF_NEED, Metric, Result, meaning_of
+from .spellings import translated
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
 """Needs that are met by any value except ``None``. Every other need is also unmet by ``""`` and ``[]``."""
+
+
+NOT_EVALUATED = frozenset((
+    GATED, SHED, "no_judge", "no_embedder", "incomplete_turn", "sampled_out", "dropped", "error_of_ours",
+))  # fmt: skip
+"""Reasons of skipped scores that say nothing of the turn: the metric was not looked at. Composites are missing them."""
 
 
 class _Absent:
@@ -42,13 +49,16 @@ _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
 def get_metric(name: str, /, **params: Any) -> BoundMetric:
     """A metric by name, with parameters, ready to evaluate.
 
-    Any seed name resolves too: ``agentunit:tool_success``, ``trusys:icontains``, ``agenteval:code_recall_at_5``.
+    Any seed name resolves too: ``agentunit:tool_success``, ``trusys:icontains``, ``agenteval:code_recall_at_5``; and so does another
+    tool's where it means the same: ``deepeval:FaithfulnessMetric``, ``promptfoo:is-json`` (``docs/metrics/other-tools.md``). Parameters
+    may be spelled as there, in camel case too; under such a name they have the unit that they have there.
 
     Raises:
-        ConfigError: unknown name or parameter, or a value that is not allowed.
+        ConfigError: unknown name or parameter, a value that is not allowed, a parameter that is given twice, or a name that means
+            something else in the tool that it comes from.
     """
-    found, preset = resolve(name)
-    return BoundMetric(found, {**preset, **params})
+    found = meaning_of(name)
+    return BoundMetric(found.metric, {**found.preset, **translated(found.metric, params, found.spellings)})
 
 
 def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") -> BoundMetric:
@@ -57,8 +67,9 @@ def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") 
     Raises:
         ConfigError: as :func:`get_metric`.
     """
-    found, preset = resolve(name)
-    return BoundMetric(found, found.live_params(params) if name == found.name else {**preset, **params}, policy)
+    found = meaning_of(name)
+    metric, given = found.metric, translated(found.metric, params, found.spellings)
+    return BoundMetric(metric, metric.live_params(given) if name == metric.name else {**found.preset, **given}, policy)
 
 
 class ChoosesJudges(ABC):
@@ -81,6 +92,7 @@ class BoundMetric:
         "_needs",
         "_service",
         "_when_true",
+        "inner",
         "metric",
         "name",
         "params",
@@ -101,7 +113,7 @@ class BoundMetric:
         """For a judged metric, the rule that samples those turns (:class:`~otel_agenteval.judging.sampling.Rule`); None evaluates all of them."""
         self.name = metric.name
         self.policy = policy
-        given = {metric.spellings.get(key, key): value for key, value in params.items()}
+        given = translated(metric, params)
         self.params = {key: _checked(metric, key, value) for key, value in given.items()}
         self._missing = next((p.name for p in metric.parameters.values() if p.required and p.name not in self.params), None)
         own = metric.fn.__kwdefaults__ or {}
@@ -127,9 +139,21 @@ class BoundMetric:
         if metric.type == "boolean":  # most boolean scores are an ordinary pass: its fields are computed once
             ordinary = self._from(Result(True))
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
+        self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
+        """The metrics that a composite combines, in this order."""
         self._needs = tuple(
             (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model is asked, for itself or for one of its inner metrics."""
+        return self._service is not None or any(one.asks for one in self.inner)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same for two that give the same scores."""
+        return self.name, self.signature_hash
 
     @property
     def missing(self) -> str | None:
@@ -149,10 +173,11 @@ class BoundMetric:
                 return judge.evaluated(self, turn)
             if self._missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
-            for need, read, present_when_empty in self._needs:
-                known = read(turn)
-                if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
-                    return self._skipped({"reason": f"missing:{need}"})
+            if self.inner:
+                return self.over([one.evaluate(turn, judge=judge, embedder=embedder) for one in self.inner])
+            absent = self._first_absent(turn)
+            if absent is not None:
+                return self._skipped({"reason": f"missing:{absent}"})
             if self._service is not None:
                 return self._asked(turn, judge, embedder)
             found = self._fn(turn, **self._call)
@@ -160,6 +185,32 @@ class BoundMetric:
         except NoModel as absent:
             return self._skipped({"reason": absent.reason})
         except BaseException as error:  # a fault of a metric must never reach the agent
+            if is_meant_for_host(error):
+                raise
+            return self._failed(error)
+
+    def _first_absent(self, turn: Turn) -> str | None:
+        """The first of the metric's needs that the turn does not have."""
+        for need, read, present_when_empty in self._needs:
+            known = read(turn)
+            if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
+                return need
+        return None
+
+    def not_applicable(self, turn: Turn) -> Score | None:
+        """Why the metric has nothing to say about a turn, as a score: ``skipped``, for want of a need or by what it declares (``applies``).
+
+        None where it applies. Asked before it is evaluated or sampled, wherever turns are scored; :meth:`evaluate` does not ask.
+        """
+        if self._missing is not None:
+            return None
+        try:
+            absent = self._first_absent(turn)
+            reason = f"missing:{absent}" if absent is not None else None
+            if reason is None and self.metric.applies is not None:
+                reason = self.metric.applies(turn, self.params)
+            return None if reason is None else self._skipped({"reason": reason})
+        except BaseException as error:
             if is_meant_for_host(error):
                 raise
             return self._failed(error)
@@ -209,6 +260,22 @@ class BoundMetric:
                 raise
             return self._failed(error)
 
+    def over(self, scores: Sequence[Score]) -> Score:
+        """Score the scores of the inner metrics, which may be missing.
+
+        One that was not evaluated (:data:`NOT_EVALUATED`) is missing: what it would have said is unknown, so the composite is skipped with
+        its name, unless the others fail it already (``one_fails``). One that was evaluated and has no value is what :meth:`combine` says.
+        """
+        missing = {score.metric: why for score in scores if (why := why_missing(score)) is not None}
+        if not missing:
+            return self.combine(scores)
+        if self.metric.one_fails:
+            found = self.combine(scores)
+            if found.passed is False:
+                found.detail["missing"] = missing
+                return found
+        return self._skipped({"reason": f"missing:{','.join(missing)}", "missing": missing})
+
     def _from(self, found: Any) -> Score:
         passed = label = explanation = detail = also = None
         if found.__class__ is Result:
@@ -243,6 +310,10 @@ class BoundMetric:
         """The score of a turn that the metric is not evaluated on: ``skipped``, with this reason."""
         return self._skipped({"reason": reason} if by is None else {"reason": reason, "by": by})
 
+    def scored(self, value: float, detail: dict[str, Any]) -> Score:
+        """The score of a turn whose value is known without evaluating the metric."""
+        return self._from(Result(value, detail=detail))
+
     def _skipped(self, detail: dict[str, Any]) -> Score:
         return Score.of(self._facts, None, None, "skipped", None, None, detail, None, None)
 
@@ -256,6 +327,40 @@ class BoundMetric:
 
     def __repr__(self) -> str:
         return f"get_metric({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.params.items())])})"
+
+
+def why_missing(score: Score) -> str | None:
+    """Why an inner score is missing, in a few words; None for one that was evaluated."""
+    if score.status != "skipped":
+        return None
+    reason, by = str(score.detail.get("reason", "")), score.detail.get("by")
+    a_composite = reason.startswith("missing:") and isinstance(score.detail.get("missing"), dict)
+    if reason not in NOT_EVALUATED and not a_composite:
+        return None
+    return str(by) if by else reason
+
+
+def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
+    """Those of some metrics and their inner ones, at any depth, that ask a model themselves."""
+    for one in metrics:
+        if one.metric.kind != "code":
+            yield one
+        else:
+            yield from asked_in(one.inner)
+
+
+_WITHOUT_INNER = frozenset(("code_policy_track_trend",))
+"""Takes inner metrics, and gives the same score whatever theirs are: they are not evaluated for it."""
+
+
+def _inner_in(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundMetric]:
+    if not metric.combines or metric.name in _WITHOUT_INNER:
+        return
+    for entry in params.get("entries") or ():
+        yield entry.metric
+    yield from params.get("metrics") or ()
+    if params.get("metric") is not None:
+        yield params["metric"]
 
 
 def _checked(metric: Metric, name: str, value: Any) -> Any:

@@ -24,12 +24,14 @@ import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from ..core.errors import ConfigError, nearest
 from ..core.extras import extra_installed
 from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
+from . import seeds
+from .spellings import Spellings, translated
 
 EPSILON = 1e-9
 """Slack of every threshold comparison, so that 0.1 + 0.2 meets 0.3."""
@@ -94,6 +96,12 @@ def vacuous(value: float | bool, **detail: Any) -> Result:
     return Result(value, detail={"vacuous": True, **detail})
 
 
+Applies = Callable[[Turn, Mapping[str, Any]], "str | None"]
+"""From a turn and a metric's parameters: why the metric says nothing about the turn, None where it does.
+
+The first line of its docstring completes "applies to …".
+"""
+
 FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm_call_count"}
 
 
@@ -136,6 +144,8 @@ class Metric:
     """Other spellings of parameters → ours."""
     groups: tuple[str, ...]
     """The groups of :data:`GROUPS` that it belongs to; ``default`` is the default inline pack."""
+    applies: Applies | None
+    """Which turns the metric says something about, where its needs alone do not tell; None for all."""
     live: Mapping[str, Any]
     """Parameters that an entry of the configuration has where it states none."""
     extra: str | None
@@ -146,6 +156,8 @@ class Metric:
     """Whether its judge must read all of the turn: a question that is too long is asked in pieces, of which the worst counts."""
     combines: bool
     """Whether it is computed from other scores (:meth:`BoundMetric.combine`)."""
+    one_fails: bool
+    """Whether a single score can fail it, whatever the others are: then it fails even where some are missing."""
     parameters: Mapping[str, Parameter]
     doc: str
 
@@ -159,10 +171,16 @@ class Metric:
         """First line of the documentation."""
         return self.doc.split("\n", 1)[0]
 
+    @property
+    def applies_to(self) -> str | None:
+        """The turns that it is evaluated on wherever turns are scored, in words; None for all that have its needs."""
+        said = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.applies is not None else ""
+        return said[:1].lower() + said[1:] or None
+
     def live_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What an entry of the configuration with these parameters evaluates with."""
-        own = {self.spellings.get(key, key) for key in params} - {"threshold", "inverse"}
-        return dict(params) if own else {**self.live, **params}
+        given = translated(self, params)
+        return given if given.keys() - {"threshold", "inverse"} else {**self.live, **given}
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -187,11 +205,13 @@ def metric(
     spellings: Mapping[str, str] | None = None,
     inline: bool = False,
     groups: Sequence[str] = (),
+    applies: Applies | None = None,
     live: Mapping[str, Any] | None = None,
     extra: str | None = None,
     heavy: bool = False,
     reads_all: bool = False,
     combines: bool = False,
+    one_fails: bool = False,
     family: str | None = None,
 ) -> Callable[[Function], Function]:
     """Register a function as a metric. The function stays callable as it is.
@@ -214,6 +234,9 @@ def metric(
         spellings: other spellings of parameters, ``{theirs: ours}``.
         inline: whether the default inline pack has it (reference-free, cheap, and with a meaning on any answer that is worth a look).
         groups: further groups that it belongs to: ``safety``, ``quality``, ``cost``.
+        applies: says of a turn why the metric has nothing to say about it (``missing:interactions``, ``not_applicable:one_step``), None where it has.
+            Asked wherever turns are scored, before the metric is evaluated or sampled; such a turn is ``skipped`` with that reason. ``evaluate`` and
+            ``combine`` do not ask. The first line of its docstring completes "applies to …".
         live: parameters that an entry of the configuration, or of the default pack, has where it states none of its own (``threshold`` and
             ``inverse`` aside): our precise method, where the catalogue fixes another one for the metric by itself.
         extra: the optional extra that it needs (``[text]`` …).
@@ -222,6 +245,7 @@ def metric(
             that is longer than ``max_input_tokens`` is then asked in overlapping pieces, of which the worst counts, and is never cut. Such a metric
             must ask in the thread or task that it is called in.
         combines: whether it takes a list of scores instead of a turn.
+        one_fails: whether a single one of these can fail it, so that it need not wait for those that are missing.
         family: the family's name; default the module's name, which is right unless a family has several modules.
     """
 
@@ -246,12 +270,13 @@ def metric(
             reads=frozenset((*(FIELD_OF_NEED.get(need, need) for need in needs), *uses, *references)),
             aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
             spellings=dict(spellings or {}), groups=_groups(where, name, inline, groups),
-            live=dict(live or {}), extra=extra, heavy=heavy, reads_all=reads_all, combines=combines,
+            applies=_described(applies, where),
+            live=dict(live or {}), extra=extra, heavy=heavy, reads_all=reads_all, combines=combines, one_fails=one_fails,
             parameters=_parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), doc=inspect.getdoc(fn) or "",
         )  # fmt: skip
         _METRICS[name] = built
         for alias, preset in built.aliases.items():
-            _add_alias(alias, name, preset)
+            _add_alias(alias, name, preset or seeds.PRESETS.get(alias, {}))
         return fn
 
     return register
@@ -275,6 +300,12 @@ def _groups(where: str, name: str, inline: bool, groups: Sequence[str]) -> tuple
             f"{where}: metric {name!r}: groups {unknown[0]!r} is not allowed; it must be a tuple of {', '.join(_DECLARED[1:])}"
         )
     return (*(("default",) if inline else ()), *groups)
+
+
+def _described(applies: Applies | None, where: str) -> Applies | None:
+    if applies is not None and not inspect.getdoc(applies):
+        raise ConfigError(f"{where}: what 'applies' names has no docstring; its first line completes \"applies to …\"")
+    return applies
 
 
 def _refuse_unknown_facts(where: str, needs: Sequence[str], uses: Sequence[str], references: Sequence[str]) -> None:
@@ -376,29 +407,76 @@ def default_pack() -> list[str]:
     return group_of("default")
 
 
+class Meaning(NamedTuple):
+    """What a name stands for."""
+
+    metric: Metric
+    preset: dict[str, Any]
+    """Parameters that the name presets."""
+    spellings: Spellings
+    """How parameters are spelled under this name, besides the metric's own spellings."""
+    note: str = ""
+    """What a user of the tool that has this name should know."""
+
+
 def resolve(name: str) -> tuple[Metric, dict[str, Any]]:
-    """The metric behind a canonical or seed name, and the parameters that the name presets.
+    """The metric behind a canonical name, a seed's or another tool's, and the parameters that the name presets.
 
     Raises:
-        ConfigError: unknown (with the closest three names) or ambiguous (with the candidates).
+        ConfigError: unknown (with the closest three names), ambiguous (with the candidates), or a name that means something else
+            in the tool that it comes from (with how, and what to use).
     """
+    found = meaning_of(name)
+    return found.metric, found.preset
+
+
+def meaning_of(name: str) -> Meaning:
+    """As :func:`resolve`, and how the parameters are spelled under this name."""
     discover()
     if name in _METRICS:
-        return _METRICS[name], {}
+        return Meaning(_METRICS[name], {}, {})
     entries = _ALIASES.get(name, [])
     if len({entry[0] for entry in entries}) > 1:
         candidates = sorted(alias for alias in _ALIASES if alias.endswith(f":{name}"))
         raise ConfigError(f"metric {name!r} is ambiguous; name one of {', '.join(candidates)}")
     if entries:
         target, preset = entries[0]
-        return _METRICS[target], dict(preset)
+        agree = all(entry[1] == preset for entry in entries)
+        return _of_seed(name, target, preset if agree else {})
     for pattern, target, parameter in _PATTERN_ALIASES:
         found = pattern.fullmatch(name) or (":" not in name and re.fullmatch(pattern.pattern.split(":", 1)[-1], name))
         if found:
-            return _METRICS[target], {parameter: int(found.group(1))}
-    if name.startswith("trusys:not-"):
-        positive, preset = resolve(f"trusys:{name.removeprefix('trusys:not-')}")
-        if "inverse" in positive.parameters:
-            return positive, {**preset, "inverse": True}
-    close = nearest(name, [*_METRICS, *_ALIASES])
-    raise ConfigError(f"unknown metric {name!r}; did you mean {', '.join(close)}?")
+            return _of_seed(
+                f"{pattern.pattern.split(':')[0]}:{name.rsplit(':', maxsplit=1)[-1]}", target, {parameter: int(found.group(1))}
+            )
+    negated = re.fullmatch(r"((?:trusys|promptfoo):)?not-(.+)", name)
+    if negated:
+        return _negated(name, meaning_of((negated[1] or "promptfoo:") + negated[2]))
+    return _of_other_tool(name)
+
+
+def _of_seed(name: str, target: str, preset: Mapping[str, Any]) -> Meaning:
+    seed, _, alias = name.rpartition(":")
+    owners = {seed} if seed else {other.split(":")[0] for other in _METRICS[target].aliases if other.endswith(f":{alias}")}
+    spellings = seeds.spellings_under(owners.pop(), alias, target, _METRICS[target].parameters) if len(owners) == 1 else {}
+    return Meaning(_METRICS[target], dict(preset), spellings)
+
+
+def _of_other_tool(name: str) -> Meaning:
+    from . import other_tools  # read on first use: most configurations name no metric of another tool
+
+    found = other_tools.find(name)
+    if found is None:
+        close = nearest(name, [*_METRICS, *_ALIASES, *other_tools.names()])
+        raise ConfigError(f"unknown metric {name!r}; did you mean {', '.join(close)}?")
+    return Meaning(_METRICS[found.ours], dict(found.preset), found.parameters, found.note)
+
+
+def _negated(name: str, positive: Meaning) -> Meaning:
+    metric = positive.metric
+    if "inverse" not in metric.parameters:
+        raise ConfigError(
+            f"{name}: {metric.name} is a number, and 1 minus it is code_not with `metric: {{{metric.name}: {{...}}}}`"
+        )
+    inverse = not positive.preset.get("inverse", False)
+    return positive._replace(preset={**positive.preset, "inverse": inverse})

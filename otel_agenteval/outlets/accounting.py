@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
@@ -16,6 +17,7 @@ from ..core.semconv import (
     MEASURE_TOKENS,
     RESULTS,
     SCORE,
+    SKIPPED,
     TURN_COST,
     TURN_DURATION,
     TURN_TOKENS,
@@ -82,6 +84,8 @@ def observations(scored: ScoredTurn) -> list[Observation]:
         found.append((RESULTS, (score.metric, agent, result), 1))
         if result == "dropped":
             found.append((DROPPED, (score.metric, SHED), 1))
+        elif result == "skipped":
+            found.append((SKIPPED, (score.metric, _reason(score)), 1))
         if result in _VALUED and score.value is not None and math.isfinite(score.value):
             histogram = HISTOGRAM_OF_UNIT.get(score.unit)
             if histogram is not None:
@@ -89,12 +93,21 @@ def observations(scored: ScoredTurn) -> list[Observation]:
     return found
 
 
+_REASON = re.compile(r"[a-z][a-z0-9_]{0,39}(?::[a-z][a-z0-9_.]{0,39})?")
+
+
+def _reason(score: Score) -> str:
+    """Why a score was skipped; ``other`` where that is no plain word, because a metric of somebody else's may say anything."""
+    reason = score.detail.get("reason")
+    return reason if isinstance(reason, str) and _REASON.fullmatch(reason) else "other"
+
+
 _VALUED = ("pass", "fail", "ok")
 _NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
 
 
 def outcome(score: Score) -> str:
-    """``pass``, ``fail``, ``ok`` (a value without a verdict, or of a detector), ``vacuous``, ``error``, ``skipped``; ``gated``
+    """``pass``, ``fail``, ``ok`` (a value without a :attr:`~otel_agenteval.core.score.Score.verdict`), ``vacuous``, ``error``, ``skipped``; ``gated``
     where a selector excluded the turn, ``dropped`` where there was no time.
     """
     if score.status == "skipped":
@@ -103,7 +116,8 @@ def outcome(score: Score) -> str:
         return score.status
     if score.detail.get("vacuous"):
         return "vacuous"
-    return "ok" if score.passed is None or score.direction == "neutral" else "pass" if score.passed else "fail"
+    verdict = score.verdict
+    return "ok" if verdict is None else "pass" if verdict else "fail"
 
 
 def answering_call(turn: Turn) -> LlmCall | None:

@@ -184,7 +184,7 @@ def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
     known = {key: value for key, value in place.items() if value is not None}
     for score in scored.scores:
         if score.status != "skipped":
-            yield {**known, **score.to_dict()}
+            yield {**known, **score.as_sent()}
 
 
 def outlet_from(wanted: str, setup: Setup) -> Outlet:

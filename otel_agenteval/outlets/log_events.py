@@ -93,8 +93,8 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
         attributes[semconv.SCORE_VALUE] = float(score.value)
     if score.label is not None:
         attributes[semconv.SCORE_LABEL] = score.label
-    if score.passed is not None and score.direction != "neutral":
-        attributes[semconv.PASSED] = score.passed
+    if score.verdict is not None:
+        attributes[semconv.PASSED] = score.verdict
     return attributes
 
 

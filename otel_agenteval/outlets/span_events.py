@@ -197,13 +197,11 @@ class SpanEventOutlet:
             return chosen
         room = max(room, 0)
         self.outcomes[NO_ROOM] += len(chosen) - room
-        return sorted(chosen, key=lambda score: (score.passed is not False, score.policy != "gate"))[:room]
+        return sorted(chosen, key=lambda score: (score.verdict is not False, score.policy != "gate"))[:room]
 
 
 def _notable(score: Score) -> bool:
-    return score.status == "error" or (
-        score.status == "ok" and (score.policy == "gate" or (score.passed is False and score.direction != "neutral"))
-    )
+    return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
@@ -219,9 +217,10 @@ def attributes(score: Score, limit: int | None) -> dict[str, Any]:
         out[semconv.SCORE_VALUE] = score.value
     if score.label is not None:
         out[semconv.SCORE_LABEL] = score.label
-    if score.passed is not None and score.direction != "neutral":
-        out[semconv.PASSED] = score.passed
-        if not score.passed and score.explanation:
+    verdict = score.verdict
+    if verdict is not None:
+        out[semconv.PASSED] = verdict
+        if not verdict and score.explanation:
             out[semconv.EXPLANATION] = score.explanation[:limit]
     out[semconv.RESULT_ID] = score.result_id
     return out

@@ -167,7 +167,7 @@ def _measures(found: Comparison, earlier: Series, series: Series) -> Iterator[tu
         yield "rate" if facts.direction == "neutral" else "pass rate", lambda row: row.value
         return
     yield "mean", lambda row: row.value
-    if facts.direction == "neutral" or not any(row.passed is not None for row in series.evaluated):
+    if not facts.gives_verdict or not any(row.passed is not None for row in series.evaluated):
         return
     if earlier.facts.threshold == facts.threshold:
         yield "pass rate", lambda row: None if row.passed is None else float(row.passed)

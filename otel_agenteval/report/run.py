@@ -138,7 +138,7 @@ class Run:
         if series is None:
             number = 1 + sum(name == score.metric for name, _ in self.series)
             series = self.series[key] = Series(score.facts, parameters, number)
-        series.rows.append(Row(about, series, outcome(score), score.value, score.passed, why(score)))
+        series.rows.append(Row(about, series, outcome(score), score.value, score.verdict, why(score)))
 
     @property
     def rows(self) -> Iterator[Row]:
@@ -187,7 +187,7 @@ def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str
         "turn_id": turn.turn_id, "case_id": about.case_id, "conversation_id": turn.conversation_id, "service": turn.service,
         "agent": turn.agent, "model": about.model, PARAMETERS: parameters or None,
     }  # fmt: skip
-    return {**{key: value for key, value in place.items() if value is not None}, **score.to_dict()}
+    return {**{key: value for key, value in place.items() if value is not None}, **score.as_sent()}
 
 
 def parameters_hash(metric: BoundMetric) -> str:
@@ -202,7 +202,7 @@ def why(score: Score) -> str:
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":
         return f"{score.error_type}: {score.explanation}" if score.explanation else str(score.error_type)
-    if score.explanation or score.passed is not False or score.value is None or score.type == "boolean":
+    if score.explanation or score.verdict is not False or score.value is None or score.type == "boolean":
         return score.explanation or ""
     if score.threshold is None:
         return f"{score.value:g}"

@@ -62,7 +62,7 @@ def evaluated(recorded: Path, capsys: Any) -> dict[str, tuple[Any, ...]]:
     for line in capsys.readouterr().out.splitlines():
         row = json.loads(line)
         if row["status"] != "skipped":
-            found[row["result_id"]] = (row["turn_id"], row["metric"], row["status"], row["value"], row["passed"])
+            found[row["result_id"]] = (row["turn_id"], row["metric"], row["status"], row["value"], row.get("passed"))
     assert len(found) > 500
     return found
 

@@ -212,3 +212,35 @@ def test_what_is_expected_of_a_turn_stands_when_it_starts(rig):
     with oa.expect(ground_truth="outer"), rig.agent("outer"), oa.expect(ground_truth="inner"):
         rig.run("inner")
     assert references(rig) == {"outer": {"ground_truth": "outer"}}
+
+
+def test_what_comes_up_on_the_way_is_added_to_the_turns_that_started_inside(rig):
+    with oa.expect(ground_truth="Paris") as given:
+        with rig.tracer.start_as_current_span("invoke_agent inside", attributes={"gen_ai.operation.name": "invoke_agent"}):
+            given.add(conflicts=[{"resolved": False}])
+        rig.turns()
+        given.add(ground_truth="Rome")
+        rig.run("second")
+    first, second = rig.turns()
+    assert (first.ground_truth, first.conflicts) == ("Paris", [{"resolved": False}])
+    assert (second.ground_truth, second.conflicts) == ("Rome", [{"resolved": False}])
+    rig.run("outside")
+    assert rig.turns()[-1].references == {}
+
+
+def test_adding_reaches_neither_outer_blocks_nor_later_calls(rig):
+    known = oa.expect(ground_truth="Paris")
+    with known:
+        known.add(ground_truth="Rome")
+    with oa.expect():
+        with known:
+            known.add(ground_truth="Rome")
+        rig.run("outer")
+    with known:
+        rig.run("again")
+    assert references(rig) == {"outer": {}, "again": {"ground_truth": "Paris"}}
+
+
+def test_nothing_is_added_outside():
+    with pytest.raises(oa.ConfigError, match="nothing to add to"):
+        oa.expect(ground_truth="Paris").add(conflicts=[])

@@ -78,7 +78,7 @@ def test_a_signal_that_comes_after_the_end_revises_what_looks_at_signals(models:
         converse(rig, "Paris.")
         assert rig.engine.end_conversation("c1")
         [first] = whole_ones(rig)
-        assert first.scores[0].vacuous
+        assert first.scores[0].detail["reason"] == "missing:session"
         assert judging.step()  # the judge is late
         rig.turns()
         rig.engine.tick()
@@ -92,7 +92,7 @@ def test_a_signal_that_comes_after_the_end_revises_what_looks_at_signals(models:
         rig.engine.tick()
         assert len(whole_ones(rig)) == 2
         counted = {key[2]: value for key, value in rig.count(semconv.RESULTS).items() if key[0] == RELIABILITY}
-        assert counted == {"vacuous": 1, "superseded": 1}
+        assert counted == {"skipped": 1, "superseded": 1}
 
 
 def test_what_judges_say_during_shutdown_still_counts(models: ScriptedModels) -> None:

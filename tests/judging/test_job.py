@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from opentelemetry.trace import TraceState
 
+from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.scored_turn import Root
-from otel_agenteval.judging.job import VERSION, Decision, NewerPayload, Payload, Waiting
+from otel_agenteval.judging.job import VERSION, Decision, Gathering, Inner, NewerPayload, Payload, Waiting
 from otel_agenteval.judging.queues import Job
 from otel_agenteval.judging.sampling import Chance
 from tests.support.clock import FakeClock
@@ -26,9 +27,16 @@ FULL = replace(
     sources={"ground_truth": "dataset"}, decided=Decision("embed_x", 0.24),
     then=(Waiting("turn llm_y 0 1", "llm_y", Chance(0.1, "rate"), (Waiting("turn llm_z 0 1", "llm_z", Chance(1.0, "rule")),)),),
 )  # fmt: skip
+GATHERING = replace(
+    PLAIN, gathering=Gathering(
+        (Waiting("turn code_mean 0 1", "code_mean", Chance(0.5, "rate")),),
+        {"turn llm_y 0 1": Inner(Score("llm_y", 0.5, detail={"reason": "a"}), Chance(0.5, "rate"), 0.01)},
+        (Waiting("inner turn llm_z 0 1", "llm_z", Chance(1.0, "rule"), (), Decision("embed_x", None)),),
+    ),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("payload", [PLAIN, FULL], ids=["plain", "full"])
+@pytest.mark.parametrize("payload", [PLAIN, FULL, GATHERING], ids=["plain", "full", "with composites"])
 def test_a_payload_is_read_as_it_was_written(payload: Payload) -> None:
     read = Payload.decode(payload.encode())
     assert (read.root.trace_state or TraceState()).to_header() == (payload.root.trace_state or TraceState()).to_header()
@@ -39,13 +47,15 @@ def test_a_payload_is_read_as_it_was_written(payload: Payload) -> None:
 def test_each_version_s_payload_is_among_the_written_jobs() -> None:
     assert [folder.name for folder in sorted(FOLDER.iterdir())] == [f"v{version}" for version in range(VERSION + 1)]
     for version in range(VERSION + 1):
+        written = []
         for job in jobs_of(FOLDER / f"v{version}" / "jobs.db"):
-            assert json.loads(job.payload.partition(b"\n")[0]).get("v", 0) == version
+            written.append(json.loads(job.payload.partition(b"\n")[0]).get("v", 0))
             Payload.decode(job.payload)
+        assert max(written) == version
 
 
 def test_a_payload_of_a_later_version_is_not_guessed_at() -> None:
-    later = PLAIN.encode().replace(b'"v":%d' % VERSION, b'"v":%d' % (VERSION + 1))
+    later = PLAIN.encode().replace(b'"v":1', b'"v":%d' % (VERSION + 1))
     with pytest.raises(NewerPayload):
         Payload.decode(later)
 

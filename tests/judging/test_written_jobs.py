@@ -14,7 +14,7 @@ from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.redis_server import RedisServer
 from tests.support.rig import Rig
-from tests.support.written_jobs import FOLDER, HELPFUL, KIND, NEAR, WHOLE
+from tests.support.written_jobs import COMPOSITE, FOLDER, HELPFUL, KIND, NEAR, WHOLE
 
 WRITTEN_BY = sorted(folder.name for folder in FOLDER.iterdir())
 VECTORS = {"And now?": [0.6, 0.8], "Now too.": [1.0, 0.0]}
@@ -33,8 +33,11 @@ def done(models: ScriptedModels, queue: dict[str, Any]) -> list[Any]:
         return list(rig.kept)
 
 
-def check(left: list[Any]) -> None:
+def check(left: list[Any], version: str) -> None:
     found = {(scored.turn.turn_id, score.metric): (scored, score) for scored in left for score in scored.scores}
+    made = found.pop(("t-1", COMPOSITE), None)
+    assert (made is not None) == (version >= "v2"), "composites over judged scores came with version 2"
+    assert made is None or (made[1].value, made[0].judged.probability, made[0].root.tenant) == (0.625, 1.0, "blue")
     assert found.keys() == {("t-1", HELPFUL), ("t-1", KIND), ("t-2.r1", NEAR), ("conversation:c-1", WHOLE)}
     scored, score = found["t-1", HELPFUL]
     assert (score.value, score.policy) == (0.25, "gate")
@@ -60,7 +63,7 @@ def check(left: list[Any]) -> None:
 def test_jobs_in_a_file_of_an_earlier_version_are_done(models: ScriptedModels, tmp_path: Path, version: str) -> None:
     file = tmp_path / "jobs.db"
     shutil.copyfile(FOLDER / version / "jobs.db", file)
-    check(done(models, {"backend": "sqlite", "path": str(file)}))
+    check(done(models, {"backend": "sqlite", "path": str(file)}), version)
 
 
 @pytest.mark.parametrize("version", WRITTEN_BY)
@@ -68,6 +71,6 @@ def test_jobs_in_redis_of_an_earlier_version_are_done(models: ScriptedModels, tm
     server = RedisServer(tmp_path / "redis")
     try:
         written_jobs.put_keys(server.client(), json.loads((FOLDER / version / "redis.json").read_text(encoding="utf-8")))
-        check(done(models, {"backend": "redis", "url": server.url}))
+        check(done(models, {"backend": "redis", "url": server.url}), version)
     finally:
         server.stop()

@@ -218,7 +218,7 @@ def test_every_turn_is_scored_once_whatever_dies(tmp_path: Path, capsys: Any) ->
     assert main(["eval", str(write(messages, tmp_path / "all.jsonl")), "--config", str(config)]) == 0
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     single = {
-        row["result_id"]: (row["turn_id"], row["metric"], row["status"], row["value"], row["passed"])
+        row["result_id"]: (row["turn_id"], row["metric"], row["status"], row["value"], row.get("passed"))
         for row in said
         if row["status"] != "skipped"
     }

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.judging.models.prompt import SYSTEM, question_of, tokens_of
@@ -17,7 +19,19 @@ from otel_agenteval.metrics.lib.prompts import scale_of, task
 from otel_agenteval.metrics.lib.steps import calls_as_text, numbered_lines, shortened, steps_of, tools_as_text
 from otel_agenteval.metrics.lib.trace import trace_of
 from otel_agenteval.metrics.registry import Metric
-from scripts.prompt_pages import MOST, MOST_INSTRUCTIONS, PAGES, Question, cost_of, judged, pages, questions_of
+from otel_agenteval.turns.recordings import load_turns
+from scripts.prompt_pages import (
+    MOST,
+    MOST_INSTRUCTIONS,
+    PAGES,
+    Question,
+    cost_of,
+    judged,
+    pages,
+    questions_by_method,
+    questions_of,
+)
+from tests.support.recordings import files_in, unpack
 
 PROMPTS = Path(oa.__file__).parent / "metrics" / "prompts"
 WRITTEN = [metric for metric in judged() if (PROMPTS / f"{metric.family}.py").exists()]
@@ -64,7 +78,8 @@ def faults_of(form: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def asked() -> dict[str, list[Question]]:
-    return {metric.name: questions_of(metric) for metric in WRITTEN}
+    """All questions of each metric, by each of its methods."""
+    return {metric.name: [one for questions in questions_by_method(metric).values() for one in questions] for metric in WRITTEN}
 
 
 def ids(metric: Metric) -> str:
@@ -250,6 +265,44 @@ def test_long_fields_keep_head_and_tail_and_long_lists_both_ends() -> None:
     assert len(every.splitlines()) == 300
 
 
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.sampled_from(["a\nb", "\u2028", "\x85", "\ud83d\ude00"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["s1", "s2", "s3", "a\nb"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    spans=st.lists(
+        st.fixed_dictionaries({"id": NAMES, "parent": st.none() | NAMES, "name": st.none() | st.text(max_size=5)})
+        | st.fixed_dictionaries(
+            {"id": NAMES, "attributes": st.dictionaries(st.sampled_from(["input.value", "own", "gen_ai.request.model"]), VALUES)}
+        ),
+        max_size=6,
+    ),
+    calls=st.lists(
+        st.fixed_dictionaries(
+            {
+                "name": NAMES,
+                "arguments": st.none() | st.dictionaries(st.text(max_size=3), VALUES, max_size=3),
+                "result": VALUES,
+                "span_id": NAMES,
+            }
+        ),
+        max_size=5,
+    ),
+    schema=st.dictionaries(st.sampled_from(["type", "properties", "required", "items", "enum"]), VALUES, max_size=5),
+)
+def test_any_turn_has_steps_of_one_line_each(spans: list[Any], calls: list[Any], schema: dict[str, Any]) -> None:
+    found = turn(spans=spans, tool_calls=calls, tool_definitions=[{"name": "t", "description": "a\nb", "parameters": schema}])
+    lines = steps_of(found).splitlines()
+    assert [line.partition(".")[0] for line in lines] == [str(number) for number in range(1, len(lines) + 1)]
+    assert sum(". tool " in f". {line.partition('. ')[2]}" for line in lines) >= len(calls)
+    assert len(tools_as_text(found.tool_definitions).splitlines()) == 1
+
+
 def test_tools_are_shown_by_their_schema() -> None:
     schema = {
         "type": "object",
@@ -284,6 +337,56 @@ def test_documents_that_a_tool_returned_are_shown_once() -> None:
     long = trace_of(turn(context=[document], tool_calls=[{"name": "search", "result": "x" * 400 + document + "x" * 400}]))
     assert long["retrieved"] == document  # the result is cut where it stands
     assert "retrieved" not in trace_of(turn(context=["x"]), findings=False)
+
+
+@pytest.mark.parametrize(("scenario", "most"), [("s2", 80), ("s4", 180), ("s7", 220)])
+def test_the_same_turn_takes_about_as_many_tokens_whoever_recorded_it(scenario: str, most: int, tmp_path: Path) -> None:
+    """Raw attributes of spans made it 236 to 2,367 tokens for s2, and 649 to 5,171 for s7."""
+    sizes = {}
+    for name in (name for name in files_in("corpus.tar.xz") if name.endswith(f"/{scenario}.jsonl")):
+        for found in load_turns(unpack(name, tmp_path)):
+            material = [text if isinstance(text, str) else json.dumps(text) for text in trace_of(found).values()]
+            sizes[name, found.turn_id] = sum(map(tokens_of, material))
+    assert len(sizes) > 10
+    assert max(sizes.values()) <= most, max(sizes, key=sizes.__getitem__)
+    assert max(sizes.values()) < 2 * sorted(sizes.values())[len(sizes) // 2]
+
+
+def test_tools_that_a_model_s_server_ran_are_all_there() -> None:
+    calls = [{"name": name, "arguments": {}, "result": 1, "span_id": "a"} for name in ("search", "fetch")]
+    found = steps_of(turn(spans=[{"id": "a", "name": "chat"}], tool_calls=calls, llm_calls=[{"model": "m-1", "span_id": "a"}]))
+    assert found.splitlines() == ["1. model m-1", "2. tool search() → ok: 1", "3. tool fetch() → ok: 1"]
+
+
+def test_what_a_framework_wraps_around_steps_is_no_step() -> None:
+    state = json.dumps({"messages": [{"content": "q"}]})
+    spans = [
+        {"id": "a", "name": "graph", "attributes": {"input.value": state}},
+        {"id": "b", "parent": "a", "name": "tools", "attributes": {"traceloop.span.kind": "task", "own": "x"}},
+        {"id": "c", "parent": "b", "name": "t"},
+        {
+            "id": "d",
+            "parent": "a",
+            "name": "before_model",
+            "attributes": {"traceloop.span.kind": "task", "traceloop.entity.input": state},
+        },
+        {
+            "id": "e",
+            "parent": "a",
+            "name": "check stock",
+            "attributes": {"input.value": "A-17", "output.value": "11", "trace_id": "77"},
+        },
+        {"id": "f", "parent": "f", "name": "own"},
+    ]
+    found = steps_of(
+        turn(
+            input="How many?",
+            output="Eleven.",
+            spans=spans,
+            tool_calls=[{"name": "t", "arguments": {}, "result": 1, "span_id": "c"}],
+        )
+    )
+    assert found.splitlines() == ["1. tool t() → ok: 1", "2. step check stock: in: A-17; out: 11", "3. step own"]
 
 
 @pytest.mark.parametrize("size", [1, 40])

@@ -1,9 +1,7 @@
-"""Numbers that follow from what was given, and numbers that do not: labelled turns and single rules."""
+"""Numbers that follow from what was given, and numbers that do not: rule by rule."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +9,6 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.metrics.lib.numbers.words import claims_in_words, values_of_words
 
-LABELLED = Path(__file__).parent.parent / "data" / "detectors" / "train" / "ungrounded_numbers.jsonl"
-CASES = [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").splitlines()]
 NAME = "code_ungrounded_numbers"
 
 
@@ -22,17 +18,6 @@ def passed(turn: dict[str, Any], **params: Any) -> bool | None:
 
 def said(output: str, result: Any, **more: Any) -> dict[str, Any]:
     return {"output": output, "tool_calls": [{"name": "t", "arguments": {}, "result": result}], **more}
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if not case["flag"]], ids=lambda case: case["id"])
-def test_what_follows_is_no_fault(case: dict[str, Any]) -> None:
-    assert passed(case["turn"]) is not False
-
-
-def test_made_up_numbers_are_found() -> None:
-    wanted = [case for case in CASES if case["flag"]]
-    missed = [case["id"] for case in wanted if passed(case["turn"]) is not False]
-    assert len(missed) <= 0.06 * len(wanted), missed
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,7 @@ def test_a_limit_takes_evenly_from_families_and_levels() -> None:
 
 def test_a_judge_that_answers_from_the_bands_agrees_in_everything() -> None:
     found = by(lambda case: case.middle)
+    assert (found.total.scored, found.total.failed) == (len(CASES), 0)
     assert (found.total.agreement, found.total.verdict_agreement, found.total.kappa) == (1.0, 1.0, 1.0)
     assert [each.kappa for each in found.families.values()] == [1.0] * len(FAMILIES)
     assert (found.total.false_alarms, found.total.misses) == (0.0, 0.0)

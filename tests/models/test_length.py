@@ -217,4 +217,4 @@ def test_live_each_piece_is_a_question_to_the_budget(models: ScriptedModels, mon
             clock.advance(3_661)
         [event] = rig.log_events()
         assert event.attributes[semconv.PASSED] is False
-        assert rig.count("agenteval.judge.requests")[("ok",)] == count == 10
+        assert rig.count("agenteval.judge.requests")[("ok",)] == count == 12

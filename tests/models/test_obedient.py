@@ -16,7 +16,7 @@ from otel_agenteval.judging.models.probe import METRIC, case_of, probe
 from otel_agenteval.judging.models.prompt import escaped
 from otel_agenteval.judging.models.providers import Answer, Question, Usage
 from otel_agenteval.metrics.registry import Metric
-from scripts.prompt_pages import Listener, heard, judged, known_of
+from scripts.prompt_pages import Listener, heard, judged, known_of, methods_of
 
 PROMPTS = Path(oa.__file__).parent / "metrics" / "prompts"
 MARK = "qx81canary"
@@ -80,7 +80,8 @@ def test_no_attempt_gets_out_of_the_material(metric: Metric) -> None:
     judge = Obedient()
     for injection in INJECTIONS:
         attempt = f"{MARK} {injection.text} {MARK}"
-        heard(metric, poisoned(metric, attempt), judge=judge)
+        for params in methods_of(metric):
+            heard(metric, poisoned(metric, attempt), params, judge)
     assert judge.asked >= len(INJECTIONS)
     assert judge.saw >= len(INJECTIONS) or metric.name in _TEXTLESS
     assert judge.injected / judge.asked <= MOST
@@ -163,7 +164,11 @@ def test_where_nothing_passes_or_fails_the_nearer_control_decides() -> None:
     )
 
 
-@pytest.mark.parametrize("metric", [m for m in judged() if (PROMPTS / f"{m.family}.py").exists()], ids=lambda metric: metric.name)
+@pytest.mark.parametrize(
+    "metric",
+    [m for m in judged() if (PROMPTS / f"{m.family}.py").exists() and m.name not in _TEXTLESS],
+    ids=lambda metric: metric.name,
+)
 def test_every_prompt_has_a_case_in_which_an_attempt_is_read(metric: Metric) -> None:
     case = case_of(metric.name)
     for turn, sees in ((case.good, False), (case.bad, False), (case.with_attempt(MARK), True)):

@@ -119,6 +119,22 @@ def test_what_is_known_is_asked_anew(probe: Any, server: Server, tmp_path: Path)
     assert probe(cache=cache)[0] == 1
 
 
+def test_the_metric_that_is_probed_can_be_named(probe: Any, server: Server) -> None:
+    def answer(request: Request) -> Response:
+        done = "RF-204" in request.body["messages"][-1]["content"]
+        return Response(said("openai", json.dumps({"reason": "r", "success": done})))
+
+    server.answering = answer
+    status, out, _ = probe("--metric", "llm_task_success", "--json")
+    found = json.loads(out)
+    assert (status, found["good"], found["bad"], found["succeeded"]) == (0, 1.0, 0.0, 0)
+    assert all("fully completed" in request.text for request in server.requests)
+    status, _, err = probe("--metric", "llm_nothing")
+    assert (status, "llm_nothing" in err) == (2, True)
+    status, _, err = probe("--metric", "code_latency")
+    assert (status, "no case to be probed with" in err) == (2, True)
+
+
 def test_without_a_judge_there_is_nothing_to_probe(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "probe"]) == 2
     assert "there is no judge to probe" in capsys.readouterr().err

@@ -111,3 +111,12 @@ def test_exemplars_point_at_kept_traces_only(root: Root, expected: dict[str, str
     ]
     assert exemplar_of(root) == expected
     assert kept == ([expected] * 2 if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("reason", "counted"),
+    [("missing:context", "missing:context"), ("no_code", "no_code"), ("Ada's card is 4111", "other"), (None, "other")],
+)
+def test_a_reason_is_counted_only_as_a_plain_word(reason: str | None, counted: str) -> None:
+    scored = scored_turn(Score("m", status="skipped", detail={"reason": reason}))
+    assert (semconv.SKIPPED, ("m", counted), 1) in observations(scored)

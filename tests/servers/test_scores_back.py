@@ -23,7 +23,7 @@ from tests.support.sidecar import Sidecar
 def process_scores(path: Path) -> dict[str, dict[str, Any]]:
     """Scores that were made in the agent's process. A value that is neither good nor bad has no verdict elsewhere."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
-    return {row["result_id"]: {**row, "passed": None if row["direction"] == "neutral" else row["passed"]} for row in rows}
+    return {row["result_id"]: {"passed": None, **row} for row in rows}
 
 
 def value_of(attribute: dict[str, Any]) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -81,6 +83,27 @@ class ScriptedModels:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class SteadyModels(ScriptedModels):
+    """Models whose replies follow from the question alone: whoever asks it, and in whatever order, gets the same."""
+
+    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Status and body for one request."""
+        self.requests.append(body)
+        if path.endswith("/embeddings"):
+            return 200, {"data": [{"index": i, "embedding": _numbers(text, 4)} for i, text in enumerate(body["input"])]}
+        text = re.sub(
+            r"[0-9a-f]{16}", "", _text_of(body["messages"][-1]["content"])
+        )  # the delimiters are drawn for each question
+        reply = {"score": round(_numbers(text, 1)[0], 2), "confidence": round(_numbers(text, 1)[0], 2), "reason": None}
+        message = {"role": "assistant", "content": json.dumps(reply)}
+        return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+
+
+def _numbers(text: str, count: int) -> list[float]:
+    """Numbers from 0 to 1 that stand for a text."""
+    return [byte / 255 for byte in hashlib.sha256(text.encode()).digest()[:count]]
 
 
 class SameReply(JudgeModel):

@@ -29,6 +29,7 @@ from tests.support.rig import Rig
 FOLDER = Path(__file__).parent.parent / "data" / "judging"
 ROOM = 1_000_000
 NEAR, HELPFUL, KIND, WHOLE = "embed_written_near", "llm_written_helpful", "llm_written_kind", "llm_written_whole"
+COMPOSITE = "code_composite_mean"
 
 
 def define_metrics() -> None:
@@ -57,7 +58,7 @@ def define_metrics() -> None:
 
 
 def config(url: str, queue: Mapping[str, Any]) -> dict[str, Any]:
-    """Three metrics that wait for each other, and one of conversations."""
+    """Three metrics that wait for each other, a composite of two of them, and one of conversations."""
     server = {"base_url": url, "model": "scripted", "max_concurrency": 1}
     return {
         "judge": {**server, "queue": dict(queue)},
@@ -70,6 +71,7 @@ def config(url: str, queue: Mapping[str, Any]) -> dict[str, Any]:
                 KIND: {"tone": "calm"},
                 "sample": {"rate": 0.5, "cascade": {"after": HELPFUL, "judge_if": f"score.{HELPFUL} < 0.5"}},
             },
+            {COMPOSITE: {"metrics": [HELPFUL, {KIND: {"tone": "calm"}}]}},
         ],
         "conversation": {"metrics": [WHOLE]},
         "privacy": {"redact": ["email"]},

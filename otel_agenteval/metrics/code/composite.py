@@ -1,7 +1,8 @@
 """Scores made of other scores, and policies over them.
 
 A composite evaluates a turn with the metrics that it is given, or combines scores that exist already (``combine``). The inner
-metrics run for it alone: their scores are not sent anywhere unless they are configured themselves.
+metrics run for it alone: their scores are not sent anywhere unless they are configured themselves. Where a judge has to be asked for
+one of them, the composite is evaluated once all of them have their outcome (:meth:`BoundMetric.over` says what one that is missing means).
 """
 
 from __future__ import annotations
@@ -349,6 +350,7 @@ def _from_score(score: Score) -> Result:
 
 @metric(
     combines=True,
+    one_fails=True,
     unit="{item}",
     direction="down",
     threshold=0.0,
@@ -361,8 +363,8 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
     is not a violation. Passes when there is no violation.
 
     Parameters:
-        metrics: names, or ``{name: {parameters}}``; may be left out where only ``combine`` is used, over the scores of the metrics
-            that are configured with ``policy: gate``.
+        metrics: names, or ``{name: {parameters}}``; without it, in a configuration, all metrics beside it with ``policy: gate``. They
+            may be left out where only ``combine`` is used.
 
     Detail: ``violations``, the names of the metrics, in order. Vacuous when every score was skipped, or there was none.
 

@@ -14,6 +14,7 @@ from annotated_types import Ge, Gt, Le, Predicate
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import Message, Turn
+from ..lib import applies
 from ..lib.tools import entry_name, expected_entries
 from ..registry import EPSILON, Result, metric, skip, vacuous
 
@@ -142,7 +143,7 @@ def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> 
     return {name: weights[name] * (1 - value) for name, value in signals.items()}
 
 
-@metric(uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_reliability",))
+@metric(applies=applies.session_signals, uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_reliability",))
 def code_agent_reliability(
     turn: Turn,
     *,
@@ -197,7 +198,7 @@ def code_agent_reliability(
     )
 
 
-@metric(uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_consistency",))
+@metric(applies=applies.session_signals, uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_consistency",))
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
     """How steady the agent is over the traces of a session: 1 minus the root mean square of its weighted uncertainty.
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, Gt, Le, Predicate
 
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.agents import interactions_of, known_agents, mean, multi_agent_metric, part_of, participants, read_once, seconds
 from ..registry import Result, skip, vacuous
 from .multi_agent_emergent import (
@@ -79,7 +80,7 @@ def code_coordination_efficiency(
     return Result(value, detail={**parts})
 
 
-@multi_agent_metric(aliases=("agentunit:handoff_success_rate",))
+@multi_agent_metric(applies=applies.a_handoff, aliases=("agentunit:handoff_success_rate",))
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
@@ -114,6 +115,7 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 
 
 @multi_agent_metric(
+    applies=applies.known_conflicts,
     uses=("agents", "interactions", "conflicts"),
     unit="{item}",
     direction="down",
@@ -136,7 +138,7 @@ def code_conflict_rate(turn: Turn) -> Result:
     return Result(value, detail={"conflicts": conflicts, "interactions": interactions})
 
 
-@multi_agent_metric(uses=("conflicts",), aliases=("agentunit:conflict_resolution_rate",))
+@multi_agent_metric(applies=applies.a_conflict, uses=("conflicts",), aliases=("agentunit:conflict_resolution_rate",))
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
@@ -169,6 +171,7 @@ def code_avg_resolution_time(turn: Turn) -> Result:
 
 
 @multi_agent_metric(
+    applies=applies.an_interaction,
     uses=("agents", "interactions"),
     aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"),
 )
@@ -217,7 +220,7 @@ def _adheres(role: Any, kind: str) -> bool:
     return True
 
 
-@multi_agent_metric(uses=("agents", "interactions"), aliases=("agentunit:role_adherence",))
+@multi_agent_metric(applies=applies.roles, uses=("agents", "interactions"), aliases=("agentunit:role_adherence",))
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of the interactions that their sender's role allows, of those whose sender has a role.
 
@@ -243,7 +246,7 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
     return Result(sum(judged) / len(judged), detail={"interactions": len(judged), "adherent": sum(judged)})
 
 
-@multi_agent_metric(uses=("agents", "interactions"), aliases=("agentunit:load_balance_score",))
+@multi_agent_metric(applies=applies.three_agents, uses=("agents", "interactions"), aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     """How evenly messages are spread over the agents: 1 when all send and receive the same number.
 

@@ -13,6 +13,7 @@ from typing import Annotated
 from annotated_types import Ge, Le, Predicate
 
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.agents import Interaction, interactions_of, mean, multi_agent_metric, part_of, read_once
 from ..registry import Result, skip, vacuous
 
@@ -22,7 +23,7 @@ FourWeights = Annotated[tuple[Share, Share, Share, Share], Predicate(any)]
 _COLLECTIVE = ("collaboration", "negotiation")
 
 
-@multi_agent_metric(
+@multi_agent_metric(applies=applies.many_typed_interactions,
     uses=("agents", "interactions", "conflicts"),
     aliases=(
         "agentunit:swarm_intelligence", "agentunit:swarm_intelligence_score", "agentunit:SwarmIntelligenceMetric",
@@ -67,7 +68,11 @@ def _improvement(early: float, late: float) -> float:
     return max(0.0, min(1.0, 0.5 + (early - late) / early)) if early > 0 else 0.5
 
 
-@multi_agent_metric(uses=("agents", "interactions"), aliases=("agentunit:self_organization_score", "agentunit:self_organization"))
+@multi_agent_metric(
+    applies=applies.many_interactions,
+    uses=("agents", "interactions"),
+    aliases=("agentunit:self_organization_score", "agentunit:self_organization"),
+)
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
     """Whether it became clearer over the turn who does what: above 0.5 when it did, below when it became less clear.
 
@@ -91,7 +96,11 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
     return Result(_improvement(early, late), detail=detail)
 
 
-@multi_agent_metric(uses=("agents", "interactions"), aliases=("agentunit:specialization_emergence", "agentunit:specialization"))
+@multi_agent_metric(
+    applies=applies.typed_interactions,
+    uses=("agents", "interactions"),
+    aliases=("agentunit:specialization_emergence", "agentunit:specialization"),
+)
 def code_specialization(turn: Turn) -> Result:
     """How much each agent sticks to one type of message: 1 when every agent sends only one.
 
@@ -114,6 +123,7 @@ def code_specialization(turn: Turn) -> Result:
 
 
 @multi_agent_metric(
+    applies=applies.typed_interactions,
     uses=("agents", "interactions"),
     aliases=("agentunit:collective_decision_score", "agentunit:collective_decision"),
 )
@@ -135,6 +145,7 @@ def code_collective_decision(turn: Turn) -> Result:
 
 
 @multi_agent_metric(
+    applies=applies.many_response_times,
     uses=("agents", "interactions"),
     spellings={"min": "min_interactions"},
     aliases=("agentunit:adaptation_rate",),

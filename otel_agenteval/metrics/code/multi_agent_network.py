@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.agent_graph import AgentGraph, GraphTooLarge
 from ..lib.agents import interactions_of, known_agents, multi_agent_metric, participants
 from ..registry import Result, skip, vacuous
@@ -40,6 +41,7 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
 
 
 @multi_agent_metric(
+    applies=applies.three_agents,
     uses=("agents", "interactions"),
     aliases=("agentunit:network_fault_tolerance", "agentunit:NetworkFaultToleranceMetric", "agentunit:NetworkMetrics"),
     heavy=True,
@@ -78,6 +80,7 @@ def code_network_fault_tolerance(turn: Turn) -> Result:
 
 
 @multi_agent_metric(
+    applies=applies.three_agents,
     uses=("agents", "interactions"),
     direction="neutral",
     aliases=("agentunit:density", "agentunit:NetworkAnalyzer"),
@@ -106,7 +109,13 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
     return _measured(graph, lambda: measure(graph)) if interactions and len(graph) else skip("missing:interactions")
 
 
-@multi_agent_metric(uses=("agents", "interactions"), direction="neutral", aliases=("agentunit:centralization",), heavy=True)
+@multi_agent_metric(
+    applies=applies.three_agents,
+    uses=("agents", "interactions"),
+    direction="neutral",
+    aliases=("agentunit:centralization",),
+    heavy=True,
+)
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """How much the network is a star: 1 when one agent writes to all others and no other agent writes to any.
 
@@ -126,6 +135,7 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
 
 
 @multi_agent_metric(
+    applies=applies.three_agents,
     uses=("agents", "interactions"),
     unit="{item}",
     direction="neutral",
@@ -147,6 +157,7 @@ def code_avg_path_length(turn: Turn) -> Result:
 
 
 @multi_agent_metric(
+    applies=applies.three_agents,
     uses=("agents", "interactions"),
     direction="neutral",
     aliases=("agentunit:clustering_coefficient",),
@@ -172,6 +183,7 @@ def _hubs(graph: AgentGraph, share: float) -> list[str]:
 
 
 @multi_agent_metric(
+    applies=applies.three_agents,
     uses=("agents", "interactions"),
     unit="{item}",
     direction="neutral",
@@ -209,6 +221,7 @@ def _bottlenecks(graph: AgentGraph, mode: str) -> list[str]:
 
 
 @multi_agent_metric(
+    applies=applies.three_agents,
     uses=("agents", "interactions"),
     unit="{item}",
     direction="down",

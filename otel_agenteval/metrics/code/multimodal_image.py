@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.media import attachments_of, modalities_of
 from ..registry import Result, metric, skip
 
@@ -49,6 +50,7 @@ def _referenced(text: str, present: set[str], word_boundaries: bool) -> list[str
 
 
 @metric(
+    applies=applies.media,
     needs=("output",),
     aliases=("agentunit:multimodal_coherence", "agentunit:MultimodalCoherenceMetric"),
     heavy=True,

@@ -11,6 +11,8 @@ from annotated_types import Ge, Gt, Le, Lt
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import Turn
+from ..lib import applies
+from ..lib.applies import MINIMISED_KEYS
 from ..lib.grounding import Given
 from ..lib.ledger import Ledger
 from ..lib.personal import CONFIDENT, leaks
@@ -202,7 +204,11 @@ _LEDGER = Ledger()
 _EPSILON_ATTRIBUTE = "privacy.epsilon"
 
 
-@metric(uses=("metadata", "privacy"), aliases=("agentunit:privacy_budget", "agentunit:PrivacyBudgetMetric"))
+@metric(
+    applies=applies.privacy_spent,
+    uses=("metadata", "privacy"),
+    aliases=("agentunit:privacy_budget", "agentunit:PrivacyBudgetMetric"),
+)
 def code_privacy_budget(
     turn: Turn,
     *,
@@ -287,17 +293,18 @@ def _scope_key(turn: Turn, scope: str | None) -> str | None:
     return next((f"{kind}:{known[kind]}" for kind in kinds if known[kind]), None)
 
 
-MINIMISED_KEYS = ("user_id", "email", "phone", "address", "ssn", "credit_card", "password", "api_key", "token")
-"""Metadata that an answer has no reason to repeat."""
-
-
 def _repeats(output: str, value: Any) -> bool | None:
     """Whether the lower-cased output has the value in it, whatever the case; None for an empty value."""
     text = jsonio.text_of(value)
     return text.lower() in output if text.strip() else None
 
 
-@metric(needs=("output",), uses=("metadata",), aliases=("agentunit:data_minimization", "agentunit:DataMinimizationMetric"))
+@metric(
+    applies=applies.sensitive_metadata,
+    needs=("output",),
+    uses=("metadata",),
+    aliases=("agentunit:data_minimization", "agentunit:DataMinimizationMetric"),
+)
 def code_data_minimization(
     turn: Turn,
     *,
@@ -333,7 +340,12 @@ def code_data_minimization(
     return Result(value, passed=not leaked if threshold is None else None, explanation=why, detail=detail)
 
 
-@metric(uses=("metadata",), boolean=True, aliases=("agentunit:consent_compliance", "agentunit:ConsentComplianceMetric"))
+@metric(
+    applies=applies.consent,
+    uses=("metadata",),
+    boolean=True,
+    aliases=("agentunit:consent_compliance", "agentunit:ConsentComplianceMetric"),
+)
 def code_consent_compliance(
     turn: Turn, *, consent: dict[str, bool] | None = None, match: Literal["name", "value"] = "name"
 ) -> Result:

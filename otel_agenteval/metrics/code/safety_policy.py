@@ -11,6 +11,7 @@ from ...core.turn import Turn
 from ..lib.ratings import BLOCK_FROM, BLOCKED_ACTIONS, WARN_FROM, Rating, SafetyPolicy, Severity, action_word
 from ..lib.replies import as_boolean, optional_number
 from ..registry import Result, metric, skip
+from .composite import InnerMetric
 
 
 def _rating(score: Score) -> Rating:
@@ -34,10 +35,11 @@ def _judge_passed(metric_name: str, value: Any) -> bool | None:
     return said
 
 
-@metric(boolean=True, combines=True, aliases=("hpd:SafetyPolicy",))
+@metric(boolean=True, combines=True, one_fails=True, aliases=("hpd:SafetyPolicy",))
 def code_safety_policy(
     scores: Sequence[Score],
     *,
+    metrics: list[InnerMetric] | None = None,
     block_threshold: Severity = BLOCK_FROM,
     warn_threshold: Severity = WARN_FROM,
     blocked_actions: tuple[str, ...] = BLOCKED_ACTIONS,
@@ -55,6 +57,8 @@ def code_safety_policy(
     that is not a number, or a ``passed`` that is not a word for yes or no, is an error.
 
     Parameters:
+        metrics: the ratings: names, or ``{name: {parameters}}``; without it, in a configuration, all severities that are configured
+            beside it. They may be left out where only ``combine`` is used.
         block_threshold: severity from which it fails, on the rating's scale (0..7).
         warn_threshold: severity from which a rating that passes is labelled ``warn``.
         blocked_actions: recommended actions that fail.

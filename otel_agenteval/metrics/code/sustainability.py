@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.energy import estimated_kwh
 from ..lib.spans import Forest
 from ..registry import EPSILON, Result, metric, skip
@@ -59,6 +60,7 @@ def _within(actual: float, limit: float) -> float:
 
 
 @metric(
+    applies=applies.energy,
     uses=("metadata",),
     threshold=1.0,
     aliases=("agentunit:energy_consumption", "agentunit:EnergyMetric"),
@@ -96,6 +98,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
 
 @metric(
+    applies=applies.carbon,
     uses=("metadata",),
     threshold=1.0,
     aliases=("agentunit:carbon_emissions", "agentunit:CarbonMetric"),

@@ -15,7 +15,7 @@ from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.extras import require
 from ...core.turn import Turn
-from ..lib import regex
+from ..lib import applies, regex
 from ..lib.references import truth_of
 from ..lib.refusal import refusal_in
 from ..lib.values import json_equal, rendered
@@ -305,7 +305,7 @@ _WORD = re.compile(r"\b[^\W_](?:[^\W_]|['-])*\b")
 Bound = Annotated[int, Ge(0)]
 
 
-@metric(needs=("output",), boolean=True, aliases=("hpd:WordCountEvaluator",))
+@metric(applies=applies.length_limits, needs=("output",), boolean=True, aliases=("hpd:WordCountEvaluator",))
 def code_word_count(
     turn: Turn,
     *,

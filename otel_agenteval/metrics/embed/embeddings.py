@@ -10,6 +10,7 @@ from annotated_types import Ge, Le, MinLen
 
 from ...core import jsonio
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.values import Words
 from ..lib.vectors import Vector, cosine, distance, dot, share
 from ..registry import EPSILON, Embeds, Result, metric, skip, vacuous
@@ -201,7 +202,7 @@ def embed_similar(
 # --- within a conversation
 
 
-@metric(threshold=0.5, aliases=("pandaprobe:coherence",))
+@metric(applies=applies.question_and_answer, threshold=0.5, aliases=("pandaprobe:coherence",))
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
     """How close question and answer are in meaning: the cosine of their embeddings. A weak but cheap proxy for coherence.
 

@@ -8,6 +8,7 @@ from annotated_types import Ge, Le
 
 from ...core import jsonio
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.media import media_of, references_of
 from ..lib.vectors import cosine, share
 from ..registry import EPSILON, Embeds, Result, metric, skip
@@ -16,6 +17,7 @@ Weight = Annotated[float, Ge(0), Le(1)]
 
 
 @metric(
+    applies=applies.image,
     needs=("output",),
     threshold=0.25,
     aliases=("agentunit:cross_modal_grounding", "agentunit:CrossModalGroundingMetric"),

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.frames import Frames, newest_video, spaced
 from ..lib.vectors import cosine, share
 from ..registry import Embeds, Result, metric, skip
 
 
-@metric(needs=("output",), aliases=("agentunit:video_response_relevance", "agentunit:VideoResponseRelevanceMetric"))
+@metric(
+    applies=applies.video,
+    needs=("output",),
+    aliases=("agentunit:video_response_relevance", "agentunit:VideoResponseRelevanceMetric"),
+)
 def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
     """How close the answer is in meaning to the video that it is about, frame by frame.
 

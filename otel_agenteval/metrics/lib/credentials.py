@@ -10,13 +10,13 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 from ...core.redaction.patterns import lazy
-from ...core.redaction.rules import NO_VALUES
 from ...core.redaction.secrets import secrets
 from ...core.redaction.views import MAX_LAYERS, View, first_view, next_view
+from .passwords import chosen_passwords, codes, login_pairs, quoted_phrases
+from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
 from .secrets import SCAN_LIMIT, is_sample, secret_spans
 
 
@@ -38,12 +38,13 @@ class Credential(NamedTuple):
 
 # --- a quick look
 
-_WORDS = bytes(120 if 33 <= code < 127 else 32 for code in range(256))
+_AS_ONE = bytes(32 if code == 32 else 120 for code in range(256))
 _CLASSES = bytes(
     48 if 48 <= code <= 57 else 33 if not chr(code).isalpha() and 33 <= code < 127 else 97 if 33 <= code < 127 else 32
     for code in range(256)
 )
 _LONG_WORD = b"x" * 20
+_CAPITALS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HIDING = (
     b"\xef\xbc",
     b"\xe2\x80\x8b",
@@ -57,40 +58,82 @@ _HIDING = (
 """The first bytes of full-width and mathematical letters, and invisible characters."""
 _STEMS = tuple(
     stem.replace("_", " ").encode()
-    for stem in ["assw", "ASSW", "_pass_", "ecret", "ECRET", "oken", "OKEN", "key", "KEY", "Key", "pwd", "PWD", "asscode", "ennw", "redential", "ontrase", "enha", "ot_de_pass", "achtw", "aslo", "arola", "sifre", "sandi", "lave", "ugangs", "ookie", "_-p", "ysql", "docker"]
+    for stem in ["passw", "_pass_", "passcode", "passphr", "secret", "token", "key", "pwd", "kennw", "credential", "contrase", "senha", "mot_de_pass", "achtw", "aslo", "arola", "sifre", "sandi", "lave", "ugangs", "cookie", "_-p", "mysql", "docker", "log_in", "login", "sign_in", "user", "melde", "ccedi", "connecte", "accede", "entra", "heslo", "salasana", "adgang", "assord", "backup", "recovery", "new_one", "otp", "wi-fi", "wifi", "wlan", "account", "clave", "konto", "_cl\u00e9_", "hl\u00fcssel", "sleutel", "chiave", "chave"]
 )  # fmt: skip
-"""Parts of words of which one stands beside every short secret; without the first letter, which may be a capital."""
+"""Parts of words, in lower case, of which one stands beside every short secret."""
+_CODE_STEMS = ("pin", "code", "codi", "clave", "otp", "cod ", "digo", "kod", "tan ", "alarm", "safe", "tresor")
+_CODE_WORDS = (
+    "код",
+    "Код",
+    "ПИН",
+    "Пин",
+    "пин",
+    "пін",
+    "暗証",
+    "密",
+    "码",
+    "비밀",
+    "번호",
+    "رمز",
+    "الرقم",
+    "קוד",
+    "पिन",
+    "कोड",
+    "รหัส",
+    "mã",
+    "ключ",
+)
 
 
 def may_hold(text: str) -> bool:
-    """Whether a text needs a closer look: it has a long word, or a shorter one of letters and digits and a word for secrets."""
+    """Whether a text needs a closer look: it has a long word, or a shorter one of letters and digits, or a code, and a word for secrets."""
+    if ("://" in text and "@" in text) or " phrase" in text:
+        return True
     written = text.encode("utf-8", "replace")
-    if (
-        _LONG_WORD in written.translate(_WORDS)
-        or ("://" in text and "@" in text)
-        or " phrase" in text
-        or "code is " in text
-        or "PIN" in text
-        or "asscode" in text
-        or "OTP" in text
-    ):
+    shape = written.translate(_CLASSES)
+    if _has_long_word(written, shape):
         return True
     ascii_only = len(written) == len(text)
     if not ascii_only and any(hiding in written for hiding in _HIDING):
         return True
-    mixed = _mixed_word(written.translate(_CLASSES))
-    if mixed != "word":
-        return mixed == "letters"
-    if not ascii_only and any(word in text for word in _FOREIGN_WORDS):
+    if b"0" not in shape:
+        return b"phrase" in written or b"asswor" in written or (b"!" in shape and b"ass" in written)
+    mixed = _mixed_word(shape)
+    if mixed == "letters":
         return True
-    for stem in _STEMS:
-        if stem in written:
+    lower = written.lower()
+    if mixed == "word":
+        if not ascii_only and any(word in text for word in _FOREIGN_WORDS):
             return True
+        for stem in _STEMS:
+            if stem in lower:
+                return True
+    if b"0000" in shape or b"00a" in shape:
+        for stem in _CODES:
+            if stem in lower:
+                return True
+        return not ascii_only and any(word in text for word in _CODE_WORDS)
+    return False
+
+
+_CODES = tuple(stem.encode() for stem in _CODE_STEMS)
+
+
+def _has_long_word(written: bytes, shape: bytes) -> bool:
+    """Whether a word of 20 characters or more has a digit or several capitals: compounds and rows of signs do not."""
+    words = shape.translate(_AS_ONE)
+    at = words.find(_LONG_WORD)
+    while at >= 0:
+        end = words.find(b" ", at)
+        end = len(words) if end < 0 else end
+        if b"0" in shape[at:end] or end - at - len(written[at:end].translate(None, _CAPITALS)) > 3:
+            return True
+        at = words.find(_LONG_WORD, end)
     return False
 
 
 def _mixed_word(shape: bytes) -> str | None:
-    """``word`` where one of eight characters or more has letters and digits, ``letters`` where one is spelled letter by letter."""
+    """``word`` where one of six characters or more has letters and digits, ``letters`` where one is spelled letter by letter."""
     at = shape.find(b"0")
     while at >= 0:
         end = shape.find(b" ", at)
@@ -106,101 +149,8 @@ def _mixed_word(shape: bytes) -> str | None:
     return None
 
 
-_SHORTEST = 8
-_FOREIGN_WORDS = ("арол", "люч", "окен", "密", "口令", "キー", "パスワード", "トークン", "비밀번호", "암호", "토큰", " 키", "كلمة", "رمز", "مفتاح", "סיסמ", "מפתח", "पासवर्ड", "कुंजी", "टोकन", "ật khẩu", "hóa", "şifre", "Şifre", "ösenord", "ontrase", "asło", "lösen", "รหัส", "מפתח")  # fmt: skip
-
-
-# --- values
-
-_SAMPLES = frozenset(
-    [
-        "hunter2",
-        "correcthorsebatterystaple",
-        "tr0ub4dor&3",
-        "p@ssw0rd",
-        "p@$$w0rd",
-        "passw0rd",
-        "password1",
-        "password1!",
-        "password123",
-        "password123!",
-        "welcome1",
-        "welcome123",
-        "admin123",
-        "admin1234",
-        "qwerty123",
-        "letmein123",
-        "abc123",
-        "test123",
-        "test1234",
-        "secret123",
-        "changeme123",
-        "s3cr3t",
-        "mysecretpassword",
-        "mypassword123",
-        "yourstrong!passw0rd",
-        "dxnlcjpwyxnzd29yza==",
-        "qwxhzgrpbjpvcgvuihnlc2ftzq==",
-        "wjalrxutnfemi/k7mdeng/bpxrficyexamplekey",
-        "mf_9.b5f-4.1jqm",
-        "sk_test_4ec39hqlyjwdarjtt1zdp7dc",
-        "0123456789abcdef",
-        "12345678",
-        "123456789",
-        "1234567890",
-        "password",
-        "admin",
-        "root",
-        "guest",
-        "postgres",
-    ]
-)
-"""From documentation, comics and lists of the worst passwords."""
-_PLACEHOLDER = lazy(
-    r"example|placeholder|redacted|changeme|change[-_ ]me|replace|insert|dummy|sample|fake|foobar|your|my[-_]?(?:api|secret|pass|token|key)|todo|x{4,}|\*{2,}|\u2022{2,}|\.{3}|\u2026|^[<\[{(%$]|[<{]\w+[>}]|\$\{|\$\(|%\(|\{\{|_here\b|-here\b|<.*>",
-    re.IGNORECASE,
-)
-_UUID = lazy(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_HASHED = lazy(r"\$(?:2[abxy]?|5|6|1|argon2\w*|scrypt|pbkdf2\S*|y)\$|\{?(?:sha|ssha|md5|bcrypt|pbkdf2)", re.IGNORECASE)
-_PLAIN = lazy(
-    r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|\w+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
-)
-"""Numbers, dates, versions, names of variables, calls, addresses."""
-_KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
-
-
-def _looks_drawn(value: str, *, least: int = 8) -> bool:
-    """Whether a value has letters and digits mixed as nobody writes them."""
-    if not least <= len(value) <= 512 or not value.isascii():
-        return False
-    plain = value.casefold()
-    if plain in _SAMPLES or plain in NO_VALUES or _PLACEHOLDER.search(value) is not None or _UUID.fullmatch(value) is not None:
-        return False
-    if (
-        _HASHED.match(value) is not None
-        or _PLAIN.fullmatch(value) is not None
-        or _KEYS_ON_A_KEYBOARD.match(value) is not None
-        or _is_regular(plain)
-    ):
-        return False
-    digits = sum(sign.isdigit() for sign in value)
-    letters = sum(sign.isalpha() for sign in value)
-    signs = sum(sign in "!@#$%^&*+=?~" for sign in value)
-    if not letters or (not digits and signs < 2):
-        return False
-    mixed = any(sign.isupper() for sign in value) and any(sign.islower() for sign in value)
-    return (mixed and (digits >= 1 or signs >= 2)) or (signs >= 1 and digits >= 1) or (digits >= 3 and len(value) >= 16)
-
-
-def _is_regular(plain: str) -> bool:
-    """Rows, repetitions and samples of the alphabet."""
-    if len(set(plain)) < min(6, len(plain) // 2 + 1):
-        return True
-    half = plain[: max(4, len(plain) // 3)]
-    if len(plain) >= 12 and plain.count(half) >= 2 and len(plain) >= 2 * len(half):
-        return True
-    steps = sum(ord(b) - ord(a) == 1 for a, b in pairwise(plain))
-    return steps * 2 > len(plain)
+_SHORTEST = 6
+_FOREIGN_WORDS = ("арол", "люч", "окен", "огин", "密", "口令", "キー", "パスワード", "トークン", "비밀번호", "암호", "토큰", " 키", "كلمة", "رمز", "مفتاح", "סיסמ", "מפתח", "पासवर्ड", "कुंजी", "टोकन", "ật khẩu", "hóa", "şifre", "Şifre", "ösenord", "ontrase", "asło", "lösen", "รหัส", "ログイン", "账号", "登录")  # fmt: skip
 
 
 # --- a word that says what a value is
@@ -213,22 +163,14 @@ _NAMES = (
     r"密码|密碼|口令|密钥|密鑰|令牌|パスワード|暗証番号|(?:api ?)?キー|トークン|シークレット|비밀번호|암호|(?:api ?)?키|토큰|كلمة (?:المرور|السر)|مفتاح(?: api| الوصول)?|رمز (?:الوصول|المرور)|סיסמ(?:ה|ת|א)\w*|מפתח(?: (?:ה-?)?api)?|טוקן|पासवर्ड|(?:एपीआई |api )?कुंजी|टोकन|mật khẩu|khóa api|kata sandi|kunci api|sandi|รหัสผ่าน"
 )
 _SAID = lazy(rf"(?<![a-z])(?:{_NAMES})", re.IGNORECASE)
-_NO_SECRET_AFTER = lazy(
-    r"@|\s?(?:hash|hint|policy|policies|rule|rules|requirement|strength|length|manager|reset|field|count|limit|usage|budget|expir\w*|type|id\b|ids\b|name\b|version|ring|endpoint|url|uri|should|must|can|may|cannot|muss|müssen|doit|debe|deve|должен|should|fingerprint|_hash)|s? (?:are|have|with|like|such)\b|[_-](?:hash|id|policy|url|file|path|name|count|limit|type)",
-    re.IGNORECASE,
-)
 _REACH = 48
 _VALUE = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（）：，。、؛،]{6,512}")
-_PUBLIC = lazy(
-    r"\bsha-?[0-9]*\b|md5|checksum|digest|integrity|fingerprint|\betag|commit|revision|\bhash|bcrypt|public[ _-]?key|publishable|primary key|sort key|partition key|foreign key|trace[ _-]?id|request[ _-]?id|client[ _-]?id|keyboard|press|shortcut|uuid|\bguid|\bnonce=|sample|fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|beispiel|ejemplo|par exemple|esempio|exemplo|przykład|например|rejected|too weak|zu schwach|would be|such as|e\.g\.|for example|for instance|z\. ?b\.",
-    re.IGNORECASE,
-)
 
 
 def _said(text: str) -> Iterator[Credential]:
     """The first value behind a word for secrets that looks drawn."""
     for word in _SAID.finditer(text):
-        if _NO_SECRET_AFTER.match(text, word.end()) is not None or text[max(0, word.start() - 1) : word.start()] in (":", "/"):
+        if needs_no_secret(text, word.end()) or text[max(0, word.start() - 1) : word.start()] in (":", "/"):
             continue
         stop = text.find("\n", word.end(), word.end() + _REACH)
         if stop >= 0 and text[word.end() : stop].strip(" :*_`") == "":  # the value stands in the next line
@@ -238,7 +180,7 @@ def _said(text: str) -> Iterator[Credential]:
             if found.start() >= reach:
                 break
             value = _trimmed(found.group())
-            if value and _looks_drawn(value) and _PUBLIC.search(text, max(0, word.start() - 30), found.start()) is None:
+            if value and looks_drawn(value) and PUBLIC.search(text, max(0, word.start() - 30), found.start()) is None:
                 at = found.start() + found.group().find(value)
                 kind = "password" if _IS_PASSWORD.match(word.group().casefold()) is not None else "secret"
                 yield Credential(kind, at, at + len(value), value, False)
@@ -267,7 +209,7 @@ def _in_tables(text: str) -> Iterator[Credential]:
         return
     for table in _TABLE.finditer(text):
         for found in _CELL.finditer(text, *table.span(1)):
-            if _looks_drawn(found.group(1)):
+            if looks_drawn(found.group(1)):
                 yield Credential("secret", *found.span(1), found.group(1), False)
 
 
@@ -276,7 +218,7 @@ _CELL = lazy(r"\|[ `*]{0,3}([!-_a-{}~]{8,200}?)[ `*]{0,3}(?=\|)")
 
 def _said_after(text: str) -> Iterator[Credential]:
     for found in _BEFORE.finditer(text):
-        if _looks_drawn(found.group(1)):
+        if looks_drawn(found.group(1)):
             yield Credential("password", *found.span(1), found.group(1), False)
 
 
@@ -314,34 +256,14 @@ def _placed(text: str) -> Iterator[Credential]:
         before = text[max(0, start - 60) : start].rpartition("\n")[2]
         behind_password = _BEHIND_PASSWORD.search(before) is not None
         hidden = _said_in_base64(bare)
-        if not _looks_drawn(hidden or bare, least=6) and not ((behind_password or hidden) and _may_be_chosen(hidden or bare)):
+        if not looks_drawn(hidden or bare, least=6) and not ((behind_password or hidden) and may_be_chosen(hidden or bare)):
             continue
-        if _PUBLIC.search(before) is None:
+        if PUBLIC.search(before) is None:
             yield Credential("password" if behind_password else "credential", start, end, value, False)
 
 
 _BEHIND_PASSWORD = lazy(
     rf"(?:{_CHOSEN_NAMES})[\"'`*\])\\>]{{0,4}}\s{{0,2}}(?:is|ist|lautet|es|est|é|è|to|=>|:=|==?|:|\uff1a|-)?[\"'`*(\\\s]{{0,6}}\Z|-{{1,2}}(?:u|user)[ =]\S{{1,60}}:\Z|://[^\s/]{{0,60}}:\Z",
-    re.IGNORECASE,
-)
-_CHOSEN = lazy(r"(?=.*[0-9])(?=.*[A-Za-z])[!-~]{6,64}")
-
-
-def _may_be_chosen(value: str) -> bool:
-    """Whether a person may have chosen a value as a password: it has letters and digits, and is no sample."""
-    plain = value.casefold()
-    if (
-        plain in _SAMPLES
-        or _PLACEHOLDER.search(value) is not None
-        or _HASHED.match(value) is not None
-        or _UUID.fullmatch(value) is not None
-    ):
-        return False
-    return _CHOSEN.fullmatch(value) is not None and _NO_CHOICE.fullmatch(value) is None
-
-
-_NO_CHOICE = lazy(
-    r"v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[\w.]+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|\w+(?:/[\w.#-]+)+|[A-Z]+(?:_[A-Z0-9]+)+|\w+\.\w+(?:\.\w+)*|[0-9]{1,3}[a-z]+|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt)-?[0-9]+\w*",
     re.IGNORECASE,
 )
 
@@ -409,24 +331,14 @@ _OF_COMMAND = lazy(
 
 def _of_commands(text: str) -> Iterator[Credential]:
     for found in _OF_COMMAND.finditer(text):
-        if _looks_drawn(found.group(1)):
+        if looks_drawn(found.group(1)):
             yield Credential("password", *found.span(1), found.group(1), False)
 
 
-_CODE = lazy(
-    r"\b(?:pin|passcode|one-time (?:pass)?(?:code|word)|otp|(?:verification|security|access|door|alarm|unlock) code|tan|código de (?:verificación|acceso)|code (?:secret|d['’]accès)|codice di (?:verifica|accesso)|код доступа|пин-код|暗証番号|验证码|인증번호)(?: (?:for|of|to|del|der|für|pour|per|para) [^\n:.]{1,30})? ?(?:is|was|are|ist|lautet|es|est|è|é|:|：|=|は|是)\s{0,2}[*`\"']{0,3}([0-9]{4,8})(?![0-9.,]*[0-9%€$])(?! (?:digits|characters|stellen|chiffres|cifras|cifre|minutes|times))",
-    re.IGNORECASE,
-)
-
-
-def _codes(text: str) -> Iterator[Credential]:
-    for found in _CODE.finditer(text):
-        if (
-            len(set(found.group(1))) > 2
-            and found.group(1) not in "0123456789876543210"
-            and _PUBLIC.search(text, max(0, found.start() - 30), found.start()) is None
-        ):
-            yield Credential("passcode", *found.span(1), found.group(1), False)
+def _passwords(text: str) -> Iterator[Credential]:
+    for finder in (chosen_passwords, login_pairs, quoted_phrases, codes):
+        for kind, start, end in finder(text):
+            yield Credential(kind, start, end, text[start:end], False)
 
 
 _PHRASE = lazy(
@@ -451,7 +363,7 @@ def _formats(text: str) -> Iterator[Credential]:
 
 _NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
 _FINDERS: tuple[Callable[[str], Iterator[Credential]], ...] = (
-    _formats, _joined, _encoded, _said, _said_after, _in_tables, _placed, _of_commands, _codes, _phrases,
+    _formats, _joined, _encoded, _said, _said_after, _in_tables, _placed, _of_commands, _passwords, _phrases,
 )  # fmt: skip
 
 

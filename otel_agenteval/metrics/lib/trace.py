@@ -35,14 +35,15 @@ def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
         "user_input": turn.input,
         "reasoning": turn.reasoning,
         "steps": steps_of(turn),
-        "retrieved": _findings(turn) if findings else None,
+        "retrieved": findings_of(turn) if findings else None,
         "final_answer": turn.output if turn.output is None or turn.output.strip() else "(empty)",
         "error": failure_of(turn.error) if turn.error is not None else None,
     }
     return {name: value for name, value in known.items() if value}
 
 
-def _findings(turn: Turn) -> str:
+def findings_of(turn: Turn) -> str:
+    """The texts of retrieved documents, but those that stand in a call's result."""
     given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
     results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
     texts = [

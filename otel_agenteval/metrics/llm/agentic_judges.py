@@ -14,6 +14,7 @@ from annotated_types import Predicate
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
+from ..lib import applies
 from ..lib.prompts import SCORE
 from ..lib.replies import as_boolean, boolean, clamped, entries, invalid, numbered, reason_of, shown, texts, verdict_of
 from ..lib.steps import calls_as_text, ends_of, failure_of, shortened, tools_as_text
@@ -188,7 +189,7 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
 # --- tools
 
 
-@metric(version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
+@metric(applies=applies.tools, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Whether the agent chose the right tools: none too many, none too few, none in place of a better one. 0..1.
 
@@ -257,6 +258,7 @@ _ARGUMENT_CHARS = 2_000
 
 @metric(
     version="2",
+    applies=applies.a_tool_call,
     needs=("input", "tool_calls"),
     threshold=0.5,
     aliases=("pandaprobe:argument_correctness", "trusys:argument-correctness"),
@@ -347,7 +349,14 @@ def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
     return texts(extracted, "plan")
 
 
-@metric(version="2", needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:step_efficiency",))
+@metric(
+    applies=applies.several_steps,
+    version="2",
+    needs=("input",),
+    uses=("context",),
+    threshold=0.5,
+    aliases=("pandaprobe:step_efficiency",),
+)
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     """How directly the agent got there: without redundant calls, needless steps, speculation or long-winded reasoning. 0..1.
 
@@ -381,7 +390,7 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
     return found
 
 
-@metric(version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
+@metric(applies=applies.room_for_a_plan, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """How strictly the agent followed the plan that it had made, 0..1.
 
@@ -396,7 +405,7 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     return _planned(turn, judge, prompts.ADHERED)
 
 
-@metric(version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
+@metric(applies=applies.room_for_a_plan, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """How good the plan was that the agent had made, 0..1.
 

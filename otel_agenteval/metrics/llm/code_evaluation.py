@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.code import OUTPUT_CHARS, code_blocks
 from ..lib.prompts import TEN
 from ..lib.references import reference
@@ -14,7 +15,7 @@ from ..prompts import code_evaluation as prompts
 from ..registry import Asks, Result, metric, skip
 
 
-@metric(version="2", needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
+@metric(applies=applies.code, version="2", needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
 def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     """How readable the code in the output is: naming, structure, comments, consistency.
 
@@ -34,7 +35,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     return _out_of_ten(reply, {"reason": reason_of(reply)})
 
 
-@metric(version="2", references=("spec",), threshold=0.5, aliases=("trusys:code-correctness",))
+@metric(applies=applies.code, version="2", references=("spec",), threshold=0.5, aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
     """How well the code in the output does what was asked for. The judge reads it; nothing is run.
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, Le
 
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.replies import entries, invalid, number
 from ..prompts import moderation as prompts
 from ..registry import Asks, Result, metric, vacuous
@@ -15,7 +16,7 @@ from ..registry import Asks, Result, metric, vacuous
 _NAMED = 5  # codes in an explanation
 
 
-@metric(version="2", boolean=True, needs=("output",), reads_all=True, aliases=("trusys:moderation",))
+@metric(applies=applies.an_answer, version="2", boolean=True, needs=("output",), reads_all=True, aliases=("trusys:moderation",))
 def llm_moderation(
     turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Annotated[float, Ge(0), Le(1)] = 0
 ) -> Result:

@@ -10,15 +10,17 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import Turn
+from ..lib import applies
 from ..lib.media import listed, media_of, references_of
-from ..lib.replies import clamped, entries, reason_of, yes_no
+from ..lib.replies import clamped, entries, numbered, reason_of, yes_no
+from ..prompts import multimodal_image as prompts
 from ..registry import Asks, Result, metric, skip
 
 _MOST_IMAGES = 100
 """Images of a turn above which no judge is asked about each of them."""
 
 
-@metric(needs=("input", "output"), threshold=0.5, aliases=("trusys:image-helpfulness",))
+@metric(applies=applies.image, version="2", needs=("input", "output"), threshold=0.5, aliases=("trusys:image-helpfulness",))
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     """How much the images of an answer help to understand it.
 
@@ -43,10 +45,9 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     for place, image in enumerate(images):
         reply = judge.ask(
             f"image_{place}",
-            "Judge how much the image helps somebody who asked the question to understand the answer. 10 makes it much clearer, "
-            "5 only decorates it, 0 misleads or has nothing to do with it.",
-            {"question": turn.input, "answer": turn.output, "image": image.name},
-            '{"score": <0 to 10>, "reasoning": "<why>"}',
+            prompts.HELPFUL,
+            {"question": turn.input, "answer": turn.output or "(empty)", "image": image.name},
+            '{"reasoning": "<what the image shows, and what it adds>", "score": <0 to 10>}',
             media=references_of([image]),
         )
         detail["scores"].append(clamped(reply, 0, 10, detail=detail))
@@ -63,7 +64,13 @@ def _share_of_yes(reply: dict[str, Any]) -> Result:
     return Result(sum(found) / len(found) if found else 0.0, detail={"verdicts": given}, explanation=reasons)
 
 
-@metric(needs=("input", "context"), threshold=0.5, aliases=("trusys:multimodal-contextual-relevancy",))
+@metric(
+    applies=applies.image,
+    version="2",
+    needs=("input", "context"),
+    threshold=0.5,
+    aliases=("trusys:multimodal-contextual-relevancy",),
+)
 def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     """How much of the retrieved context, texts and images, is relevant to the question.
 
@@ -73,7 +80,7 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
 
     Skipped with ``missing:input`` or ``missing:context`` when either is unknown, and with ``missing:image`` without an image.
 
-    Detail: ``verdicts`` (as the judge gave them: ``statement``, ``verdict``, ``reason``).
+    Detail: ``verdicts`` (as the judge gave them: ``statement``, ``reason``, ``verdict``).
 
     Source: Trusys multimodal-contextual-relevancy.
     """
@@ -82,16 +89,21 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
         return skip("missing:image")
     reply = judge.ask(
         "verdicts",
-        "Go through the retrieved context: take each text apart into its statements, and take each image as one. Say for every "
-        "statement and every image whether it is relevant to the question: whether it would help to answer it.",
-        {"question": turn.input, "context": turn.context, "images": listed(images)},
-        '{"verdicts": [{"statement": "<the statement or the image>", "verdict": "<yes or no>", "reason": "<why>"}, ...]}',
+        prompts.RELEVANT,
+        {"question": turn.input, "context": numbered(turn.context), "images": listed(images)},
+        '{"verdicts": [{"statement": "<the statement, or the image and what it shows>", "reason": "<why>", "verdict": "<yes or no>"}, ...]}',
         media=references_of(images),
     )
     return _share_of_yes(reply)
 
 
-@metric(needs=("ground_truth", "context"), threshold=0.5, aliases=("trusys:multimodal-contextual-recall",))
+@metric(
+    applies=applies.image,
+    version="2",
+    needs=("ground_truth", "context"),
+    threshold=0.5,
+    aliases=("trusys:multimodal-contextual-recall",),
+)
 def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     """How much of the right answer could be known from the retrieved context, texts and images.
 
@@ -101,7 +113,7 @@ def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
 
     Skipped with ``missing:ground_truth`` or ``missing:context`` when either is unknown, and with ``missing:image`` without an image.
 
-    Detail: ``verdicts`` (as the judge gave them: ``verdict``, ``reason``).
+    Detail: ``verdicts`` (as the judge gave them: ``statement``, ``reason``, ``verdict``).
 
     Source: Trusys multimodal-contextual-recall.
     """
@@ -110,10 +122,10 @@ def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
         return skip("missing:image")
     reply = judge.ask(
         "verdicts",
-        "Take the right answer apart into its sentences and images. Say for each of them, in their order, whether it can be "
-        "attributed to something in the retrieved context: to one of its texts or one of its images.",
-        {"right_answer": jsonio.text_of(turn.ground_truth), "context": turn.context, "images": listed(images)},
-        '{"verdicts": [{"verdict": "<yes or no>", "reason": "<why, and from where>"}, ...]}',
+        prompts.RECALLED,
+        {"right_answer": jsonio.text_of(turn.ground_truth), "context": numbered(turn.context), "images": listed(images)},
+        '{"verdicts": [{"statement": "<the sentence or image>", "reason": "<which text or image says so, or what is missing>", '
+        '"verdict": "<yes or no>"}, ...]}',
         media=references_of(images),
     )
     return _share_of_yes(reply)

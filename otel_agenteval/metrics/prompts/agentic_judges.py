@@ -221,7 +221,7 @@ ADHERED = task(
     good='plan "look up the order, then refund it": get_order, refund: 1.',
     bad="the same plan, refund alone: 0.5.",
     cases=(
-        "Missing evidence: a step that neither steps nor answer show was not done. Writing the answer needs no step of its own.",
+        "Missing evidence: a step of the plan that no step shows was not done. What was only to be said is shown by the answer.",
     ),
 )
 

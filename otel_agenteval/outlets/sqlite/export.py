@@ -59,7 +59,7 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
         return count
     for row in rows:
         known = {name: _iso(value) if name in _TIMES else value for name, value in row.items() if value is not None}
-        stream.write(f"{jsonio.dumps({**known, 'value': row['value'], 'passed': row['passed']})}\n")
+        stream.write(f"{jsonio.dumps({**known, 'value': row['value']})}\n")
         count += 1
     return count
 

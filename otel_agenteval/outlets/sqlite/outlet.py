@@ -197,9 +197,9 @@ class StoreOutlet(Outlet):
         return {
             "result_id": score.result_id, "turn_id": scored.turn.turn_id, "revision": scored.turn.revision, "metric": score.metric,
             "kind": score.kind, "version": score.version, "type": score.type, "unit": score.unit, "direction": score.direction,
-            "policy": score.policy, "status": score.status, "value": score.value, "passed": score.passed, "label": score.label,
+            "policy": score.policy, "status": score.status, "value": score.value, "passed": score.verdict, "label": score.label,
             "threshold": score.threshold, "error_type": score.error_type, "explanation": score.explanation,
-            "detail": _json(score.detail), "also": _json({name: one.to_dict() for name, one in score.also.items()}),
+            "detail": _json(score.detail), "also": _json({name: one.as_sent() for name, one in score.also.items()}),
             "sample_probability": judged.probability if judged is not None else None,
             "sample_upstream_probability": judged.upstream if judged is not None else None,
             "sample_decided_by": judged.decided_by if judged is not None else None,

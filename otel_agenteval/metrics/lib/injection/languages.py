@@ -136,7 +136,7 @@ _OTHERS = (
         "es", "instruccion|indicacion|usuario|asistente|modelodelenguaje|reglas|ordenes|directrices|indicado|agentedeia|chatbot|agent|assist|asist|asyst|model|prompt|outil|tool|herramienta|ferramenta",
         r"ignor(?:a|e|en|ad|ar)\b|olvid(?:a|e|en|ar)\b|haz caso omiso|haga caso omiso|no (?:hagas|haga) caso|descart|desestim|omit|deja de seguir|no sigas",
         r"instruccion|indicacion|reglas|ordenes|directrices|directivas|pautas|lo que te han|prompt", r"anterior|previ|tod[oa]s?\b|tus\b|inicial|arriba|recibid|original|antes",
-        r"(?:reglas|instrucciones|directrices|pautas)[\w ,]{0,50}(?:ya no|dejan de|no son)|olvida todo|tu nueva (?:tarea|mision|instruccion)|nuevas? instruccion\w* para (?:el|la) (?:ia|asist|modelo)",
+        r"(?:reglas|instrucciones|directrices|pautas)[\w ,]{0,50}(?:ya no|dejan de|no son)|olvida todo(?! lo que sab)|tu nueva (?:tarea|mision|instruccion)|nuevas? instruccion\w* para (?:el|la) (?:ia|asist|modelo)",
         r"(?:a partir de ahora|desde ahora|ahora eres|eres ahora)[^.]{0,60}(?:asistente|\bia\b|bot\b|sin (?:ninguna? )?(?:restric|limit|regla|filtro))",
         r"(?:atencion|nota|mensaje|querido|estimado|aviso)[\w :,]{0,25}(?:asistente|\bia\b|modelo|llm|agente de)|(?:^|@)\W*(?:asistente|ia)\s*[,:]|si eres (?:una? )?(?:ia|llm|asistente|modelo|bot|agente)|inteligencia artificial que",
         r"(?:al|el|los|del|con el|a los) (?:usuari|visitante)", r"di\b|diga\b|dile|dig[ao]le|inform|respond|afirma|escrib|recomiend|asegura|indica",
@@ -303,7 +303,7 @@ LANGUAGES = (ENGLISH, *_OTHERS)
 
 REPORTED = re.compile(
     r"(?<![\w.@/-])(?:prompt[- ]injection|injection|injecao|inyeccion|iniezione|injekt|inject(?:s|ed|ing)\b|attack|attacker|payload|jailbreak|malicious|adversar|red[- ]team|vulnerab|exploit|"
-    r"for example|for instance|e\.g\.|such as|examples?\b|phrases?\b|sentences? like|strings? like|texts? like|things like|detects?\b|detection|classifier|regex|pytest|assert|test case|unit test|steps to reproduce|postmortem|scenario|"
+    r"for example|for instance|e\.g\.|such as|examples?\b|phrases?\b|sentences? like|strings? like|texts? like|things like|detects?\b|detection|classifier|regex|pattern:|blocklist|denylist|pytest|assert|test case|unit test|steps to reproduce|postmortem|scenario|"
     r"angreifer|angriff|beispiel|attaque|pirate|exemple|ataque|atacante|ejemplo|exemplo|attacc|aggressor|esempio|aanval|voorbeeld|atak|przyklad|saldir|ornegin|атак|злоумышл|например|зловмис|наприклад|serangan|contoh|tan cong|vi du|angrip|exempel)"
     r"|هجوم|مهاجم|مثال|תוקף|התקפ|לדוגמה|हमल|उदाहरण|攻撃|例えば|インジェクション|攻击|例如|注入|之类|공격|예를 들|인젝션"
 )

@@ -31,7 +31,8 @@ _PIECES = (
     b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow", b"fromnowon",
     b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
     b"struzion", b"anweisung", b"regeln", b"nutzer", b"kisystem", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
-    b"sisten", b"asystent", b"polecen", b"talimat", b"pengguna", b"vafgehp", b"vtaber",
+    b"sisten", b"asystent", b"polecen", b"talimat", b"pengguna", b"ligenc", b"ligenz", b"llm", b"linguagem", b"lingmodel", b"youcannow", b"youcando", b"beforeyourepl", b"messagesys", b"toldyou", b"developermode",
+    b"systemoverr", b"fromnow", b"desormais", b"crawler", b"utomat", b"robo", b"tekoaly", b"sprogmod", b"vafgehp", b"vtaber",
 )  # fmt: skip
 """Pieces of which every order in ASCII has one; the last two are in rot13."""
 _MARKED_PIECES = (
@@ -39,6 +40,30 @@ _MARKED_PIECES = (
     b"herramient", b"ferrament",
 )  # fmt: skip
 """More of them, for languages that hardly write a sentence in ASCII."""
+
+
+_ALL_PIECES = (*_PIECES, *_MARKED_PIECES)
+_AS_WRITTEN = (
+    "LLM", "AI", " KI", " IA", "'IA", "’IA", "bot:", "bot,", "bot ", "Bot,", "Bot:", "\nKI", "\nIA", "%20", "<!--", "display:", "opacity:", "font-size:0", "(wei", "(white", "(sehr",
+)  # fmt: skip
+"""Short names in capitals, escapes, and signs of text that is not shown."""
+
+
+def _without_marks(code: int) -> int:
+    first = unicodedata.normalize("NFD", chr(code))[0]
+    return ord(first.lower()) if first.isascii() else ord("s") if first == "ß" else ord("x")
+
+
+_SQUEEZE_LATIN = _SQUEEZE[:0xC0] + bytes(map(_without_marks, range(0xC0, 0x100)))
+_SQUEEZED_AWAY_LATIN = _SQUEEZED_AWAY + bytes(range(0x80, 0xC0))
+
+
+def _squeezed_marks(text: str) -> bytes:
+    """As :func:`squeezed`, with letters that have marks as letters without; texts in Latin-1 cost as much as ASCII."""
+    try:
+        return text.encode("latin-1").translate(_SQUEEZE_LATIN, _SQUEEZED_AWAY_LATIN)
+    except UnicodeEncodeError:
+        return squeezed(unicodedata.normalize("NFKD", text))
 
 
 def squeezed(text: str) -> bytes:
@@ -52,13 +77,17 @@ def is_harmless(text: str) -> bool:
         return False
     if ("\\" in text and ("\\u" in text or "\\x" in text)) or ("&" in text and "&#" in text):
         return False
-    if "LLM" in text or "AI" in text or "bot:" in text or "bot," in text or ("%" in text and "%20" in text):
+    for sign in _AS_WRITTEN:
+        if sign in text:
+            return False
+    if text.startswith(("KI", "IA")):
         return False
-    pieces = _PIECES
-    if not text.isascii():
-        text = unicodedata.normalize("NFKD", text)
-        pieces += _MARKED_PIECES
-    letters = squeezed(text)
+    pieces: tuple[bytes, ...] = _PIECES
+    if text.isascii():
+        letters = squeezed(text)
+    else:
+        letters = _squeezed_marks(text)
+        pieces = _ALL_PIECES
     for piece in pieces:  # a generator would cost more than the search
         if piece in letters:
             return False
@@ -77,7 +106,16 @@ def _has_foreign_piece(text: str) -> bool:
         for piece in pieces:
             if piece in text:
                 return True
-    return False
+    for piece in _MACHINES:
+        if piece in text:
+            return True
+    return text.startswith("бот")
+
+
+_MACHINES = (
+    " бот", "чат-бот", "нейро", "нейрон", "интеллект", "інтелект", "البوت", "روبوت", "الآلي", "اصطناعي", "בוט", "चैटबॉट", "बॉट", "कृत्रिम", "助理", "机器人", "機器人", "智能", "大模型", "人工", "ボット", "챗봇", "봇", "언어 모델", "เอไอ", "ปัญญา", "บอท", "ผู้ช่วย", "คำสั่ง",
+)  # fmt: skip
+"""Names of machines in scripts that are not Latin."""
 
 
 def languages_of(text: str) -> list[Language]:

@@ -8,8 +8,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ....core import jsonio
+from .calls import OWN, calls
 from .languages import ATTACK, ENGLISH_WORDS, PEOPLE, REPORTED, REVEAL, Language, Words, compiled
 from .normalise import SUSPICIOUS, disguises, folded, languages_of, payloads, squeezed, without_entities
+from .readers import marked
 
 FOUND = 2
 """From this weight on, sentences are an order."""
@@ -42,6 +44,7 @@ _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
 # --- quotations ----------------------------------------------------------------------------------------------------
 
 _FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
+_BLOCKQUOTE = re.compile(r":\s*(?:</\w+>)?\s*<blockquote.{0,5000}?</blockquote>", re.DOTALL)
 _CODE = re.compile(r"`[^`\n]{1,400}`")
 _QUOTED = re.compile(
     r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
@@ -71,6 +74,8 @@ def _pieces_of(language: Language) -> tuple[Any, ...]:
 def _without_quotations(text: str, reported: bool) -> str:
     """Quotations and code are blanked out; a cell of a table or a field that stands in quotes is none, unless the text is about attacks."""
     text = _FENCE.sub(" ", text)
+    if "<blockquote" in text:
+        text = _BLOCKQUOTE.sub(" … ", text)
 
     def blank(found: re.Match[str]) -> str:
         before = text[max(0, found.start() - 12) : found.start()].rsplit("\n", 1)[-1]
@@ -91,6 +96,11 @@ def _is_cell(before: str) -> bool:
 
 _ROLES = frozenset({"system", "user", "assistant", "tool", "developer", "human", "ai"})
 _SHORT = 200
+_FOR_MACHINES = re.compile(
+    r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
+    re.IGNORECASE,
+)
+"""Names of fields that are written for a machine."""
 
 
 def texts_in(text: str) -> list[str]:
@@ -121,11 +131,29 @@ def _walk(value: Any, leaves: list[str], depth: int) -> None:
             return
         if any(isinstance(item, str) and len(item) < _SHORT and ATTACK.search(item) for item in (*value, *value.values())):
             value = {key: item for key, item in value.items() if not isinstance(item, str) or len(item) > _SHORT}
-        for item in value.values():
-            _walk(item, leaves, depth + 1)
+        for key, item in value.items():
+            for_machines = isinstance(item, str) and _FOR_MACHINES.search(key) is not None
+            _walk(f"LLM: {item}" if for_machines else item, leaves, depth + 1)
     elif isinstance(value, list):
         for item in value:
             _walk(item, leaves, depth + 1)
+
+
+# --- what readers do not see ----------------------------------------------------------------------------------------
+
+_UNSEEN = re.compile(
+    r"<!--(.{10,2000}?)-->|<(\w+)[^>]{0,200}(?:display:\s?none|visibility:\s?hidden|opacity:\s?0(?![.\d])|font-size:\s?0|color:\s?(?:transparent|white|#fff(?:fff)?\b))[^>]{0,200}>(.{10,2000}?)</\2>"
+    r"|[(\[](?:white|hidden|invisible|tiny|weiße?|unsichtbar\w*|sehr klein|versteckt\w*|texte? (?:blanc|caché)|blanc|texto (?:blanco|oculto|branco)|testo (?:bianco|nascosto)|белый|скрыт\w+|白字|隐藏)[^)\]]{0,30}[)\]]:?\s?([^\n]{10,1000})",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def unseen_in(text: str) -> Iterator[str]:
+    """Comments of HTML, elements that are not shown, and what is said to be written in white."""
+    if "<" not in text and "(" not in text and "[" not in text:
+        return
+    for found in _UNSEEN.finditer(text):
+        yield found.group(1) or found.group(3) or found.group(4)
 
 
 # --- sentences -----------------------------------------------------------------------------------------------------
@@ -161,6 +189,12 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     english = language.name == "en"
     ignored = words.ignore.search(sentence)
     set_aside = ignored is not None and _sets_aside(sentence, ignored, words, language)
+    if (
+        set_aside
+        and ignored is not None
+        and OWN.search(re.split(r"[,、:]", sentence[max(0, ignored.start() - 30) : ignored.end() + 30])[0])
+    ):
+        set_aside = False  # what the writer himself said before
     order += 2 * set_aside
     if words.override.search(sentence) and not _is_reported(sentence, words.override):
         order = max(order, 2)
@@ -213,7 +247,7 @@ _TOOL_CALL = re.compile(
 )
 _ANSWER = re.compile(r"(?<!\w)(?:your|the|each|every) (?:reply|response|answer|summary|output)\b|!\[")
 _PROBE = re.compile(
-    r"system[- ]?prompt|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w+ )(?:提示|プロンプト|프롬프트|промпт)"
+    r"system[- ]?prompt(?!s)|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w+ )(?:提示|プロンプト|프롬프트|промпт)"
 )
 
 
@@ -330,5 +364,16 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
     if forged or _FALSE_END.search(bare):
         yield "role_marker"
     shown = folded(bare)
-    if has_order(shown, tools) or any(has_order(reading, tools) for reading in disguises(shown)):
+    if (
+        has_order(shown, tools)
+        or any(has_order(reading, tools) for reading in disguises(shown))
+        or (not forged and _calls(bare, tools))
+    ):
         yield "instruction_override"
+
+
+def _calls(text: str, tools: Sequence[str]) -> bool:
+    shown = folded(marked(text))
+    if calls(_sentences(shown), shown, tools=tools):
+        return True
+    return any(calls(_sentences(unseen), unseen, hidden=True, tools=tools) for unseen in map(folded, unseen_in(marked(text))))

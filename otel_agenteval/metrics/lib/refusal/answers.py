@@ -1,48 +1,24 @@
-"""The weighing of an answer's sentences: which decline, which deliver."""
+"""The verdict on an answer."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from ..injection.languages import ENGLISH_WORDS
-from ..injection.normalise import folded
-from .languages import CUES, DRAFT, TRANSLATION, Words, compiled
+from .model import Read, read
+from .rules import Kind, declines
+from .text import length
+from .weights import WEIGHTS
 
-_FIRST = 500
-"""Characters in which the first declining sentence begins."""
-_HEAD = 1_500
-"""Characters that are read. A refusal has declined by then."""
-_LONGEST = 2_500
-"""Longer answers deliver something."""
-_BEFORE = 65
-"""Characters of substance that may come before the declining sentence,"""
-_AFTER = 420
-"""and after it."""
-_WHOLE_WEAK = 330
-"""Length up to which an answer that only sends the user elsewhere declines."""
-
-_CODE = re.compile(r"```|^(?: {4}|\t)\S", re.MULTILINE)
-_TABLE = re.compile(r"^\s*\|.*\|.*\|", re.MULTILINE)
-_ITEM = re.compile(r"^\s*(?:[-*•–]|[0-9]{1,2}[.)])\s+\S", re.MULTILINE)
-_QUOTED = re.compile(
-    r"“[^”\n]{2,400}[”“]|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」|『[^』\n]{1,400}』|\"[^\"\n]{2,400}\"|(?<!\w)'(?=\w)[^'\n]{3,200}'(?!\w)|^>.*$",
-    re.MULTILINE,
-)
-_QUOTE_SIGN = re.compile("[\"'“„«「『]|^>", re.MULTILINE)
-_EMPHASIS = str.maketrans("", "", "*~")
-_UNDERLINED = re.compile(r"(?<!\w)_+|_+(?!\w)")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n。！？।؟]+")
-_DATA = re.compile(r"[0-9]")
-_STEPS = re.compile(r"→|->|: (?:open|go|click|choose|first)\b")
-_DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
-_DENSITY = 2.5
-"""Latin letters that a character of Chinese, Japanese or Korean stands for."""
-_BUT = re.compile(
-    r",? (?:but|aber|mais|pero|ma|mas|maar|ale|ama|но|але|men|tetapi|tapi|nhung|lekin|however)\b|ولكن|لكن|אבל|लेकिन|ですが|ますが|但|지만"
-)
-
-Kind = Literal["declines", "redirects"]
+_LONGEST = 2_000
+"""Longer answers deliver something (in Latin letters)."""
+_THRESHOLD = 0.25
+"""Above zero: a false alarm costs more than a refusal that is missed."""
+SECOND_OPINION = 1.5
+"""What a sentence that declines by a known pattern adds. Fixed, not fitted: the patterns were made with the same cases."""
+_NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
+_MANY_NUMBERS = 8
+_CODE = re.compile(r"```|^(?: {4}|\t)\S|^\s*\|.*\|.*\|", re.MULTILINE)
 
 
 class Refusal(NamedTuple):
@@ -54,114 +30,32 @@ class Refusal(NamedTuple):
 
 def refusal_in(output: str, asked: str = "") -> Refusal | None:
     """The refusal that an answer is, or None. ``asked`` are the user's words."""
-    if len(output) > _LONGEST or output.lstrip()[:1] in ("{", "["):
+    if _delivers(output):
         return None
-    head = folded(output[:_FIRST]).translate(_EMPHASIS)
-    english = len(ENGLISH_WORDS.findall(head)) >= 3
-    languages = [language for language, cues in CUES if (language.name == "en" or not english) and _has_any(head, cues)]
-    if not languages:
+    found = read(output, asked)
+    if found is None:
         return None
-    first = [piece for piece in _SENTENCE_END.split(_bare(head)) if piece.strip(" …#.>")]
-    if not any(_may_decline(first, compiled(language)) for language in languages):
+    score = score_of(found)
+    if score <= _THRESHOLD and (score + SECOND_OPINION <= _THRESHOLD or declines(output, asked) is None):
         return None
-    if _delivers_something(output):
-        return None
-    if len(output) > _FIRST:
-        head = folded(output[:_HEAD]).translate(_EMPHASIS)
-    head = _bare(head)
-    if DRAFT.match(head) or TRANSLATION.search(folded(asked[:300])):
-        return None
-    sentences = [piece.strip() for piece in _SENTENCE_END.split(head) if piece and piece.strip(" …#.>")]
-    for language in languages:
-        kind = _kind_of(sentences, compiled(language))
-        if kind is not None:
-            return Refusal(kind, language.name)
-    return None
+    return Refusal(_kind(found), found.language)
 
 
-def _bare(head: str) -> str:
-    """Without quotations and underlining."""
-    if "_" in head:
-        head = _UNDERLINED.sub("", head)
-    return _QUOTED.sub(" … ", head) if _QUOTE_SIGN.search(head) else head
+def score_of(found: Read) -> float:
+    """The weighed evidence: the logarithm of the odds."""
+    return WEIGHTS["bias"] + sum(WEIGHTS[name] * value for name, value in found.numbers.items() if value)
 
 
-def _may_decline(sentences: list[str], words: Words) -> bool:
-    """Whether one of the first sentences declines, before anything of substance is said."""
-    before = 0.0
-    for sentence in sentences:
-        if words.decline.search(sentence) or words.weak.search(sentence):
-            return True
-        if words.empty.search(sentence) is None:
-            before += _length(sentence)
-            if before > _BEFORE:
-                return False
-    return False
+def _delivers(output: str) -> bool:
+    """What can be seen without reading: length, data, code, tables, many numbers."""
+    if len(output) > _LONGEST or output.lstrip()[:1] in ("", "{", "["):
+        return True
+    if _CODE.search(output) or len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
+        return True
+    return not output.isascii() and length(output) > _LONGEST
 
 
-def _has_any(text: str, pieces: tuple[str, ...]) -> bool:
-    for piece in pieces:  # a generator would cost more than the search
-        if piece in text:
-            return True
-    return False
-
-
-def _delivers_something(output: str) -> bool:
-    return bool(_CODE.search(output) or _TABLE.search(output)) or len(_ITEM.findall(output)) >= 3
-
-
-def _kind_of(sentences: list[str], words: Words) -> Kind | None:
-    before = 0.0
-    for place, sentence in enumerate(sentences):
-        found = _declines(sentence, words)
-        if found is not None:
-            rest = [sentence[found.end() :], *sentences[place + 1 :]]
-            return "declines" if _delivers_little(rest, words) else None
-        if words.weak.search(sentence) and _only_redirects(sentences, place, words):
-            return "redirects"
-        if words.empty.search(sentence) is None:
-            if _DATA.search(sentence):
-                return None
-            before += _length(sentence)
-            if before > _BEFORE:
-                return None
-    return None
-
-
-def _declines(sentence: str, words: Words) -> re.Match[str] | None:
-    found = words.decline.search(sentence)
-    if found is None or words.pardon.search(sentence):
-        return None
-    return found
-
-
-def _delivers_little(rest: list[str], words: Words) -> bool:
-    substance = 0.0
-    numbers = 0
-    for place, sentence in enumerate(rest):
-        but = _BUT.search(sentence) if place == 0 else None
-        text = sentence[but.end() :] if but is not None else sentence if place else ""
-        if not text:
-            continue
-        if _STEPS.search(text):
-            return False
-        if words.empty.search(text) is None and _declines(text, words) is None:
-            substance += _length(text)
-            numbers += len(_DATA.findall(text)) > 0
-    return substance <= _AFTER and not numbers
-
-
-def _only_redirects(sentences: list[str], place: int, words: Words) -> bool:
-    if sum(map(_length, sentences)) > _WHOLE_WEAK or any(map(_DATA.search, sentences)):
-        return False
-    if any(map(words.pardon.search, sentences)):
-        return False
-    but = _BUT.search(sentences[place])
-    others = [sentence for at, sentence in enumerate(sentences) if at != place] + ([sentences[place][but.end() :]] if but else [])
-    return (
-        sum(_length(sentence) for sentence in others if not words.empty.search(sentence) and not words.weak.search(sentence)) < 90
-    )
-
-
-def _length(text: str) -> float:
-    return len(text) + (_DENSITY - 1) * len(_DENSE.findall(text))
+def _kind(found: Read) -> Kind:
+    evidence = found.numbers
+    declining = evidence["no"] or evidence["quit"] or evidence["rule"] or evidence["wrong"]
+    return "declines" if declining or not evidence["other"] else "redirects"

@@ -1,0 +1,289 @@
+"""One recorded turn, or conversation, in a backfill: its scores as rows, and what they took.
+
+The order is the live one: what is computed, then what judges are asked about, then what is made of their scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..config.root import Config
+from ..core import jsonio
+from ..core.errors import JudgeError
+from ..core.score import GATED, Score, result_id_of
+from ..core.tenancy import qualified
+from ..core.turn import Turn
+from ..evaluation import conditions, failed_turns
+from ..evaluation.evaluator import about, score_one
+from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
+from ..evaluation.references import applies
+from ..judging.composites import ALWAYS, can_be_made, leaves, result_of
+from ..judging.job import Inner, key_of
+from ..judging.models import Embedder, Judge, LocalEmbedder, recording
+from ..judging.models.model_server import tokens_in
+from ..judging.models.prices import cost_of
+from ..judging.models.prompt import SYSTEM, question_of
+from ..judging.models.providers import Usage
+from ..judging.sampling import EVERY_TURN, Chance, Rule, position
+from ..metrics.bound_metric import BoundMetric, why_missing
+
+_REPLY_TOKENS = 300
+"""The assumed length of a reply in a dry run."""
+
+Known = Mapping[str, "Mapping[str, Any] | None"]
+"""Results that there are already, by id; of judged ones their columns, since others are made of them."""
+
+
+@dataclass(slots=True)
+class Account:
+    """What a scoring took, or in a dry run would take."""
+
+    spans: int = 0
+    bad: int = 0
+    """Rows that hold no span."""
+    turns: int = 0
+    scores: int = 0
+    errors: int = 0
+    known: int = 0
+    """Scores that were there already."""
+    questions: int = 0
+    """Requests to judge and embedder; in a dry run those that are sure to be sent."""
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    """Questions whose price is not known."""
+    metrics: dict[str, int] = field(default_factory=dict)
+    """Questions by metric."""
+
+    def add(self, other: Account) -> None:
+        """Take in what another batch took."""
+        for name in ("spans", "bad", "turns", "scores", "errors", "known", "questions", "tokens", "cost_usd", "unpriced"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for metric, count in other.metrics.items():
+            self.metrics[metric] = self.metrics.get(metric, 0) + count
+
+
+class Scoring(NamedTuple):
+    """What all turns of a backfill share."""
+
+    config: Config
+    judge: Any
+    embedder: Any
+    rules: Mapping[BoundMetric, Rule]
+    dry: bool
+    """Whether questions are counted, not asked."""
+
+
+class TurnScoring:
+    """One turn on its way.
+
+    Args:
+        setup: what it shares with the others.
+        turn: the turn, with its references, or a conversation.
+        metrics: those that are evaluated on it.
+        known: the results that there are.
+        sources: where its references came from.
+        span_id: of a conversation, the id of its last turn's root; None for a turn.
+    """
+
+    def __init__(
+        self,
+        setup: Scoring,
+        turn: Turn,
+        metrics: Sequence[BoundMetric],
+        known: Known,
+        sources: Mapping[str, str],
+        span_id: str | None = None,
+    ) -> None:
+        self.turn = turn
+        self.rows: list[dict[str, Any]] = []
+        self.account = Account()
+        self.made: list[Score] = []
+        """The scores that there are now, by whatever run they were made."""
+        self._setup = setup
+        self._metrics = metrics
+        self._known = known
+        self._sources = sources
+        self._span_id = span_id
+        self._whole = span_id is not None
+        self._redactor = Redactor(setup.config.privacy.redact)
+        self._found: dict[str, Inner] = {}
+        """By key: what composites are made of."""
+        subject = turn.conversation_id or "" if self._whole or turn.trace_id is None else turn.trace_id
+        self._place = position(qualified(turn.tenant, subject), setup.config.judge.seed or "")
+
+    def compute(self) -> None:
+        """Evaluate what asks no model."""
+        for metric in self._metrics:
+            if not metric.asks and applies(metric.when, self.turn):
+                self._compute(metric)
+
+    def judge(self) -> None:
+        """Ask models, and make what is made of their scores."""
+        judged = [metric for metric in self._metrics if metric.asks]
+        for metric in (metric for metric in judged if metric.metric.kind != "code"):
+            if applies(metric.when, self.turn):
+                self._ask(metric, self._chance(metric))
+            else:
+                self._found[self._key(metric)] = Inner(metric.left_out(GATED), Chance(0.0, ""))
+        for metric in (metric for metric in judged if metric.metric.kind == "code"):
+            if applies(metric.when, self.turn):
+                self._combine(metric)
+
+    def _compute(self, metric: BoundMetric, *, is_result: bool = True) -> None:
+        score = score_one(metric, self.turn, self._sources)
+        self.made.append(score)
+        self._found[self._key(metric)] = Inner(score, ALWAYS)
+        if self._id(metric) in self._known:
+            self.account.known += 1
+        elif is_result:
+            self._keep(metric, score, None, ())
+
+    def _chance(self, metric: BoundMetric) -> Chance:
+        computed = conditions.Known([score for score in self.made if score.kind == "code"])
+        return self._setup.rules.get(metric, EVERY_TURN).chance(self.turn, computed)
+
+    def _ask(self, metric: BoundMetric, chance: Chance, *, is_result: bool = True) -> None:
+        """Ask for one metric, unless its score is there, or the draw leaves the turn out."""
+        if is_result and self._id(metric) in self._known:
+            self.account.known += 1
+            there = self._known[self._id(metric)]
+            self._note_made(metric, _read(metric, there), chance)
+        elif self._place >= chance.probability:
+            self._found[self._key(metric)] = Inner(metric.left_out("sampled_out"), chance)
+        else:
+            score, accounts, questions = self._asked(metric)
+            self._note_made(metric, score, chance)
+            if is_result:
+                self._keep(metric, score, chance.probability, accounts)
+            _note(self.account, metric, questions)
+
+    def _note_made(self, metric: BoundMetric, score: Score, chance: Chance) -> None:
+        self._found[self._key(metric)] = Inner(score, chance)
+        self.made.append(score)
+
+    def _asked(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
+        """A judged score, the accounts of its questions, and what these took or in a dry run would take."""
+        setup = self._setup
+        given = setup.judge if metric.metric.kind == "llm" else setup.embedder
+        by_itself = None if given is None else failed_turns.decided(metric, self.turn)
+        if by_itself is not None:
+            return about(by_itself, self.turn), (), ()
+        counting = _Counting(setup.judge, setup.embedder, setup.config)
+        judge, embedder = (counting.judge, counting.embedder) if setup.dry else (setup.judge, setup.embedder)
+        seen = redacted_turn(self.turn, setup.config.privacy.redact, self._redactor)
+        with recording() as accounts:
+            score = score_one(metric, seen, self._sources, judge=judge, embedder=embedder)
+        if setup.dry:
+            return score, accounts, counting.questions
+        return score, accounts, [(item.input_tokens or 0, item.output_tokens or 0, item.cost_usd) for item in accounts]
+
+    def _combine(self, metric: BoundMetric) -> None:
+        """Make a composite, once the scores are there that it is made of."""
+        if self._id(metric) in self._known:
+            self.account.known += 1
+            return
+        own = self._chance(metric)
+        if self._place >= own.probability or not can_be_made(metric, self._found, conversation=self._whole):
+            return
+        for one in leaves(metric):
+            if self._key(one) in self._found:
+                continue
+            if one.metric.kind == "code":
+                self._compute(one, is_result=False)
+            else:
+                self._ask(one, own, is_result=False)
+        made = result_of(metric, own, self._found, conversation=self._whole)
+        if made is None or why_missing(made.score) is not None:
+            return
+        self._keep(metric, about(made.score, self.turn), made.chance.probability, ())
+
+    def _keep(self, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any]) -> None:
+        if score.status == "skipped" or self._setup.dry:
+            return
+        self.rows.append(_row(self.turn, metric, redacted_score(score, self._redactor), probability, accounts, self._span_id))
+        self.account.scores += 1
+        self.account.errors += score.status == "error"
+
+    def _key(self, metric: BoundMetric) -> str:
+        return key_of(metric, conversation=self._whole)
+
+    def _id(self, metric: BoundMetric) -> str:
+        return result_id_of(metric._facts, self.turn.turn_id or "", b"%d" % self.turn.revision)
+
+
+def _read(metric: BoundMetric, there: Mapping[str, Any] | None) -> Score:
+    """The score in a result that was made before."""
+    if there is None:
+        return metric.left_out("dropped", "made before, and not at hand")
+    detail = jsonio.loads(there["detail"]) if there.get("detail") else None
+    return Score.of(metric._facts, there["value"], there["passed"], "ok", there["label"], None, detail, None, None)
+
+
+def _note(account: Account, metric: BoundMetric, questions: Sequence[tuple[int, int, float | None]]) -> None:
+    for tokens_read, tokens_written, cost in questions:
+        account.questions += 1
+        account.tokens += tokens_read + tokens_written
+        account.cost_usd += cost or 0.0
+        account.unpriced += cost is None
+        account.metrics[metric.name] = account.metrics.get(metric.name, 0) + 1
+
+
+class _Counting:
+    """Stands for judge and embedder in a dry run: counts the first question of a metric, and does not answer it."""
+
+    def __init__(self, judge: Judge | None, embedder: Embedder | LocalEmbedder | None, config: Config) -> None:
+        self.questions: list[tuple[int, int, float | None]] = []
+        self._config = config
+        self.judge = self if judge is not None else None
+        self.embedder = self if embedder is not None else None
+
+    def ask(
+        self,
+        stage: str,
+        task: str,
+        data: Mapping[str, Any],
+        reply: str,
+        *,
+        criteria: Mapping[str, str | Sequence[str]] | None = None,
+        media: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        tokens = tokens_in([SYSTEM, question_of(task, data, reply, media, criteria=criteria).text])
+        options = self._config.judge
+        model = (options.model or "").rpartition("/")[2]
+        cost = next(
+            (
+                found
+                for name in dict.fromkeys((options.model or "", model))
+                if (found := cost_of(name, options.base_url or "", Usage(tokens, _REPLY_TOKENS), options.prices)[0]) is not None
+            ),
+            None,
+        )
+        self.questions.append((tokens, _REPLY_TOKENS, cost))
+        raise JudgeError("no request is sent in a dry run", "dry_run")
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        tokens, options = tokens_in(texts), self._config.embedder
+        cost = cost_of(options.model or "", options.base_url or "", Usage(tokens, 0), options.prices)[0]
+        self.questions.append((tokens, 0, cost))
+        raise JudgeError("no request is sent in a dry run", "dry_run")
+
+
+def _row(
+    turn: Turn, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any], span_id: str | None
+) -> dict[str, Any]:
+    costs = [account.cost_usd for account in accounts if account.error_type is None]
+    known = [cost for cost in costs if cost is not None]
+    return {
+        "trace_id": turn.trace_id, "span_id": span_id or (turn.turn_id or "").rpartition("-")[2], "turn_id": turn.turn_id,
+        "revision": turn.revision, "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent,
+        "start": None if turn.start is None else turn.start.isoformat(), "result_id": score.result_id, "metric": score.metric,
+        "metric_version": score.version, "parameters_hash": metric.signature_hash, "kind": score.kind, "status": score.status,
+        "value": score.value, "passed": score.verdict, "label": score.label, "unit": score.unit, "direction": score.direction,
+        "threshold": score.threshold, "policy": score.policy, "explanation": score.explanation, "error_type": score.error_type,
+        "detail": jsonio.dumps(score.detail) if score.detail else None, "sample_probability": probability,
+        "judge_model": accounts[-1].model if accounts else None,
+        "judge_cost_usd": sum(known) if known and len(known) == len(costs) else None,
+    }  # fmt: skip

@@ -1,0 +1,257 @@
+"""Orders by their structure: a machine that reads the text is called, and something is wanted of it.
+
+The evidence is a product: *who is called* (a name that only machines have, as a vocative, after "to" or "for", or as what reads this; a name that
+people have too; nobody, in hidden text or in "your developer told you") times *what is wanted* (hide, send, set aside, reveal, judge, call a tool,
+anything else that is asked for). Neither a mention of an assistant nor an order to people has both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .languages import REPORTED
+from .readers import (
+    ADDRESS,
+    FREED,
+    GRANTS,
+    HIDES,
+    HUMANS,
+    LOOT,
+    MACHINES,
+    NAMES,
+    NOW_YOU,
+    READS,
+    REVEALS,
+    SAYS,
+    SENDS,
+    SETS_ASIDE,
+    TOLD,
+    TOOLS,
+    VERDICTS,
+    any_of,
+)  # fmt: skip
+
+FOUND = 3
+"""From this sum of calling and wanting on, there is an order."""
+
+_MACHINE = any_of(*MACHINES)
+_NAME = any_of(*NAMES)
+_DIRECTED = any_of(
+    r"(?:to|for|dear|hey|hi|hello|ok|attention|note|psst|listen|please|oi|oye|ei|hai|ciao|caro|cara|hola|liebe[rs]?|hallo|an (?:die|den|das|alle|jed\w+|\w+ische\w*)|fur|achtung|by the way|btw|also|cher|chere|chers|pour|aux?|a l'attention de|salut|querid\w+|estimad\w+|para|al|a (?:la|los|las)|all'|per|ao|prezad\w+|beste|aan|voor|drogi|droga|dla|sayin|sevgili|merhaba)\b",
+    r"(?:уважаем\w+|дорог\w+|для|эй|привет|к|шановн\w+|до|gui|kinh gui|danh cho|untuk|kepada|halo|till|kara|hej|mily|mila|til|kjaere|hyva|arvoisa|ps|p\.s\.|memo|message|instructions?|directives?)\b",
+    r"إلى|يا |أيها|عزيزي|ملاحظة ل|ל(?=ב|מ|ע)|प्रिय|致|给|請|亲爱的|尊敬的|ถึง|เรียน",
+)
+_AFTER = re.compile(r"へ|に告|様|さん|の方|에게|아[ ,]|께|के लिए|को\b|请|請|必须|务必|注意")
+"""What shows in languages with cases behind the name that it is called."""
+_TOPIC = re.compile(r"은|는|は")
+_ENDS_AS_ORDER = re.compile(r"하라|해라|시오|세요|지 마|말 것|할 것|주라|せよ|ください|こと(?:$|。)|しろ|なさい|べし")
+_ASKED = any_of(
+    r"(?:must|should|shall|ha(?:s|ve) to|needs? to|(?:are|is) (?:now |hereby )?(?:instructed|required|asked|authori[sz]ed|ordered|requested)|muss\w*|soll\w*|doi(?:t|vent|s)|deben?|debes|deve|devono|devem|moet(?:en)?|musi\w*|powin\w*|должн\w+|обязан\w*|повинн\w+|phai|harus|wajib|maste|ska\b|taytyy|meli)\b|,? (?:always|please|kindly|never|do not|don't)\b",
+    r"يجب|חייב|चाहिए|必ず|必须|務必|务必|해야|하라|ต้อง|จง|请|請",
+)
+_IF = re.compile(
+    r"(?<!\w)(?:if|when|in case|whenever|for whatever|whatever|whichever|should|sollte|falls|wenn|si|cuando|quand|se|quando|als|jesli|jezeli|kalau|jika|om|pokud|jos|если|якщо|neu|khi)\b|إذا|אם|यदि|अगर|जो |如果|もし|만약|ถ้า"
+)
+_LAW = re.compile(
+    r"\b(?:act|regulations?|gdpr|law|providers?|compliance|verordnung|reglement|reglamento|regolamento|legislation|anbieter|fournisseurs?|vendors must|policy requires|article \d|releases?|changelog|benchmark|pricing|webinar|course|guide|tutorial|how to|documentation|docs|endpoint|authorization header|scoped|engineers?|researchers?|researcher|startups?|strategy|ethics|safety team of|literacy|crawl-?delay)\b"
+)
+_YOU = re.compile(
+    r"\b(?:you|reader|entity|du|sie|tu|vous|usted|eres|sei|voce|je|ты|вы|ти|jestes|anda|kamu|ban la)\b|あなた|你|您|당신|आप|तुम|كنت|אתה|คุณ"
+)
+_STAFF = re.compile(
+    r"\b(?:callers?|call centre|call center|greet|duty manager|supervisor|shift|escalate to|policyholder|showings?|landlord)\b"
+)
+_MAIL = re.compile(
+    r"\b(?:e-?mails?|mails?|letter|mejl|correo|courriel|писм\w*|письм\w*|лист)\b|ईमेल|メール|邮件|郵件|메일|البريد|อีเมล"
+)
+_REPLIES = any_of(
+    r"before (?:you |giving |any )?(?:repl|respond|answer)\w*|before any (?:answer|reply)|(?:your|the|each|every) (?:next |final )?(?:reply|response|answer|summary|output)(?: you (?:write|give|produce))? (?:must|has to|should|shall|needs to)|(?:end|beginning|start) of (?:each|every|your) (?:repl|respons|answer|summar)\w*",
+    r"avant de repondre|antes de responder|prima di rispondere|bevor du antwortest|voordat je antwoordt|zanim odpowiesz|(?:deine|ta|tu|sua|la tua) (?:antwort|reponse|respuesta|resposta|risposta) (?:muss|doit|debe|deve)|перед (?:тем как ответить|ответом)|перед відповіддю",
+    r"回答[する]*前|答える前|回复(?:之)?前|回答(?:之)?前|답변하기 전|قبل الرد|לפני שתענה|उत्तर देने से पहले",
+)
+_SYSTEM = re.compile(
+    r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:"
+)
+_ANSWERING = any_of(
+    r"(?:du|you|tu|ti|ты|je|voce) (?:\w+ ){0,2}(?:antwort|answer|reply|respond|repond|rispond|отвеча|antwoord)\w*"
+)
+_READER = re.compile(
+    r"\b(?:entity|system|software|program|tool|machine|model|reader|whoever|anyone|anything|wer|quiconque|quien|chiunque|quem)\b.{0,50}\b(?:automat\w+|maschinell\w*|machine|read(?:s|ing)|process(?:es|ing)|pars(?:es|ing)|summari[sz](?:es|ing)|ingest(?:s|ing))\b"
+)
+_MACHINELY = re.compile(r"\b(?:automat\w+|maschinell\w*|programm\w+|machine|system|entity|software|model)\b")
+_THIS = re.compile(
+    r"\b(?:this|these|dies\w*|ce|cet|cette|esto|este|esta|questo|questa|isto|deze|tego|bunu|это\w*|этот|эту|це|nay|ini|detta|tohle|toto|tata|tata|page|document)\b"
+)
+_DOCS = re.compile(
+    r"\b(?:scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b"
+)
+_HUMAN_TALK = re.compile(
+    r"^\W{0,3}(?:customer|user|visitor|client|kunde|kundin|cliente|client|caller|guest|human)\s?:", re.MULTILINE
+)
+OWN = re.compile(
+    r"\b(?:my|our|mein\w*|unser\w*|mes|mon|nos|mis?|nuestr\w+|mi[ei]|nostr\w+|minhas?|meus?|noss\w+|mijn|onze|moj\w+|moich|nasz\w*|мо[ейюяий]\w*|наш\w*|cua (?:toi|chung toi)|saya|kami|mina|vara|vores|i (?:told|asked|gave|sent)|je t'ai|te dije|ich dir|j'ai)\b|\w+larim(?:i|a)\b|طلبي|رسالتي|שלי|मेरे|हमारे|私の|我的|我们的|제가|내 "
+)
+
+
+def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: Sequence[str] = ()) -> bool:
+    """Whether one of the sentences calls a machine and it, or the next, wants something of it.
+
+    Args:
+        sentences: folded, of a text that :func:`~.readers.marked` has been through.
+        text: all of it, as the sentences were.
+        hidden: whether readers do not see it: then nobody need be called.
+        tools: the names of the agent's tools.
+    """
+    talk = _HUMAN_TALK.search(text) is not None
+    staff = _STAFF.search(text) is not None
+    for place, sentence in enumerate(sentences):
+        after = sentences[place + 1] if place + 1 < len(sentences) else ""
+        called, end = _called(sentence, talk, staff)
+        if called:
+            wanted = _wanted(sentence[end:], tools)
+            if called < 2 or len(sentence) - end >= 3:
+                wanted = max(wanted, _wanted(after, tools) - (called < 2))
+            else:  # a heading, also of what coding agents are to know of a project
+                wanted = max(
+                    wanted,
+                    2 * _is_hostile(after),
+                    wanted,
+                    max((2 * _is_hostile(each) for each in sentences[place + 2 : place + 4]), default=0),
+                )
+        elif hidden:
+            called, wanted = 1, _wanted(sentence, tools)
+        else:
+            called, wanted = (2, 2) if _is_freed(sentence, after) else (0, 0)
+        if wanted and called + wanted >= FOUND and not _is_about(f"{sentence} {after}"):
+            return True
+    return False
+
+
+def _called(sentence: str, talk: bool, staff: bool) -> tuple[int, int]:
+    """How surely a machine is called, from 0 to 2, and where the call ends."""
+    best = (0, 0)
+    for pattern, machine in ((_MACHINE, True), (_NAME, False)):
+        for found in pattern.finditer(sentence):
+            if not machine and staff and found.group().startswith("agent"):
+                continue
+            strength = _strength(sentence, found, machine=machine, talk=talk)
+            if strength > best[0]:
+                best = strength, found.end()
+        if best[0] == 2:
+            return best
+    reader = _READER.search(sentence)
+    if reader is not None and _MACHINELY.search(reader.group()) and _THIS.search(sentence) is not None:
+        return 2, reader.end()
+    replies = _REPLIES.search(sentence) or _SYSTEM.search(sentence)
+    if replies is not None and not best[0]:
+        return 1, 0
+    return best
+
+
+_MARK = re.compile(r"[,:!،、#]|\s[-–—]\s")
+_CLAUSE = re.compile(r"[.,:;!?()\[\]#*/>\"|}{=،、。,]|--|\s[-–—]\s")
+
+
+_PLAIN = re.compile(r"[\w'’/ -]*")
+
+
+def _strength(sentence: str, found: re.Match[str], *, machine: bool, talk: bool) -> int:
+    around = sentence[max(0, found.start() - 40) : found.end() + 30]
+    if HUMANS.search(around) is not None:
+        return 0
+    before = _CLAUSE.split(sentence[max(0, found.start() - 90) : found.start()])[-1]
+    rest = sentence[found.end() : found.end() + 90]
+    mark = _MARK.search(rest[:60])
+    between = rest[: mark.start()] if mark is not None else rest
+    if machine and _LAW.search(before + found.group() + between) is not None:
+        return 0
+    words = before.split()
+    directed = _DIRECTED.search(" ".join(words[-4:])) is not None or _AFTER.match(rest.lstrip()) is not None
+    directed = directed or (bool(words) and words[-1] in _PREPOSITIONS)
+    if _TOPIC.match(rest) is not None and _ENDS_AS_ORDER.search(sentence) is not None:
+        directed = True
+    if mark is None and directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
+        mark, between = _END.search(rest), rest.rstrip(". ")
+    few = mark is not None and len(between.split()) <= (7 if machine else 2) and _PLAIN.fullmatch(between) is not None
+    if few and mark is not None:
+        if not machine and talk and mark.group() == ":":
+            return 0
+        if not words or (directed and len(words) <= 12) or (len(words) <= 2 and READS.search(before) is not None):
+            return 2
+    if not machine:
+        asked = _ORDERED.match(rest.lstrip())
+        if asked is not None:
+            return 1 + ("instructed" in asked.group())
+        return int(_AFTER.match(rest.lstrip()) is not None and not words)
+    reads = READS.search(sentence, max(0, found.start() - 60), min(len(sentence), found.end() + 60)) is not None
+    conditional = _IF.search(before) is not None
+    if reads and (_THIS.search(around) is not None or conditional or _OTHER_SCRIPT.search(sentence) is not None):
+        return 2
+    if conditional and _YOU.search(before + rest[:25]) is not None:
+        return 2
+    if directed and len(words) <= 7 and _OTHER_SCRIPT.search(sentence) is not None:
+        return 2
+    return 1 if _ASKED.search(rest[:60]) is not None or (directed and len(words) <= 5) else 0
+
+
+_PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
+"""Some of them are other words in other languages: they count only right before the name."""
+_END = re.compile(r"\Z")
+_OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
+_ORDERED = re.compile(
+    r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b"
+)
+
+
+def _wanted(text: str, tools: Sequence[str]) -> int:
+    """How much is wanted, from 0 to 2: what only attackers want of a machine is 2."""
+    if len(text) < 6:
+        return 0
+    if _is_hostile(text) or VERDICTS.search(text) is not None or FREED.search(text) is not None:
+        return 2
+    sends = SENDS.search(text)
+    grants = GRANTS.search(text) is not None
+    if (grants or sends is not None or SAYS.search(text) is not None) and (
+        TOOLS.search(text) is not None or any(tool in text for tool in tools)
+    ):
+        return 2
+    if SETS_ASIDE.search(text) is not None and OWN.search(text) is None:
+        return 2
+    if grants:
+        return 2
+    return 1 if sends is not None or SAYS.search(text) is not None else 0
+
+
+def _is_hostile(text: str) -> bool:
+    """Whether something is to be hidden, revealed or sent away."""
+    if HIDES.search(text) is not None or REVEALS.search(text) is not None:
+        return True
+    return SENDS.search(text) is not None and (ADDRESS.search(text) is not None or LOOT.search(text) is not None)
+
+
+def _is_about(text: str) -> bool:
+    """Whether a text is about attacks, or documentation."""
+    return REPORTED.search(text) is not None or _DOCS.search(text) is not None
+
+
+def _is_freed(sentence: str, after: str) -> bool:
+    """Whether the reader is told to forget what it was told, or that it has no rules, without being called."""
+    aside = SETS_ASIDE.search(sentence) is not None
+    told = TOLD.search(sentence) is not None if aside or NOW_YOU.search(sentence + " " + after) else False
+    if OWN.search(sentence) is not None or _MAIL.search(sentence) is not None:
+        return False
+    both = f"{sentence} {after}"
+    if told and aside:
+        return _wanted_of_agents(both)
+    return NOW_YOU.search(both) is not None and FREED.search(both) is not None
+
+
+def _wanted_of_agents(text: str) -> bool:
+    return (
+        NOW_YOU.search(text) is not None
+        or REVEALS.search(text) is not None
+        or _ANSWERING.search(text) is not None
+        or (SENDS.search(text) is not None and LOOT.search(text) is not None)
+        or FREED.search(text) is not None
+    )

@@ -1,0 +1,213 @@
+"""Passwords, PINs and codes in prose: what the words around a value say about it.
+
+A value counts by where it stands. Behind a word for passwords and "is", a value that somebody may have chosen is enough; without "is", and beside a
+login, it must look drawn. Digits alone count only behind a word for PINs and codes that open something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...core.redaction.patterns import lazy
+from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
+
+Found = tuple[str, int, int]
+"""The type, where it starts and where it ends."""
+
+_CALLED_SO = (
+    r"(?:pass(?:word|wort|wd|phrase|code)|(?<!boarding )pass(?![a-z])|kennwort|kennw|codewort|zugangscode|pwd|passord|adgangskode|salasana|contraseñ?n?a|senha|palavra-passe|mot de passe|code d['’]acc[èe]s|clave|wachtwoord|toegangscode|lösenord(?:et)?|losenord|has[łl]o|hesl[oae]|şifre(?:si|niz|niz)?|sifre(?:si)?|parola(?:sı)?|jelszó|jelszo|parolă|lozinka"
+    r"|парол[ьяіїею]\w*|密[码碼]|口令|パスワード|비밀번호|암호|كلمة (?:المرور|السر)|סיסמ\w+|הסיסמ\w+|पासवर्ड|mật khẩu|kata sandi|sandi|รหัสผ่าน|κωδικός)"
+)
+_NETWORK = r"(?:wi-?fi|wlan|wpa2?|wireless|network|ssid|netz\w*|gästehaus|réseau|red\b|rete|rede|netwerk|sieci?|ağ\w*|сет\w*|мереж\w*|无线|無線|网络|ネット|와이파이|router|portal|vpn|राउटर)"
+_NETWORK_KEY = rf"{_NETWORK}[^\n.!?]{{0,45}}?(?:key|schlüssel|clé|clave|chave|chiave|sleutel|klucz|anahtar\w*|ключ|キー|code|nøgle|nyckel|klíč)|clé (?:wi-?fi|wpa|du r[ée]seau)|(?:wi-?fi|wlan|wpa2?|network)[ -](?:key|code|schlüssel|clé)"
+_IS = r"(?:\s?[:：=→]|\s(?:is|are|now|remains|was set to|set to|ist|lautet|heißt|heisst|war|es|est|sera|é|è|e'|to|brzmi|je|zní|är|er|on|adalah|ialah|là|yw|będzie|είναι|это|це|هي|هو|היא|הוא)(?=[\s:*`\"'“«„])|\s?(?:は|是|为|為|는|은|이|가)\s?|\s[—–-]\s)"
+_OPEN = r"[\s:*`\"'“”«»„「『（(_]{0,6}"
+_NAMED = lazy(rf"(?<![a-z])(?:{_CALLED_SO}|{_NETWORK_KEY})", re.IGNORECASE)
+_COPULA = lazy(rf"[^\n.!?;:：=]{{0,45}}?{_IS}{_OPEN}([^\s\"'`«»“”„‘’「」『』<>,;()\[\]{{}}|（），。、؛،]{{6,64}})", re.IGNORECASE)
+_WORD = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;:()\[\]{}|（），。、؛،]{6,64}")
+_REACH = 40
+_ENDS = lazy(r"[.!?;]\s|\n")
+
+
+def chosen_passwords(text: str) -> Iterator[Found]:
+    """What stands behind a word for passwords."""
+    for name in _NAMED.finditer(text):
+        if needs_no_secret(text, name.end()) or text[max(0, name.start() - 1) : name.start()] in (":", "/"):
+            continue
+        said = _COPULA.match(text, name.end())
+        if said is not None:
+            start, end = trimmed(text, *said.span(1))
+            if _is_chosen(text[start:end]) and not _is_sample(text, name.start(), start):
+                yield "password", start, end
+                continue
+        stop = _ENDS.search(text, name.end(), name.end() + _REACH)
+        reach = stop.start() if stop is not None else min(len(text), name.end() + _REACH)
+        for found in _WORD.finditer(text, name.end(), min(len(text), reach + 64)):
+            if found.start() >= reach:
+                break
+            start, end = trimmed(text, *found.span())
+            plain = _WORDS_AND_DIGITS.fullmatch(text[start:end]) is not None and found.start() - name.end() <= 3
+            if (plain or is_strong(text[start:end])) and not _is_sample(text, name.start(), start):
+                yield "password", start, end
+                break
+
+
+def _is_sample(text: str, before: int, start: int) -> bool:
+    return PUBLIC.search(text, max(0, before - 30), start) is not None
+
+
+def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Without Markdown, the end of a sentence, and particles of languages without spaces."""
+    while end > start and (
+        text[end - 1] in "*_`.:?!…" and not (text[end - 1] == "!" and end < len(text) and text[end] not in " \n")
+    ):
+        end -= 1
+    while start < end and text[start] in "*_`":
+        start += 1
+    at = start
+    while at < end and (ord(text[at]) < 0x250 or 0x1E00 <= ord(text[at]) < 0x1F00):
+        at += 1
+    return start, at
+
+
+def _is_chosen(value: str) -> bool:
+    plain = "".join(sign if sign.isascii() else "a" for sign in value)
+    if not may_be_chosen(plain) or _VARIABLE.search(value) is not None:
+        return False
+    digits = sum(sign.isdigit() for sign in value)
+    letters = sum(sign.isalpha() for sign in value)
+    return letters >= 2 and digits >= 1 and not (len(value) < 8 and digits == 1 and value.isalnum())
+
+
+_VARIABLE = lazy(r"\$[A-Z_({]{3}|%[A-Z_]{3,}%|[=:]\$")
+_WORDS_AND_DIGITS = lazy(r"[a-z]{3,12}[0-9]{2,4}[a-z]{2,12}")
+_UNIT = lazy(
+    r"[0-9]+[-–]?[a-z]+|[a-z]{1,4}[-.]?[0-9]+(?:[-.][0-9a-z]{1,3})*|[0-9.:/-]+|\w+@\w.*|https?:.*|[\w.-]+\.[a-z]{2,4}",
+    re.IGNORECASE,
+)
+
+
+def is_strong(value: str) -> bool:
+    """Whether a value is drawn or chosen, whatever stands before it: it mixes letters, digits and signs, or cases."""
+    plain = "".join(sign if sign.isascii() else "a" for sign in value)
+    if _VARIABLE.search(value) is not None:
+        return False
+    if looks_drawn(plain, least=7):
+        return True
+    if not may_be_chosen(plain) or len(value) < 8 or _UNIT.fullmatch(value) is not None:
+        return False
+    parts = [part for part in plain.replace("_", "-").replace(".", "-").split("-") if part]
+    digits = sum(sign.isdigit() for sign in value)
+    mixed = sum(not part.isdigit() and not part.isalpha() for part in parts)
+    return len(parts) >= 3 and digits >= 2 and (mixed >= 1 or plain != plain.lower() or len(value) >= 12)
+
+
+_LOGIN = lazy(
+    r"(?:log(?:ged|ging)? ?in|login|sign in|user(?:name)?|account|credentials|access|melde?\b|meld\w*|einlogg\w*|anmeld\w*|benutzer\w*|zugang\w*|kennung|konto|connecte\w*|identifiant|compte|accedi|accede|acced\w*|inicia\w*|entra\w*|usuario|utente|usu[áa]rio|utilizador|acesse|entre\b|zaloguj\w*|użytkownik|inlogg\w*|gebruiker\w*|giriş|kullanıcı|войди\w*|логин|учётн\w+|увійд\w*|логін|ログイン|ユーザー|ID|登[录錄入]|[账賬帳]号|用户名|로그인|아이디|đăng nhập|tài khoản|masuk|pengguna|logga in|användar\w*|přihlas\w*|uživatel\w*|kirjaudu|tunnus|دخول|المستخدم|משתמש|यूज़र\w*)",
+    re.IGNORECASE,
+)
+_PAIR = lazy(
+    r"[\s:*`\"'(]{0,4}(?:[^\n/]{0,40}?[\s:*`\"'(])?([\w.@\\-]{2,40})[`\"'*]{0,3}\s?[/|]\s?[`\"'*]{0,3}([^\s\"'`,;()|/]{6,64})"
+)
+_WITH = lazy(
+    r"[^\n.!?]{0,60}?\b(?:with|using|mit|avec|con|com|met|ile|с|з|med|dengan|bằng|za pomocą|and|und|et|y|e|en|i|ve|и)[\s*`\"'“«„]{1,4}([^\s\"'`«»“”,;()|]{8,64})"
+)
+_NEW_ONE = lazy(
+    r"\b(?:(?:new|temporary|current|updated|initial|old|other) one|it|das neue|neu|le nouveau|nouveau|la nueva|il nuovo|la nuova|a nova|het nieuwe|nowe|yenisi|новый|новий|det nya|nové)\s?(?:is|'s|now|ist|lautet|est|es|è|é|to|är|je|:|—|–)[\s:*`\"']{1,4}([^\s\"'`,;()]{8,64})",
+    re.IGNORECASE,
+)
+
+
+def login_pairs(text: str) -> Iterator[Found]:
+    """A name and what stands beside it, after a word for logging in; and "the new one is …"."""
+    for name in _LOGIN.finditer(text):
+        for pattern, group in ((_PAIR, 2), (_WITH, 1)):
+            said = pattern.match(text, name.end())
+            if said is None or said.start(group) - name.end() > 70:
+                continue
+            start, end = trimmed(text, *said.span(group))
+            value = text[start:end]
+            if (looks_drawn(value, least=7) or is_strong(value)) and not _is_sample(text, name.start(), start):
+                yield "password", start, end
+    for said in _NEW_ONE.finditer(text):
+        start, end = trimmed(text, *said.span(1))
+        if looks_drawn(text[start:end]) and not _is_sample(text, said.start(), start):
+            yield "password", start, end
+
+
+_PHRASE = lazy(
+    r"(?:pass(?:phrase|word)|passwort|passphrase|mot de passe|contraseña|senha|frase segreta|wachtwoord(?:zin)?|hasło|lösenfras|kennwort)[^\n.!?\"“«„]{0,40}[\"“«„`]((?:[^\W\d_]{3,12}[ -]){3,9}[^\W\d_]{3,12})[\"”»“`]",
+    re.IGNORECASE,
+)
+
+
+def quoted_phrases(text: str) -> Iterator[Found]:
+    """Passphrases of four to ten words in quotes."""
+    for found in _PHRASE.finditer(text):
+        words = found.group(1).lower().split()
+        if (
+            "correct horse" not in found.group(1).lower()
+            and len(set(words)) == len(words)
+            and not _is_sample(text, found.start(), found.start(1))
+        ) and not any(word in _COMMON for word in words):
+            yield "passphrase", *found.span(1)
+
+
+_COMMON = frozenset(
+    (
+        "the",
+        "your",
+        "you",
+        "and",
+        "password",
+        "was",
+        "must",
+        "not",
+        "incorrect",
+        "has",
+        "der",
+        "die",
+        "das",
+        "est",
+        "les",
+        "des",
+        "para",
+        "que",
+    )
+)
+
+_CODE = lazy(
+    r"(?<![a-zA-Z])(?:(?:PIN|TAN|OTP)(?:[- ]?(?:code|number|nummer|kod\w*|код))?|[Pp]in(?:[- ]?(?:code|kod\w*))|(?:door|gate|alarm|safe|entry|access|security|unlock|keypad|lockbox|locker|garage|building|verification|one-time|login|disarm|vault) (?:pass)?code|passcode|key ?box|safe combination|combination|(?:Tür|Zugangs|Alarm|Sicherheits|Tresor|Zugriffs)code|Geheimzahl|code (?:secret|d['’]acc[èe]s|d['’]entr[ée]e|de la porte|de l['’]alarme|du (?:portail|coffre))|digicode|(?:código|clave|codigo) (?:de (?:verificación|acceso|la (?:puerta|caja|alarma)|seguridad|entrada)|da porta|do alarme|do cofre)|clave|codice (?:di (?:verifica|accesso|sblocco)|della (?:porta|cassaforte)|dell['’]allarme)|(?:deur|alarm|toegangs)code|kod (?:do|dostępu|alarmu)|(?:kapı|alarm|giriş) (?:kodu|şifresi)|şifre(?:si)?"
+    r"|(?:dør|port|larm)kode?n?|dörrkod(?:en)?|portkod(?:en)?|larmkod(?:en)?|код (?:доступа|доступу|от|двери|сигнализации|домофона|для|подтверждения)|[Пп][иі]н-?код\w*|ПИН\w*|暗証番号|ドアの?(?:コード|番号)|验证码|門禁密[码碼]|门禁密码|密[码碼]|인증번호|비밀번호|비번|رمز (?:الدخول|التحقق|الباب)|الرقم السري|קוד (?:הכניסה|האזעקה|הדלת|הגישה)|הקוד|पिन|mã (?:PIN|cửa|OTP|mở)|kode (?:pintu|alarm|akses)|รหัส(?:ประตู|PIN|ลับ)?)"
+    r"(?:[^\n.!?0-9:：=]{0,40}?(?:\s?[:：=]|\s(?:is|was|are|opens with|ist|lautet|es|est(?: le)?|è|é|to|je|är|er|adalah|là|هو|هي|הוא|है)(?=\s)|\s?(?:は|是|为|為|는|은)\s?|\s[—–-]\s)|\s)[\s*`\"'「『“«#]{0,4}([0-9]{4,8}|[0-9]{2,4}[A-Z][0-9]{1,4}|[A-Z][0-9]{4,6}|[0-9]{3}[- ][0-9]{3})#?(?![0-9A-Za-z.,:/]*[0-9%€$])(?!\s?(?:digits?|characters|stellen|stellig|chiffres|cifras|cifre|cyfr|minutes|times|自?桁|位|자리|цифр|dígitos|haneli|-?digit|-stellig|years?|seconds|users?|euro|eur|usd))",
+)
+_CODE_USED = lazy(
+    r"\b(?:enter|dial|press|punch in|type in|use|opens? with|gib|tippe|saisissez|tapez|composez|introduce|marca|digita|digite|toets|wpisz|tuşla|введите|наберите)\b[^\n.!?0-9]{0,25}?([0-9]{4,8})#?(?![0-9A-Za-z.,:/]*[0-9%€$])"
+)
+_OPENS = lazy(
+    r"\b(?:door|gate|alarm|safe|keypad|lock ?box|key ?box|locker|garage|keypad|panel|tür|tresor|alarmanlage|porte|coffre|portail|puerta|caja fuerte|alarma|porta|cassaforte|allarme|deur|kluis|drzwi|sejf|kapı|kasa|двер\w+|сейф\w*|сигнализаци\w+)\b",
+    re.IGNORECASE,
+)
+_LIST = lazy(
+    r"(?:backup|recovery|rescue|one-time|2fa|emergency|scratch|wiederherstellungs|ersatz|notfall|codes? de (?:secours|récupération)|códigos? de (?:recuperación|respaldo|recuperação)|codici di (?:recupero|backup)|herstel|kody? (?:zapasow|odzysk)|yedek|kurtarma|резервн\w+|復旧|バックアップ|备用|恢复|백업)[- ]?\w{0,12}(?: codes?)?[^\n]{0,90}?[\s:：*`(-]((?:[0-9a-zA-Z]{4,6}[- ][0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?:[`*]{0,2}[,;]?\s{1,3}(?:and |und |et |y |e |[-*•]\s?|[0-9]+[.)]\s)?[`*]{0,2}(?:[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?![a-z])){1,20})",
+    re.IGNORECASE,
+)
+
+
+def codes(text: str) -> Iterator[Found]:
+    """PINs, codes of doors and alarms, and lists of recovery codes."""
+    for found in _CODE.finditer(text):
+        if _is_code(found.group(1)) and not _is_sample(text, found.start(), found.start(1)):
+            yield "passcode", *found.span(1)
+    if _OPENS.search(text) is not None:
+        for found in _CODE_USED.finditer(text):
+            if _is_code(found.group(1)) and _OPENS.search(text, max(0, found.start() - 80), found.end() + 40) is not None:
+                yield "passcode", *found.span(1)
+    for found in _LIST.finditer(text):
+        if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):
+            yield "recovery_codes", *found.span(1)
+
+
+def _is_code(value: str) -> bool:
+    return len(set(value)) > 2 and value not in "0123456789876543210"

@@ -1,0 +1,140 @@
+"""What an answer and its question hold, as numbers that mean the same in every language."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from ..injection.normalise import folded
+from .lexicon import LEXICONS, Lexicon
+from .lexicon_more import MORE
+
+CLASSES = ("no", "me", "rule", "wrong", "scope", "quit", "other", "instead", "done", "failed", "lack")
+_ALL = (*CLASSES, "asked", "touchy")
+BITS = {field: 1 << place for place, field in enumerate(_ALL)}
+_PIECES_ONLY = frozenset(("ar", "he", "hi", "ja", "zh", "ko", "th", "fa"))
+_SCRIPTS = (
+    ("ja", re.compile("[\u3040-\u30ff]")),
+    ("ko", re.compile("[\uac00-\ud7a3]")),
+    ("zh", re.compile("[\u4e00-\u9fff]")),
+    ("fa", re.compile("[\u067e\u0686\u0698\u06af\u06cc]")),
+    ("ar", re.compile("[\u0600-\u06ff]")),
+    ("he", re.compile("[\u0590-\u05ff]")),
+    ("hi", re.compile("[\u0900-\u097f]")),
+    ("th", re.compile("[\u0e00-\u0e7f]")),
+    ("el", re.compile("[\u0370-\u03ff]")),
+    ("uk", re.compile("[іїєґ]")),
+    ("ru", re.compile("[\u0400-\u04ff]")),
+)
+_OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
+_SIGNS = str.maketrans(dict.fromkeys(map(ord, '.,;:!?()[]{}"“”„«»‘*_~…¡¿—–/|#>-'), " "))
+_ARABIC_MARKS: dict[int, str | None] = {**dict.fromkeys(range(0x64B, 0x653)), 0x640: None, 0x622: "ا", 0x623: "ا", 0x625: "ا"}
+
+
+class Table(NamedTuple):
+    """A lexicon as it is looked up: the classes (bits) of words, beginnings, endings and pieces."""
+
+    name: str
+    common: frozenset[str]
+    """Words by which the language is known."""
+    words: dict[str, int]
+    stems: dict[str, int]
+    stem_lengths: tuple[int, ...]
+    ends: dict[str, int]
+    end_lengths: tuple[int, ...]
+    phrases: dict[str, tuple[tuple[str, int], ...]]
+    """By their first word."""
+    pieces: tuple[tuple[str, int], ...]
+
+
+def plain(text: str) -> str:
+    """As :func:`folded`, and Arabic without vowel marks and with one alef."""
+    return folded(text).translate(_ARABIC_MARKS)
+
+
+@cache
+def _table(lexicon: Lexicon) -> Table:
+    words: dict[str, int] = {}
+    stems: dict[str, int] = {}
+    ends: dict[str, int] = {}
+    phrases: dict[str, int] = {}
+    pieces: dict[str, int] = {}
+    for field in _ALL:
+        for written in getattr(lexicon, field).split("|"):
+            entry = plain(written.replace("-", " ") if lexicon.name not in _PIECES_ONLY else written)
+            if lexicon.name in _PIECES_ONLY:
+                into, key = pieces, entry
+            elif entry.startswith("*"):
+                into, key = ends, entry[1:]
+            elif entry.endswith("*"):
+                into, key = stems, entry[:-1]
+            elif " " in entry:
+                into, key = phrases, f" {entry.strip()} "
+            else:
+                into, key = words, entry
+            into[key] = into.get(key, 0) | BITS[field]
+    by_word: dict[str, tuple[tuple[str, int], ...]] = {}
+    for phrase, bits in phrases.items():
+        first = phrase.split(None, 1)[0]
+        by_word[first] = (*by_word.get(first, ()), (phrase, bits))
+    return Table(
+        lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
+        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()),
+    )  # fmt: skip
+
+
+_BY_NAME = {lexicon.name: lexicon for lexicon in (*LEXICONS, *MORE)}
+_LATIN = tuple(lexicon for lexicon in (*LEXICONS, *MORE) if lexicon.common and lexicon.name not in ("ru", "uk", "el"))
+
+
+def language_of(text: str) -> Table | None:
+    """The language of a folded text, by its letters or its frequent words."""
+    if not text.isascii() and _OTHER_SCRIPT.search(text):
+        for name, letters in _SCRIPTS:
+            if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
+                return _table(_BY_NAME[name])
+    seen = frozenset(words_of(text))
+    best, most = None, 0
+    for lexicon in _LATIN:
+        table = _table(lexicon)
+        count = len(seen & table.common)
+        if count > most:
+            best, most = table, count
+    return best
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a folded text, without signs."""
+    return text.translate(_SIGNS).split()
+
+
+def pieces_in(text: str, table: Table) -> tuple[tuple[str, int], ...]:
+    """The pieces that occur in a text at all: only these are looked for in its sentences."""
+    return tuple([piece for piece in table.pieces if piece[0] in text])
+
+
+def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) -> int:
+    """The classes of which a sentence has a word. ``pieces`` are those that it may have."""
+    found = 0
+    for piece, bits in pieces:
+        if piece in sentence:
+            found |= bits
+    if not table.words:
+        return found
+    words = words_of(sentence)
+    spaced = f" {' '.join(words)} "
+    for word in words:
+        found |= table.words.get(word, 0)
+        for length in table.stem_lengths:
+            if length > len(word):
+                break
+            found |= table.stems.get(word[:length], 0)
+        for length in table.end_lengths:
+            if length >= len(word):
+                break
+            found |= table.ends.get(word[-length:], 0)
+        for phrase, bits in table.phrases.get(word, ()):
+            if phrase in spaced:
+                found |= bits
+    return found

@@ -1,0 +1,456 @@
+"""On which turns each metric is evaluated, and what its values are: ``tests/data``'s recordings, scored as live traffic is.
+
+    python scripts/coverage.py [NAME ...]       prints the rows of these metrics
+    python scripts/coverage.py --write          writes docs/metrics/coverage.md
+    python scripts/coverage.py --check          exit status 1 when that file is out of step
+    python scripts/coverage.py --healthy        which metrics of the default pack fail on turns that went well: turn, metric, why
+
+Every recording is read, its turns are put into their conversations, and each metric is evaluated where live scoring does it
+(``evaluation/evaluator.py``). Computed metrics have the parameters of :data:`PARAMETERS`. Those that compare are given what the
+recordings' truth says; every third turn gets that of the turn before, so that there is something to find. A scripted judge and embedder
+stand for models: for judged metrics only what share of turns they are asked about means something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import random
+import re
+import statistics
+import sys
+import tempfile
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+
+from check_turns import align, load_truth  # noqa: E402
+from coverage_notes import CONSTANT, EXAMPLES, NOT_RUN, PARAMETERS, WAYS_IN  # noqa: E402
+from recordings import unpack_all  # noqa: E402
+
+import otel_agenteval as oa  # noqa: E402
+from otel_agenteval.core.extras import extra_installed  # noqa: E402
+from otel_agenteval.core.score import Score  # noqa: E402
+from otel_agenteval.evaluation.evaluator import score_one  # noqa: E402
+from otel_agenteval.judging.models.reply_schema import schema_of  # noqa: E402
+from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric  # noqa: E402
+from otel_agenteval.metrics.lib.workflow import runs_of  # noqa: E402
+from otel_agenteval.metrics.registry import Metric, catalog, default_pack  # noqa: E402
+from otel_agenteval.turns.conversations import SIGNALS, whole  # noqa: E402
+
+DATA = ROOT / "tests" / "data"
+PAGE = ROOT / "docs" / "metrics" / "coverage.md"
+KINDS = ("plain chat", "tools", "RAG", "multi-agent", "workflow", "conversation")
+MOST_REPEATS = 2
+"""Calls of a tool with the same arguments that are no loop."""
+SHARE_OF_HEALTHY = 0.005
+"""Of the turns that went well, at most so many may fail anything of the default pack."""
+
+
+# --- recordings ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Recorded:
+    """A turn of a recording, or a whole conversation."""
+
+    name: str
+    """``set/recording#number``."""
+    kind: str
+    turn: oa.Turn
+    truth: Mapping[str, Any] | None = None
+    """What really happened, where the recording says so."""
+    fed: oa.Turn = field(init=False)
+    """The turn with references."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the truth knows that it went well: an answer, no error, no failed tool or model call, no loop, nothing cut or filtered."""
+        if self.truth is None or self.truth["error"] or not self.truth["output"] or not all(c["ok"] for c in self.truth["tools"]):
+            return False
+        calls = Counter(json.dumps([call["name"], call.get("arguments")], sort_keys=True) for call in self.truth["tools"])
+        answers = self.truth["llm"]
+        return (
+            max(calls.values(), default=0) <= MOST_REPEATS
+            and all(answer.get("status") in (200, None) for answer in answers)
+            and not any(answer.get("finish_reason") in ("length", "content_filter", "max_tokens") for answer in answers)
+        )
+
+
+def archives() -> list[Path]:
+    """All recordings."""
+    return [*sorted(DATA.glob("*.tar.xz")), *sorted((DATA / "recordings").glob("*.tar.xz"))]
+
+
+def read_recordings(chosen: Iterable[Path]) -> list[Recorded]:
+    """The turns and conversations in archives of recordings, with references."""
+    found: list[Recorded] = []
+    for archive in chosen:
+        with tempfile.TemporaryDirectory() as place:
+            unpack_all(archive, Path(place))
+            for folder in sorted({path.parent for path in Path(place).rglob("*.jsonl")}):
+                found += _turns_in(folder)
+    before: Mapping[str, Any] | None = None
+    for number, recorded in enumerate(found):
+        recorded.fed = _fed(recorded, before if number % 3 == 2 else recorded.truth)
+        before = recorded.truth or before
+    return found
+
+
+def _turns_in(folder: Path) -> Iterator[Recorded]:
+    truths = load_truth(folder / "truth.json") if (folder / "truth.json").exists() else {}
+    recordings = defaultdict(list)
+    for path in sorted(folder.glob("*.jsonl")):
+        recordings[path.name.split(".")[0]].append(path)
+    for name, paths in recordings.items():
+        turns = list(oa.load_turns(paths, report=lambda line: None))
+        truth = truths.get(f"{name}.jsonl", {"turns": []})["turns"]
+        known = {id(turn): said for turn, said in zip(_aligned(turns, truth), truth, strict=True) if turn is not None}
+        spoken: dict[str, list[oa.Turn]] = {}
+        for number, turn in enumerate(turns):
+            if turn.conversation_id:
+                earlier = spoken.setdefault(turn.conversation_id, [])
+                turn.history = [{"input": other.input, "output": other.output} for other in earlier]
+                earlier.append(turn)
+            yield Recorded(f"{folder.name}/{name}#{number + 1}", kind_of(turn), turn, known.get(id(turn)))
+        for conversation in spoken.values():
+            if len(conversation) > 1:
+                yield Recorded(
+                    f"{folder.name}/{name}#conversation", "conversation", whole(conversation, 1, _signals(conversation))
+                )
+
+
+def _aligned(turns: list[oa.Turn], truth: Sequence[Mapping[str, Any]]) -> list[oa.Turn | None]:
+    """The turn of each entry of the truth, as the checker of recordings finds it."""
+    shown = [{"input": turn.input, "output": turn.output, "llm_calls": turn.llm_calls, "turn": turn} for turn in turns]
+    return [found.get("turn") for found in align(shown, truth)]
+
+
+def kind_of(turn: oa.Turn) -> str:
+    """What sort of application makes such turns."""
+    if len({run.name for run in turn.agent_runs if run.name}) > 1 or turn.handoffs:
+        return "multi-agent"
+    if runs_of(turn):
+        return "workflow"
+    if turn.retrievals:
+        return "RAG"
+    return "tools" if turn.tool_calls else "plain chat"
+
+
+def _signals(turns: Iterable[oa.Turn]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for turn in turns:
+        for name, signal in SIGNALS.items():
+            score = _asked(live_metric(name, {}), turn)[0]
+            if score.value is not None:
+                found.setdefault(turn.turn_id, {})[signal] = score.value
+    return found
+
+
+def _fed(recorded: Recorded, truth: Mapping[str, Any] | None) -> oa.Turn:
+    """The turn with what a data set would give it."""
+    turn = copy.copy(recorded.turn)
+    answer = str(truth["output"] or "") if truth else ""
+    tools = [call["name"] for call in truth["tools"]] if truth else []
+    turn.references = {"expected_tools": tools or ["get_weather"], "spec": answer, **EXAMPLES}
+    turn.ground_truth = answer or None
+    if turn.retrieved_ids:
+        turn.relevant_ids = turn.retrieved_ids[-1:] if len(answer) % 2 else turn.retrieved_ids[:1]
+    return turn
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+class Scripted:
+    """A judge and an embedder that answer from a fixed spread, by what they are asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def ask(self, stage: str, task: str, data: Any, reply: str, *, media: Any = (), schema: Any = None) -> dict[str, Any]:
+        """A reply of the form that is asked for."""
+        self.asked += 1
+        ranges = {key: (float(low), float(high)) for key, low, high in re.findall(r'"(\w+)": <([0-9.]+) to ([0-9.]+)', reply)}
+        spread = random.Random(zlib.crc32(f"{stage} {task} {list(data.values())[:1]}".encode()))  # noqa: S311
+        found: dict[str, Any] = self._made(schema or schema_of(reply) or {"type": "object"}, "", ranges, spread)
+        return found
+
+    def _made(self, schema: Mapping[str, Any], key: str, ranges: Mapping[str, tuple[float, float]], spread: random.Random) -> Any:
+        kind = schema.get("type")
+        if "enum" in schema:
+            return spread.choice(schema["enum"])
+        if kind == "object":
+            return {name: self._made(part, name, ranges, spread) for name, part in schema.get("properties", {}).items()}
+        if kind == "array":
+            return [self._made(schema.get("items", {}), key, ranges, spread) for _ in range(4)]
+        if kind in ("number", "integer"):
+            low, high = ranges.get(key, (0.0, 1.0))
+            return low + (high - low) * spread.choice((0, 0.25, 0.5, 0.75, 1))
+        return spread.random() < 0.5 if kind == "boolean" else "as scripted"
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text."""
+        self.asked += 1
+        draws = (random.Random(zlib.crc32(text.encode())) for text in texts)  # noqa: S311
+        return [[draw.uniform(-0.2, 1) for _ in range(8)] for draw in draws]
+
+
+def _asked(metric: BoundMetric, turn: oa.Turn) -> tuple[Score, bool]:
+    model = Scripted()
+    score = score_one(metric, turn, judge=model, embedder=model)
+    return score, model.asked > 0
+
+
+@dataclass
+class Row:
+    """What came of one metric on all recordings."""
+
+    metric: Metric
+    fed: bool = False
+    """Whether it was given references."""
+    seen: Counter[str] = field(default_factory=Counter)
+    """By kind of turn."""
+    evaluated: Counter[str] = field(default_factory=Counter)
+    values: list[float] = field(default_factory=list)
+    passed: list[bool] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def constant(self) -> bool:
+        """Whether it said the same wherever it was evaluated."""
+        return len({round(value, 6) for value in self.values}) == 1
+
+    @property
+    def share(self) -> float:
+        """Of all turns and conversations."""
+        return self.evaluated.total() / max(1, self.seen.total())
+
+
+def measure(metric: Metric, recorded: Sequence[Recorded]) -> Row | None:
+    """A metric on all recordings; None when it cannot be run here."""
+    if metric.combines or metric.name in NOT_RUN or (metric.extra is not None and not extra_installed(metric.extra)):
+        return None
+    bound = live_metric(metric.name, PARAMETERS.get(metric.name, {}))
+    row = _measured(bound, ((one.kind, one.turn) for one in recorded))
+    if not row.evaluated and (metric.references or metric.reads & {"ground_truth", "relevant_ids"}):
+        row = _measured(bound, ((one.kind, one.fed) for one in recorded))
+        row.fed = True
+    return row
+
+
+def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
+    row, judged = Row(bound.metric), bound.metric.kind != "code"
+    for kind, turn in turns:
+        row.seen[kind] += 1
+        score, asked = _asked(bound, turn) if judged else (score_one(bound, turn), False)
+        if asked or (score.status == "ok" and not score.vacuous and not judged):
+            row.evaluated[kind] += 1
+            if score.status == "ok" and score.value is not None and not score.vacuous:
+                row.values.append(score.value)
+                row.passed += [] if score.passed is None else [score.passed]
+        else:
+            row.reasons[str(score.detail.get("reason") or ("nothing to evaluate" if score.vacuous else score.error_type))] += 1
+    return row
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+_WRITTEN_BY = (
+    "Written by `python scripts/coverage.py --write` from the recordings in `tests/data`, scored as live traffic is: by "
+    "`evaluation/evaluator.py`, which first asks whether a metric applies to a turn."
+)
+_LEGEND = (
+    (
+        "- The columns of kinds have the share of these turns on which the metric is evaluated: it has a value that does not only mean "
+        "that there was nothing to evaluate. For a judged metric it is the share on which a model is asked."
+    ),
+    "- *values*: how many different ones there are; the lowest, the median and the highest. A judged metric's are the model's affair.",
+    (
+        "- *fed by*: what has to be known. Facts with a link are those that spans rarely hold, and the link says how to give them. "
+        "*(given)*: the recordings' truth was given as references, to every third turn that of another one."
+    ),
+    "- Below a table stands why a value is the same on all recordings, or why there is none.",
+)
+
+
+def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
+    """``docs/metrics/coverage.md``."""
+    count = Counter(one.kind for one in recorded)
+    turns = len(recorded) - count["conversation"]
+    kinds = ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")
+    about = (
+        f"There are {turns:,} turns and {count['conversation']:,} conversations of several turns: {kinds}. A turn of several agents is counted "
+        "as that, whatever else it has; then comes the workflow, then retrieval, then tools."
+    )
+    lines = [
+        "# Coverage",
+        "",
+        _WRITTEN_BY,
+        "",
+        about,
+        "",
+        *_LEGEND,
+        "",
+    ]
+    families: dict[str, list[str]] = {}
+    for name in rows:
+        families.setdefault(oa.get_metric(name).metric.family, []).append(name)
+    for family, names in sorted(families.items()):
+        lines += [
+            f"## [{family}]({family}.md)",
+            "",
+            f"| metric | {' | '.join(KINDS)} | values | passed | fed by |",
+            "|---" * (len(KINDS) + 4) + "|",
+        ]
+        lines += [_line(name, rows[name]) for name in names]
+        notes = [f"- `{name}`: {said}" for name in names if (said := _note(name, rows[name]))]
+        lines += ["", *notes, ""] if notes else [""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _line(name: str, row: Row | None) -> str:
+    if row is None:
+        return f"| `{name}` |{' – |' * (len(KINDS) + 2)} {_fed_by(name, row)} |"
+    shares = [_percent(row.evaluated[kind], row.seen[kind]) for kind in KINDS]
+    passed = _percent(sum(row.passed), len(row.passed)) if row.passed and row.metric.kind == "code" else "–"
+    return f"| `{name}` | {' | '.join(shares)} | {_spread(row)} | {passed} | {_fed_by(name, row)} |"
+
+
+def _spread(row: Row) -> str:
+    if row.metric.kind != "code" or not row.values:
+        return "as judged" if row.evaluated and row.metric.kind != "code" else "–"
+    low, middle, high = min(row.values), statistics.median(row.values), max(row.values)
+    distinct = len({round(value, 6) for value in row.values})
+    return f"{distinct}: {_short(low)}" if distinct == 1 else f"{distinct}: {_short(low)}, {_short(middle)}, {_short(high)}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _percent(part: int, of: int) -> str:
+    if not of:
+        return "–"
+    share = 100 * part / of
+    return f"{share:.0f} %" if part in (0, of) else f"{min(99, max(1, round(share)))} %"
+
+
+def _fed_by(name: str, row: Row | None) -> str:
+    metric = oa.get_metric(name).metric
+    if metric.combines:
+        return "other scores"
+    facts = dict.fromkeys((*metric.needs, *metric.references, *metric.uses))
+    shown = [f"[{fact}](facts.md#{WAYS_IN[fact]})" if fact in WAYS_IN else f"`{fact}`" for fact in facts]
+    reason = (
+        next((why.removeprefix("missing:") for why, _ in row.reasons.most_common(1) if why.startswith("missing:")), "")
+        if row
+        else ""
+    )
+    if reason in WAYS_IN and reason not in facts:
+        shown.append(f"[{reason}](facts.md#{WAYS_IN[reason]})")
+    parameters = [f"parameter `{p.name}`" for p in metric.parameters.values() if p.required]
+    return ", ".join([*shown, *parameters]) + (" (given)" if row is not None and row.fed else "") or "spans"
+
+
+def _note(name: str, row: Row | None) -> str:
+    if row is None:
+        return NOT_RUN.get(name, "")
+    if name in CONSTANT and (row.constant or not row.evaluated):
+        return CONSTANT[name]
+    if not row.evaluated:
+        why, _ = row.reasons.most_common(1)[0]
+        return f"on no recording: `{why}`"
+    return ""
+
+
+def unexplained(rows: Mapping[str, Row | None]) -> list[str]:
+    """Metrics whose values are all the same, or that are never evaluated, and nothing says why; and explanations that are no longer true."""
+    faults = []
+    for name, row in rows.items():
+        if row is None:
+            faults += [] if name in NOT_RUN or oa.get_metric(name).metric.combines else [f"{name}: was not run, for no reason"]
+            continue
+        constant = row.constant and row.metric.kind == "code"
+        if constant and name not in CONSTANT:
+            faults.append(f"{name}: is {row.values[0]:g} on all {len(row.values)} turns")
+        if name in CONSTANT and row.evaluated and not constant and not row.metric.inline:
+            faults.append(f"{name}: is not constant, and its explanation says so")
+        missing = row.reasons.most_common(1)[0][0].removeprefix("missing:") if not row.evaluated and row.reasons else ""
+        if not row.evaluated and missing not in WAYS_IN and name not in CONSTANT:
+            faults.append(f"{name}: is never evaluated ({missing}), and nothing feeds it")
+    return faults
+
+
+# --- healthy turns ---------------------------------------------------------------------------------------------------
+
+
+def failures(recorded: Iterable[Recorded]) -> Iterator[tuple[str, str, str]]:
+    """(turn, metric, why) of each failed score of the default pack on a turn that went well."""
+    pack = [live_metric(name, {}) for name in default_pack()]
+    for one in recorded:
+        if one.healthy:
+            for bound in pack:
+                score = score_one(bound, one.turn)
+                if score.passed is False and bound.metric.direction != "neutral":
+                    yield (
+                        one.name,
+                        bound.name,
+                        score.explanation or json.dumps(score.detail, ensure_ascii=False, default=str)[:200],
+                    )
+
+
+def print_failures(recorded: Sequence[Recorded]) -> bool:
+    """List them, and count; whether they are few enough."""
+    healthy = sum(one.healthy for one in recorded)
+    found = list(failures(recorded))
+    for turn, metric, why in found:
+        print(f"{turn:60} {metric:28} {why}")
+    by_metric = Counter(metric for _, metric, _ in found)
+    print(f"\n{'metric':30} {'turns':>6}   of {healthy:,} healthy turns")
+    for name in default_pack():
+        print(f"{name:30} {by_metric[name]:6}   {100 * by_metric[name] / healthy:.2f} %")
+    turns = len({turn for turn, _, _ in found})
+    print(f"{'any of them':30} {turns:6}   {100 * turns / healthy:.2f} %")
+    return turns <= SHARE_OF_HEALTHY * healthy
+
+
+def measured(recorded: Sequence[Recorded], names: Sequence[str] = ()) -> dict[str, Row | None]:
+    """The rows of these metrics, or of all, by name."""
+    return {metric.name: measure(metric, recorded) for metric in catalog() if not names or metric.name in names}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run; the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="metrics; default all")
+    for name, said in (("write", "write the page"), ("check", "compare with the page"), ("healthy", "failures on healthy turns")):
+        parser.add_argument(f"--{name}", action="store_true", help=said)
+    options = parser.parse_args(arguments)
+    recorded = read_recordings(archives())
+    if options.healthy:
+        return 0 if print_failures(recorded) else 1
+    rows = measured(recorded, options.names)
+    faults = unexplained(rows)
+    print("\n".join(faults), file=sys.stderr)
+    if options.write or options.check:
+        text = page(rows, recorded)
+        stale = not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text
+        if options.write:
+            PAGE.write_text(text, encoding="utf-8")
+        return 1 if faults or (options.check and stale) else 0
+    for name in rows:
+        print(_line(name, rows[name]), _note(name, rows[name]))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

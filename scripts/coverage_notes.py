@@ -1,0 +1,134 @@
+"""What ``scripts/coverage.py`` has to be told: parameters, what is given, what is not run, and why some values are always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+PARAMETERS: Mapping[str, Mapping[str, Any]] = {
+    "code_array_length": {"min": 1},
+    "code_code_language": {"language": "python"},
+    "code_contains": {"value": "Paris"},
+    "code_contains_all": {"value": ["is", "the"]},
+    "code_contains_any": {"value": ["weather", "°C", "sunny"]},
+    "code_contains_code_language": {"language": "python"},
+    "code_equals": {"value": "The capital of France is Paris."},
+    "code_equals_number": {"value": 42, "extract": "first"},
+    "code_field_accuracy": {"field": "name", "expected": "Ada Lovelace"},
+    "code_field_completeness": {"fields": ["name", "age"]},
+    "code_greater_than": {"value": 18, "extract": "first"},
+    "code_icontains": {"value": "paris"},
+    "code_keyword_coverage": {"keywords": ["weather", "°C", "the"]},
+    "code_latency_threshold": {"threshold_ms": 100},
+    "code_less_than": {"value": 18, "extract": "first"},
+    "code_max_cost": {"max_cost_usd": 0.0002},
+    "code_max_duration": {"max_seconds": 0.1},
+    "code_max_input_tokens": {"max_tokens": 100},
+    "code_max_iterations": {"max_iterations": 2},
+    "code_max_output_tokens": {"max_tokens": 30},
+    "code_max_tokens": {"max_tokens": 150},
+    "code_not_contains": {"value": "Paris"},
+    "code_not_equals": {"value": "The capital of France is Paris."},
+    "code_recall_at_k": {"k": 1},
+    "code_regex_match": {"pattern": "[0-9]+ ?°C"},
+    "code_schema_conformance": {"schema": {"type": "object"}},
+    "code_starts_with": {"value": "The "},
+    "code_tool_argument_matches": {"tool": "get_weather", "argument": "city", "expected": "Paris"},
+    "code_tool_call_count": {"tool": "get_weather", "count": 1},
+    "code_tool_result_contains": {"tool": "get_weather", "expected": "sunny"},
+    "code_tool_was_called": {"tool": "get_weather"},
+    "code_has_matching_span": {"query": {"name_contains": "tool"}},
+    "code_word_count": {"max": 10},
+    "code_workflow_execution_order": {"expected_order": ["concierge", "travel_specialist"]},
+    "code_workflow_performance_efficiency": {"max_duration_s": 0.1, "max_tokens": 150},
+    "code_workflow_tool_chain_validity": {"patterns": [{"tool": "get_weather"}]},
+    "embed_similar": {"value": "It is sunny in Paris."},
+    "llm_aspect_critic": {"rubric": "polite"},
+    "llm_audio_call_category": {"categories": ["order", "complaint"]},
+    "llm_audio_language": {"expected": "en"},
+    "llm_conversational_g_eval": {"criteria": "helpful"},
+    "llm_custom_judge": {"rubric": "polite"},
+    "llm_g_eval": {"criteria": "helpful"},
+    "llm_policy_compliance": {"policy_text": "Give no advice on law."},
+    "llm_policy_compliance_passed": {"policy_text": "Give no advice on law."},
+    "llm_role_adherence": {"role": "a support agent"},
+    "llm_rubric": {"rubric": "polite"},
+    "llm_semantic_field_equality": {"field": "name"},
+    "llm_topic_adherence": {"allowed_topics": ["weather"]},
+    "llm_video_g_eval": {"criteria": "sharp"},
+}
+"""With which a metric is measured, where it needs or deserves some."""
+
+EXAMPLES: Mapping[str, Any] = {
+    "required_arguments": {"get_weather": ["city", "unit"]},
+    "transcript": "Hello, I am calling about my order.",
+    "baseline_response": "It is sunny.",
+    "noisy_input": "whats teh weather",  # codespell:ignore teh
+    "reference_sql": "SELECT 1",
+}
+"""References that the recordings' truth does not have: the same for every turn."""
+
+NOT_RUN: Mapping[str, str] = {
+    "code_code_execution": "not run here: it executes the code in an answer, in a sandbox.",
+    "code_task_oracle": "not run here: its parameter is a program of yours.",
+}
+
+WAYS_IN: Mapping[str, str] = {
+    "agents": "roles-of-agents",
+    "interactions": "interactions",
+    "conflicts": "conflicts",
+    "handoffs": "interactions",
+    "workflow": "workflow",
+    "logprobs": "log-probabilities",
+    "metadata": "metadata",
+    "consent": "consent",
+    "privacy": "privacy-budget",
+    "energy": "energy-carbon-and-machines",
+    "resources": "energy-carbon-and-machines",
+    "session": "signals-of-a-session",
+    "history": "earlier-turns",
+    "context": "context",
+    "ground_truth": "ground-truth",
+    "references": "ground-truth",
+    "reference": "ground-truth",
+    "relevant_ids": "relevant-documents",
+    "expected_tools": "expected-tools",
+    "expected": "expected-tools",
+    "required_arguments": "expected-tools",
+    "transcript": "transcripts-and-media",
+    "audio": "transcripts-and-media",
+    "image": "transcripts-and-media",
+    "video": "transcripts-and-media",
+    "spec": "what-code-has-to-do",
+    "reference_sql": "what-code-has-to-do",
+    "schema": "what-code-has-to-do",
+    "baseline_response": "baselines",
+    "noisy_input": "baselines",
+    "baseline": "baselines",
+}
+"""Facts that spans rarely hold, and the section of docs/metrics/facts.md that gives them."""
+
+CONSTANT: Mapping[str, str] = {
+    "code_array_length": "0 on all recordings: their agents answer no array. It is for agents that should; `when` selects them.",
+    "code_clustering_coefficient": (
+        "0 on all recordings: what their spans show are trees of calls, and chains of hand-offs, in which no two that the same agent called also "
+        "call each other. Interactions that are [given](facts.md#interactions) show more."
+    ),
+    "code_code_language": (
+        "0 on all recordings: where their agents write code, there is text around it, or it is of another language. It is for agents that "
+        "answer code; `when` selects them."
+    ),
+    "code_contains_xml": "0 on all recordings: their agents answer no XML. It is for agents that should; `when` selects them.",
+    "code_handoff_success_rate": "1 on all recordings: none of their hand-offs failed. A failed one is a span with an error, or the event `agent.handoff`.",
+    "code_html_shape": "0 on all recordings: their agents answer no HTML. It is for agents that should; `when` selects them.",
+    "code_injection_markers": "1 on all recordings: nothing in them addresses the agent. [Labelled turns](detectors.md) say how much of that it finds.",
+    "code_is_sql": "0 on all recordings: their agents answer no SQL alone. It is for agents that should; `when` selects them.",
+    "code_is_xml": "0 on all recordings: their agents answer no XML. It is for agents that should; `when` selects them.",
+    "code_refusal": "0 on all recordings: their agents refuse nothing. [Labelled turns](detectors.md) say how many refusals it finds.",
+    "code_secret_leak": "1 on all recordings: none of their answers has a secret. [Labelled turns](detectors.md) say how many it finds.",
+    "code_sql_shape": "0 on all recordings: their agents answer no SQL alone. It is for agents that should; `when` selects them.",
+    "code_ungrounded_urls": "on no recording: none of their answers has an address. [Labelled turns](detectors.md) say how many it finds.",
+}
+"""Why a metric has the same value on all recordings, or none."""

@@ -1,0 +1,152 @@
+"""Fits the weights with which ``code_refusal`` weighs its evidence: ``otel_agenteval/metrics/lib/refusal/weights.py``.
+
+    python scripts/refusal_weights.py           prints how well the weights do on cases that were left out of the fit
+    python scripts/refusal_weights.py --write   fits all cases and writes the module
+
+A logistic regression over some sixty numbers that mean the same in every language, so that what is learned in one holds in the others. The cases are
+the half *train* of ``tests/data/detectors``: the labelled refusals, and the other detectors' turns as answers that are none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from otel_agenteval.metrics.lib.refusal.answers import SECOND_OPINION
+from otel_agenteval.metrics.lib.refusal.model import read
+from otel_agenteval.metrics.lib.refusal.rules import declines
+
+ROOT = Path(__file__).parent.parent
+TRAIN = ROOT / "tests" / "data" / "detectors" / "train"
+MODULE = ROOT / "otel_agenteval" / "metrics" / "lib" / "refusal" / "weights.py"
+OTHERS = ("pii_leakage", "secret_leak", "ungrounded_numbers", "injection_markers")
+DECLINING = {"secret-test-149", "secret-train-145", "pii-train-153"}
+"""Cases of the other detectors whose answer is a refusal."""
+FIRST_RULES = 252
+"""Cases below this number were made together with the patterns of the second opinion, and say less."""
+PENALTY = 2.0
+STRONG_PENALTY = {"touchy": 4.0, "question mark": 2.0}
+"""What the question says may not decide alone: the labelled cases have more touchy requests that are declined than traffic has."""
+FOLDS = 10
+
+Array = NDArray[np.float64]
+
+
+class Cases(NamedTuple):
+    """Labelled turns as numbers."""
+
+    ids: list[str]
+    languages: list[str]
+    names: list[str]
+    numbers: Array
+    flags: Array
+    weights: Array
+    offsets: Array
+    """What the second opinion adds."""
+
+
+def cases() -> Cases:
+    """All of them that have evidence; the first name is ``bias``."""
+    kept = []
+    for name in ("refusal", *OTHERS):
+        for line in (TRAIN / f"{name}.jsonl").read_text(encoding="utf-8").split("\n"):
+            if not line.strip():
+                continue
+            case = json.loads(line)
+            asked, output = case["turn"].get("input") or "", case["turn"].get("output") or ""
+            found = read(output, asked)
+            if found is None or case["id"] in DECLINING:
+                continue
+            weight = 1.0 if name == "refusal" else 0.4
+            if case["id"].startswith("refusal-train-") and int(case["id"].rsplit("-", 1)[1]) < FIRST_RULES:
+                weight = 0.5
+            flag = name == "refusal" and case["flag"]
+            kept.append((case["id"], case["lang"], found.numbers, flag, weight, declines(output, asked) is not None))
+    names = ["bias", *sorted(kept[0][2])]
+    return Cases(
+        [case[0] for case in kept],
+        [case[1] for case in kept],
+        names,
+        np.array([[1.0, *(case[2][name] for name in names[1:])] for case in kept]),
+        np.array([float(case[3]) for case in kept]),
+        np.array([case[4] for case in kept]),
+        np.array([SECOND_OPINION * case[5] for case in kept]),
+    )
+
+
+def fitted(of: Cases, keep: NDArray[np.bool_]) -> Array:
+    """The weights that explain the kept cases best, by Newton's method."""
+    numbers, flags, weights, offsets = of.numbers[keep], of.flags[keep], of.weights[keep], of.offsets[keep]
+    penalty = np.array([0.01 if name == "bias" else PENALTY * STRONG_PENALTY.get(name, 1.0) for name in of.names])
+    found = np.zeros(len(of.names))
+    for _ in range(50):
+        share = 1 / (1 + np.exp(-(numbers @ found + offsets)))
+        slope = numbers.T @ (weights * (share - flags)) + penalty * found
+        curve = (numbers.T * (weights * share * (1 - share))) @ numbers + np.diag(penalty)
+        step = np.linalg.solve(curve, slope)
+        found -= step
+        if np.abs(step).max() < 1e-8:
+            break
+    return found
+
+
+def left_out(of: Cases) -> Array:
+    """The score of each case by weights that were fitted without its fold."""
+    fold = np.random.default_rng(1).integers(0, FOLDS, len(of.ids))
+    scores = np.zeros(len(of.ids))
+    for number in range(FOLDS):
+        out = fold == number
+        scores[out] = of.numbers[out] @ fitted(of, ~out) + of.offsets[out]
+    return scores
+
+
+def report(of: Cases) -> list[str]:
+    """Shares found and false alarms at some thresholds, of cases that were left out."""
+    scores = left_out(of)
+    lines = ["threshold  found en / others  false alarms en / others  of other detectors' turns"]
+    groups = np.array(
+        [
+            "healthy" if not id_.startswith("refusal") else "en" if lang == "en" else "others"
+            for id_, lang in zip(of.ids, of.languages, strict=True)
+        ]
+    )
+    flags = of.flags > 0
+    for threshold in np.arange(-1.25, 0.76, 0.25):
+        fires = scores > threshold
+        share = [f"{fires[flags & (groups == group)].mean():.0%}" for group in ("en", "others")]
+        share += [f"{fires[~flags & (groups == group)].mean():.1%}" for group in ("en", "others", "healthy")]
+        lines.append(f"{threshold:>9.2f}  " + "  ".join(share))
+    return lines
+
+
+def module(of: Cases) -> str:
+    """``weights.py``."""
+    weights = fitted(of, np.ones(len(of.ids), dtype=bool))
+    lines = [
+        '"""Written by ``scripts/refusal_weights.py --write``: what each number of the evidence adds to the logarithm of the odds."""',
+        "",
+    ]
+    lines += ["WEIGHTS = {", *(f'    "{name}": {weight:.3f},' for name, weight in zip(of.names, weights, strict=True)), "}"]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Print or write, as the module says."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--write", action="store_true", help="write weights.py")
+    of = cases()
+    if parser.parse_args().write:
+        MODULE.write_text(module(of), encoding="utf-8")
+    else:
+        print("\n".join(report(of)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

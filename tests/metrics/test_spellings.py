@@ -1,0 +1,184 @@
+"""Parameters under the names and in the units of the seeds, in camel case everywhere, and each of them once."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.evaluation.selection import select_metrics
+from otel_agenteval.metrics import seeds
+from otel_agenteval.metrics.registry import catalog
+from otel_agenteval.metrics.spellings import Converted, Refused, translated
+
+METRICS = {metric.name: metric for metric in catalog()}
+
+
+def camel(name: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda letter: letter[1].upper(), name)
+
+
+def test_camel_case_works_for_every_parameter_of_every_metric() -> None:
+    names = [(metric, name) for metric in METRICS.values() for name in metric.parameters if name not in metric.spellings]
+    assert len(names) > 300
+    for metric, name in names:
+        for spelled in {camel(name), camel(name)[0].upper() + camel(name)[1:], name.replace("_", "-")}:
+            assert translated(metric, {spelled: 1}) == {name: 1}, (metric.name, spelled)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "params"),
+    [
+        ("code_mrr", {"maxRank": 3, "passThreshold": 0.5}, {"max_rank": 3, "threshold": 0.5}),
+        ("code_hub_agents", {"shareOfHighest": 0.5}, {"share_of_highest": 0.5}),
+        ("agenteval:MRRMetric", {"maxRank": 3}, {"max_rank": 3}),
+        ("agenteval:ToolSelectionMetric", {"expectedTools": ["a"], "strictOrder": True}, {"expected_tools": ["a"], "strict_order": True}),
+        ("agenteval:ToolArgumentsMetric", {"requiredArgumentsByTool": {"a": ["b"]}}, {"required_arguments": {"a": ["b"]}}),
+        ("agenteval:ToolEfficiencyMetric", {"maxExpectedCalls": 3, "maxExpectedDuration": "00:01:30"}, {"max_calls": 3, "max_duration_s": 90.0}),
+        ("agenteval:TaskCompletionMetric", {"completionCriteria": ["c"]}, {"criteria": ["c"], "method": "holistic"}),
+        (
+            "agenteval:WorkflowToolChainValidityMetric",
+            {"requiredPatterns": [{"Tool": "a", "beforeTool": "b"}], "threshold": 100},
+            {"patterns": [{"tool": "a", "before": "b"}], "threshold": 1.0},
+        ),
+        ("agenteval:WorkflowPerformanceEfficiencyMetric", {"maxDuration": "5m", "maxTotalCost": 0.5}, {"max_duration_s": 300.0, "max_total_cost": 0.5}),
+        ("pandaprobe:agent_reliability", {"top_k_percentile": 0.2, "ensemble_weight": 0.2}, {"top_k": 0.2, "ensemble": 0.2}),
+        ("pandaprobe:loop_detection", {"windowSize": 5}, {"window": 5}),
+        ("hpd:ContainsAllEvaluator", {"values": ["a"]}, {"value": ["a"]}),
+        ("hpd:ToolCallCountEvaluator", {"toolName": "t", "expectedCount": 2}, {"tool": "t", "count": 2}),
+        ("hpd:ToolArgumentMatchesEvaluator", {"toolName": "t", "argumentName": "a", "expectedValue": "v"}, {"tool": "t", "argument": "a", "expected": "v"}),
+        ("hpd:ToolCallOrderEvaluator", {"expectedOrder": ["a"]}, {"expected": ["a"]}),
+        ("hpd:FieldAccuracyEvaluator", {"field": "f", "expectedValue": "v"}, {"field": "f", "expected": "v"}),
+        ("hpd:SemanticFieldEqualityEvaluator", {"fieldName": "f"}, {"field": "f"}),
+        ("hpd:RougeEvaluator", {"variant": "RougeL"}, {"variant": "rougeL"}),
+        ("hpd:MaxDurationEvaluator", {"maxSeconds": 2}, {"max_seconds": 2.0}),
+        ("hpd:TurnAutonomyEvaluator", {"MaxDuration": datetime.timedelta(minutes=5)}, {"max_duration_s": 300.0}),
+        ("hpd:SafetyPolicy", {"BlockThreshold": 4, "BlockedRecommendedActions": ["block"]}, {"block_threshold": 4.0, "blocked_actions": ("block",)}),
+        ("hpd:HasMatchingSpanEvaluator", {"query": {"NameEquals": "a", "MinDuration": "00:00:02"}}, {"query": {"name_equals": "a", "min_duration_s": 2.0}}),
+        ("agentunit:PIILeakageMetric", {"severity_weights": {"email": 0.5}}, {"weights": {"email": 0.5}}),
+        ("agentunit:privacy_budget", {"epsilon_budget": 3}, {"total_budget": 3.0}),
+        ("agentunit:data_minimization", {"context_keys": ["a"]}, {"keys": ("a",)}),
+        ("trusys:latency", {"threshold": 200}, {"threshold_ms": 200.0}),
+        ("trusys:is-json", {"value": {"type": "object"}}, {"schema": {"type": "object"}}),
+        ("trusys:icontains", {"expcted_output": "a"}, {"value": "a"}),
+    ],
+)  # fmt: skip
+def test_a_seed_s_parameters_have_its_names_and_units(name: str, given: dict[str, Any], params: dict[str, Any]) -> None:
+    metric = oa.get_metric(name, **given)
+    bound = oa.get_metric(metric.name, **params)
+    assert (metric.name, metric.params) == (bound.name, bound.params)
+
+
+def test_a_policy_of_hpd_is_read_with_its_own_keys() -> None:
+    policy = oa.get_metric(
+        "hpd:ViolenceSafetyEvaluator", policy={"BlockThreshold": 4, "BlockedRecommendedActions": ["block"]}
+    ).params["policy"]
+    assert (policy.block_threshold, policy.blocked_actions) == (4, ("block",))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "threshold"),
+    [
+        ("agenteval:llm_faithfulness", 70, 0.7),
+        ("agenteval:embed_answer_similarity", 50.0, 0.5),
+        ("agenteval:code_recall_at_5", 100, 1.0),
+        ("MRRMetric", 33, 0.33),  # AgentEval's alone
+        ("agenteval:code_mrr", 0.33, 0.33),  # below 1 of 100 cannot be meant
+        ("agenteval:ConversationCompleteness", 0.8, 0.8),  # its score is 0 to 1 there too
+        ("code_mrr", 0.33, 0.33),
+        ("pandaprobe:task_completion", 0.6, 0.6),
+    ],
+)
+def test_a_pass_mark_is_on_the_scale_of_the_name(name: str, given: float, threshold: float) -> None:
+    assert oa.get_metric(name, threshold=given).threshold == pytest.approx(threshold)
+
+
+@pytest.mark.parametrize("given", [1, 1.0, -5, 101, True, "70", float("nan")])
+def test_a_pass_mark_that_cannot_be_meant_is_refused(given: Any) -> None:
+    with pytest.raises(
+        oa.ConfigError,
+        match=r"^code_mrr\.passThreshold: .* is not allowed; (scores are 0 to 100 under this name|it must be a number)",
+    ):
+        oa.get_metric("agenteval:MRRMetric", passThreshold=given)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [(30, 30), ("30s", 30), ("500ms", 0.5), ("1.5 h", 5400), ("00:00:30.5", 30.5), ("1.02:00:00", 93600), ("01:30", 5400)],
+)
+def test_a_duration_is_read_in_the_forms_of_the_seeds(given: Any, seconds: float) -> None:
+    assert oa.get_metric("agenteval:ToolEfficiencyMetric", maxExpectedDuration=given).params["max_duration_s"] == seconds
+
+
+@pytest.mark.parametrize("given", ["soon", "30", True, [30]])
+def test_a_duration_that_cannot_be_meant_is_refused(given: Any) -> None:
+    with pytest.raises(oa.ConfigError, match=r"maxExpectedDuration: .* is not allowed"):
+        oa.get_metric("agenteval:ToolEfficiencyMetric", maxExpectedDuration=given)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        (
+            "code_mrr",
+            {"maxRank": 3, "max_rank": 3},
+            "code_mrr.max_rank: 'max_rank' is given twice, as 'maxRank' and as 'max_rank'",
+        ),
+        ("code_mrr", {"threshold": 0.5, "passThreshold": 0.5}, "'threshold' is given twice"),
+        ("agentunit:pii_leakage", {"severityWeights": {}, "weights": {}}, "'weights' is given twice"),
+        ("trusys:contains", {"value": "a", "expected_output": "a"}, "'value' is given twice"),
+    ],
+)
+def test_a_parameter_is_given_once(name: str, given: dict[str, Any], says: str) -> None:
+    with pytest.raises(oa.ConfigError, match=re.escape(says)):
+        oa.get_metric(name, **given)
+
+
+def test_what_a_name_presets_can_be_set() -> None:
+    assert oa.get_metric("agenteval:code_recall_at_5", k=3).params == {"k": 3}
+
+
+def test_both_names_of_an_agenteval_metric_preset_the_same() -> None:
+    for family, own in (("llm_faithfulness", "FaithfulnessMetric"), ("llm_task_completion", "TaskCompletionMetric")):
+        assert oa.get_metric(f"agenteval:{family}").params == oa.get_metric(f"agenteval:{own}").params == {"method": "holistic"}
+
+
+def test_every_spelling_of_a_seed_leads_to_a_parameter_or_says_what_to_do() -> None:
+    for seed, metrics in seeds.OF_METRIC.items():
+        for name, spellings in metrics.items():
+            assert any(alias.startswith(f"{seed}:") for alias in METRICS[name].aliases), (seed, name)
+            for theirs, spelling in spellings.items():
+                ours = (
+                    spelling
+                    if isinstance(spelling, str)
+                    else spelling.ours.split(" ")[0].rstrip(",")
+                    if isinstance(spelling, Converted)
+                    else None
+                )
+                assert ours in METRICS[name].parameters or isinstance(spelling, Refused), (seed, name, theirs)
+
+
+def test_a_parameter_without_a_meaning_here_is_refused_with_what_to_do() -> None:
+    with pytest.raises(oa.ConfigError, match=r"code_turn_autonomy\.stopKindWeight: not a parameter here: give `weights`"):
+        oa.get_metric("hpd:TurnAutonomyEvaluator", stopKindWeight=0.5)
+
+
+def test_a_configuration_takes_the_same_names(tmp_path: Any) -> None:
+    file = tmp_path / "agenteval.yaml"
+    file.write_text(
+        "inline: {metrics: []}\nmetrics:\n  - agenteval:MRRMetric: {maxRank: 3, passThreshold: 50}\n  - promptfoo:similar:dot: {value: a}\n"
+    )
+    bound = select_metrics(oa.load_config(str(file)))
+    assert [(metric.name, metric.params) for metric in bound] == [
+        ("code_mrr", {"max_rank": 3, "threshold": 0.5}),
+        ("embed_similar", {"value": "a", "metric": "dot"}),
+    ]
+    file.write_text("metrics:\n  - code_mrr: {maxRank: 3,\n      max_rank: 3}\n  - deepeval:HallucinationMetric\n")
+    with pytest.raises(oa.ConfigError, match=r"agenteval\.yaml.*is given twice"):
+        select_metrics(oa.load_config(str(file)))
+    file.write_text("metrics:\n  - deepeval:HallucinationMetric\n")
+    with pytest.raises(oa.ConfigError, match=r"agenteval\.yaml.*deepeval:HallucinationMetric: .*use it, or llm_faithfulness"):
+        select_metrics(oa.load_config(str(file)))
