@@ -349,6 +349,23 @@ def test_it_stops_once_the_money_is_spent(bench: Any, server: Server, monkeypatc
     assert len(server.requests) == len(found["outcomes"])
 
 
+def test_an_interrupted_bench_reports_what_there_is(bench: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(server, lambda case: case.middle)
+
+    class Impatient:
+        def note(self, outcome: Any, run: BenchRun) -> None:
+            raise KeyboardInterrupt
+
+        def end(self) -> None:
+            """Nothing was shown."""
+
+    monkeypatch.setattr(command, "_Progress", Impatient)
+    status, out, _ = bench(*FIELDS, max_concurrency=1)
+    assert status == 130
+    assert f"1 of {len(fields())} evaluations" in out
+    assert "; interrupted" in out
+
+
 def test_a_judge_that_never_answers_gives_no_report_to_rely_on(bench: Any, server: Server) -> None:
     server.answering = lambda _: Response({"error": {"message": "no"}}, 401)
     status, out, _ = bench(*FIELDS, "--limit", "3")
@@ -407,3 +424,5 @@ def test_a_terminal_is_asked_before_anything_is(bench: Any, server: Server, monk
 def test_the_cases_are_part_of_the_package() -> None:
     folder = Path(bench_cases.__file__).parent / "cases"
     assert {file.stem for file in folder.glob("*.jsonl")} == set(FAMILIES)
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    assert '[tool.hatch.build.targets.wheel]\npackages = ["otel_agenteval"]\n' in project  # with every file below it
