@@ -46,7 +46,6 @@ MEANT = {
     ("benchmarks/scenario.py", "courier"): "the made-up conversation is about a delivery",
     ("benchmarks/scenario.py", "parcel"): "the same",
     ("otel_agenteval/evaluation", "dear"): "a name that configurations may still use",
-    ("otel_agenteval/metrics", "told"): "what an order to an agent says of its developers",
     ("otel_agenteval/metrics", "dear"): "how a letter begins, which two detectors look for",
     ("otel_agenteval/metrics", "door"): "the code of a door is a secret",
     ("otel_agenteval/outlets", "fate"): "a table of older files",
