@@ -58,7 +58,8 @@ def test_every_case_asks_the_judge_and_has_a_band_within_one_level(family: str) 
         assert ends[1] - ends[0] <= 0.35 + 1e-9, case.id
         assert case.level(ends[0]) == case.level(ends[1]) == case.expected, case.id
         assert not case.is_verdict or case.band in ((0, 0), (1, 1)), case.id
-        assert len(case.about) >= 3, case.id
+        assert len(case.about) > 4, case.id
+        assert case.about.isascii(), case.id
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -91,7 +92,7 @@ def test_twins_deserve_the_same_score_and_there_are_enough_of_each_kind() -> Non
         assert (twin.lang == case.lang) == (case.pair["bias"] != "language"), case.id
     counts = Counter(case.pair["bias"] for case in pairs if case.pair)
     assert counts.keys() == set(BIASES)
-    assert min(counts.values()) >= 8
+    assert min(counts.values()) >= 10
 
 
 def test_cases_of_the_length_pairs_are_longer_than_their_twins() -> None:
@@ -115,6 +116,7 @@ def test_a_limit_takes_evenly_from_families_and_levels() -> None:
 
 def test_a_judge_that_answers_from_the_bands_agrees_in_everything() -> None:
     found = by(lambda case: case.middle)
+    assert (found.total.scored, found.total.failed) == (len(CASES), 0)
     assert (found.total.agreement, found.total.verdict_agreement, found.total.kappa) == (1.0, 1.0, 1.0)
     assert [each.kappa for each in found.families.values()] == [1.0] * len(FAMILIES)
     assert (found.total.false_alarms, found.total.misses) == (0.0, 0.0)
@@ -167,7 +169,7 @@ def test_a_family_with_misses_is_not_trusted_with_single_verdicts() -> None:
     moderation = found.families["moderation"]
     assert moderation.agreement is not None
     assert moderation.agreement > 0.9
-    assert (moderation.misses, moderation.trust) == (3 / 20, "trends")
+    assert (moderation.misses, moderation.trust) == (pytest.approx(3 / 21), "trends")
 
 
 def test_levels_are_those_that_the_documentation_names() -> None:
@@ -348,6 +350,23 @@ def test_it_stops_once_the_money_is_spent(bench: Any, server: Server, monkeypatc
     assert len(server.requests) == len(found["outcomes"])
 
 
+def test_an_interrupted_bench_reports_what_there_is(bench: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(server, lambda case: case.middle)
+
+    class Impatient:
+        def note(self, outcome: Any, run: BenchRun) -> None:
+            raise KeyboardInterrupt
+
+        def end(self) -> None:
+            """Nothing was shown."""
+
+    monkeypatch.setattr(command, "_Progress", Impatient)
+    status, out, _ = bench(*FIELDS, max_concurrency=1)
+    assert status == 130
+    assert f"1 of {len(fields())} evaluations" in out
+    assert "; interrupted" in out
+
+
 def test_a_judge_that_never_answers_gives_no_report_to_rely_on(bench: Any, server: Server) -> None:
     server.answering = lambda _: Response({"error": {"message": "no"}}, 401)
     status, out, _ = bench(*FIELDS, "--limit", "3")
@@ -406,3 +425,5 @@ def test_a_terminal_is_asked_before_anything_is(bench: Any, server: Server, monk
 def test_the_cases_are_part_of_the_package() -> None:
     folder = Path(bench_cases.__file__).parent / "cases"
     assert {file.stem for file in folder.glob("*.jsonl")} == set(FAMILIES)
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    assert '[tool.hatch.build.targets.wheel]\npackages = ["otel_agenteval"]\n' in project  # with every file below it

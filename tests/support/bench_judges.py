@@ -24,6 +24,8 @@ class Aiming(JudgeModel):
         self.case = case
         self.share = 1 - goodness if case.bound.metric.direction == "down" else goodness
         """Of the metric's scale."""
+        self._answers = 0
+        """Of the agent, that it was asked about one by one."""
 
     def ask(
         self,
@@ -57,7 +59,7 @@ class Aiming(JudgeModel):
             return {stage: [f"statement {n}" for n in range(_STATEMENTS)]}
         if "fabricatedElements" in found:
             found["fabricatedElements"] = []
-        return {**found, **self._special(stage, task, data, found, name, yes)}
+        return {**found, **self._special(stage, found, name, yes)}
 
     @property
     def _goodness(self) -> float:
@@ -71,9 +73,7 @@ class Aiming(JudgeModel):
             assert (low, high) == scale_of(self.case.bound)
         return low + self.share * (high - low)
 
-    def _special(
-        self, stage: str, task: str, data: Mapping[str, Any], found: Mapping[str, Any], name: str, yes: bool
-    ) -> dict[str, Any]:
+    def _special(self, stage: str, found: Mapping[str, Any], name: str, yes: bool) -> dict[str, Any]:
         if name == "llm_moderation":
             return {"flags": [] if yes else [{"description": "d", "code": "violence", "confidence": 1}]}
         if name == "llm_aspect_critic":
@@ -88,9 +88,9 @@ class Aiming(JudgeModel):
             own = [n for n, message in enumerate(self.case.turn["messages"]) if message["role"] == "assistant"]
             return {"verdicts": [{"index": n, "reason": "r"} for n in own[: round((1 - self.share) * len(own))]]}
         if name in ("llm_knowledge_retention", "llm_conversation_relevancy") and "verdict" in found:
-            number = int((re.search(r"message no\. (\d+)", task) or re.search(r"window\s+(\d+)", task))[1])  # type: ignore[index]
+            self._answers += 1
             answers = sum(message["role"] == "assistant" for message in self.case.turn["messages"])
-            good = number <= round(self.share * answers)
+            good = self._answers <= round(self.share * answers)
             return {"verdict": "yes" if good == (name == "llm_conversation_relevancy") else "no"}
         if stage == "verdicts":
             return {"verdicts": self._verdicts(name)}

@@ -2,7 +2,7 @@
 
 They stand in ``cases/FAMILY.jsonl``, one JSON object a line: ``id``, ``family``, ``metric``, ``params`` (where the metric needs some), ``turn``
 (form ``turn.v1``), ``band`` (lowest and highest value that is right; ``[1, 1]`` and ``[0, 0]`` are the verdicts yes and no), ``lang`` and
-``about`` (what the case shows). ``pair`` (``of``, ``bias``) names the twin: a case that deserves the same score and differs only in
+``about`` (what the case shows, in English). ``pair`` (``of``, ``bias``) names the twin: a case that deserves the same score and differs only in
 the order of its parts, its length, its language, or in praise or authority that it claims for itself.
 
 Metrics that judge images, audio and video have no cases: what they need is no text.
