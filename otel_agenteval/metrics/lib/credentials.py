@@ -98,7 +98,7 @@ def may_hold(text: str) -> bool:
         return True
     if b"0" not in shape:
         return b"phrase" in written or b"asswor" in written
-    mixed = _mixed_word(shape)
+    mixed = _mixed_word(shape, written)
     if mixed == "letters":
         return True
     lower = written.lower()
@@ -132,7 +132,11 @@ def _has_long_word(written: bytes, shape: bytes) -> bool:
     return False
 
 
-def _mixed_word(shape: bytes) -> str | None:
+_NUMBER_OF_A_THING = re.compile(rb"\W*[A-Z]{1,4}[-/#]?[0-9]{2,8}\W*")
+"""``A-1001``, ``BX4417``: orders, trains and seats, which ordinary answers are full of."""
+
+
+def _mixed_word(shape: bytes, written: bytes) -> str | None:
     """``word`` where one of six characters or more has letters and digits, ``letters`` where one is spelled letter by letter."""
     at = shape.find(b"0")
     while at >= 0:
@@ -141,7 +145,7 @@ def _mixed_word(shape: bytes) -> str | None:
             end = len(shape)
         start = shape.rfind(b" ", 0, at) + 1
         if end - start >= _SHORTEST:
-            if b"a" in shape[start:end]:
+            if b"a" in shape[start:end] and _NUMBER_OF_A_THING.fullmatch(written, start, end) is None:
                 return "word"
         elif end - start == 1 and (shape.count(b" ", end, end + 12) >= 6 or shape.count(b" ", max(0, start - 12), start) >= 6):
             return "letters"
