@@ -1,8 +1,8 @@
 """List prices of model calls, from the table of genai-prices (extra ``[cost]``). Nothing is fetched.
 
 The table takes a third of a millisecond to price one call, and every model call of every turn is priced, often on the agent's thread.
-Nearly all of its prices are fixed rates per token. Those rates are found once, by asking the table, and applied here. The table itself
-is asked only where a price has steps.
+Nearly all of its prices are fixed rates per token, some with steps: from so many tokens of input on, all tokens cost more. Those rates are
+found once, by asking the table, and applied here. The table itself is asked only where a price is made otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import datetime
 import functools
 import importlib.metadata
+from bisect import bisect_left
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ from .errors import MissingExtra
 _UNKNOWN = (LookupError, ValueError, ArithmeticError)
 """Raised for an unknown model or provider, and for prices that a usage does not fit."""
 _TRIED = 1_000_000
+_ENDLESS = 1_000_000_000
+"""Tokens that no call has."""
 
 
 class Tokens(NamedTuple):
@@ -74,7 +78,7 @@ def table_cost(
     found = _model(model, provider, base_url)
     if found is None:
         return None
-    rates = None if tokens.cached > tokens.input else _rates(found.get_prices(at))
+    rates = None if tokens.cached > tokens.input else _rates(found.get_prices(at), tokens.input)
     if rates is not None:
         return float(rates.times(tokens))
     try:
@@ -99,31 +103,48 @@ def _model(model: str, provider: str | None, base_url: str | None) -> Any:
         return None
 
 
-_RATES: dict[int, tuple[Any, _Rates | None]] = {}
-"""By the id of a price of the table, which is kept with its rates; there are no more than the table has."""
+_RATES: dict[tuple[int, int], tuple[Any, _Rates | None]] = {}
+"""By the id of a price of the table, which is kept with its rates, and the step; there are no more than the table has."""
+_STEPS: dict[int, tuple[Any, tuple[int, ...]]] = {}
+"""By the id of a price: up to how many tokens of input each of its steps but the last goes."""
 
 
-def _rates(price: Any) -> _Rates | None:
-    """The rates per token of a price; None if it is not made of fixed rates."""
-    found = _RATES.get(id(price))
+def _rates(price: Any, given: int) -> _Rates | None:
+    """The rates per token of a price for a call with so much input; None if it is not made of fixed rates."""
+    steps = _STEPS.get(id(price))
+    if steps is None:
+        _STEPS[id(price)] = steps = price, _steps(price)
+    step = bisect_left(steps[1], given)
+    found = _RATES.get((id(price), step))
     if found is None:
         try:
-            found = price, _tried(price)
+            found = price, _tried(price, (0, *steps[1], _ENDLESS)[step : step + 2])
         except _UNKNOWN:
             found = price, None
-        _RATES[id(price)] = found
+        _RATES[id(price), step] = found
     return found[1]
 
 
-def _tried(price: Any) -> _Rates | None:
-    if not all(isinstance(part, Decimal) for part in vars(price).values() if part is not None):
-        return None  # steps
+def _steps(price: Any) -> tuple[int, ...]:
+    parts = [part for part in vars(price).values() if part is not None and not isinstance(part, Decimal)]
+    return tuple(sorted({int(tier.start) for part in parts for tier in getattr(part, "tiers", ())}))
+
+
+def _tried(price: Any, step: Sequence[int]) -> _Rates | None:
+    """The rates from more than the first to the second number of tokens of input, if every answer of the table agrees with them."""
 
     def asked(*tokens: int) -> Decimal:
         total: Decimal = price.calc_price(_usage(Tokens(*tokens)))["total_price"]
         return total
 
-    once = asked(0, 0), asked(_TRIED, 0), asked(0, _TRIED), asked(_TRIED, 0, _TRIED)
-    rates = _Rates(*(some / _TRIED for some in once[1:]))
-    several = Tokens(5 * _TRIED, 3 * _TRIED, 2 * _TRIED)
-    return rates if once[0] == 0 and rates.times(several) == asked(*several) else None
+    above, upto = step
+    fresh, cached = asked(upto, 0), asked(upto, 0, upto)
+    rates = _Rates(fresh / upto, (asked(upto, _TRIED) - fresh) / _TRIED, cached / upto)
+    low = above + 1 if above else 0
+    several = (
+        Tokens(low, 0),
+        Tokens(low, 3 * _TRIED, low),
+        Tokens(upto, 5, upto // 3),
+        Tokens((low + upto) // 2, 7 * _TRIED, low // 2),
+    )
+    return rates if all(rates.times(tokens) == asked(*tokens) for tokens in several) else None

@@ -6,7 +6,7 @@ import datetime
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Lt, Predicate
 
@@ -53,8 +53,7 @@ class Cost:
     """Which prices an estimate was computed with."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """What a price depends on."""
 
     model: str | None
@@ -138,7 +137,7 @@ def _call(model: str | None, provider: str | None, given: int | None, answered: 
 
 
 def _own_price(call: _Call, prices: Mapping[str, Any]) -> Mapping[str, float] | None:
-    return prices.get(f"{call.provider}/{call.model}") or prices.get(call.model or "")
+    return (prices.get(f"{call.provider}/{call.model}") or prices.get(call.model or "")) if prices else None
 
 
 def _times(price: Mapping[str, float], call: _Call) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from ..texts import in_small_letters
 from .reading import Number
 
 _INLINE_CODE = re.compile(r"``?[^`\n]{1,300}``?")
@@ -64,9 +65,12 @@ _HYPOTHETICAL = re.compile(
     r"par exemple|p\. ?ex\.|supposons|imaginons|en général|en règle générale|por ejemplo|p\. ?ej\.|supongamos|en general|por lo general|per esempio|ad esempio|"
     r"in generale|por exemplo|em geral|bijvoorbeeld|bijv\.|stel dat|over het algemeen|na przykład|np\.|ogólnie|например|допустим|предположим|как правило|"
     r"наприклад|припустимо|зазвичай|örneğin|diyelim|genel olarak|till exempel|t\.ex\.|i allmänhet|misalnya|contohnya|umumnya|ví dụ|thông thường|esimerkiksi|"
-    r"například|for eksempel)|例えば|たとえば|一般的に|一般に|比如|例如|假设|一般来说|예를 들어|일반적으로|على سبيل المثال|مثلا|बत के तौर|उदाहरण|לדוגמה|למשל|ตัวอย่าง",
-    re.IGNORECASE,
+    r"například|for eksempel)"
 )
+"""In small letters."""
+_HYPOTHETICAL_BEYOND_LATIN = (
+    "例えば", "たとえば", "一般的に", "一般に", "比如", "例如", "假设", "一般来说", "예를 들어", "일반적으로", "على سبيل المثال", "مثلا", "बत के तौर", "उदाहरण", "לדוגמה", "למשל", "ตัวอย่าง",
+)  # fmt: skip
 _SENTENCE_END = re.compile(r"[.!?…][ \n\"”)]|[\n。！？]")
 _HEDGE = re.compile(
     r"(?:about|around|roughly|approximately|approx\.|almost|nearly|just (?:over|under)|over|under|more than|less than|some|close to|~|≈|circa|ca\.|etwa|rund|knapp|gut|ungefähr|über|fast|"
@@ -90,7 +94,7 @@ def is_no_claim(number: Number, text: str) -> bool:
     """Whether a number is part of a name, a constant, a step's number or an example, and no statement."""
     at, end = number.at, number.end
     before = text[max(0, at - 40) : at]
-    if _NAME.search(before) or _NAME_LIST.search(before) or _AFTER_NAME.match(text, end):
+    if _NAME.search(text, max(0, at - 16), at) or _NAME_LIST.search(before) or _AFTER_NAME.match(text, end):
         return True
     version = _VERSION.search(text, max(0, at - 12), end + 12)
     if version is not None and version.start() <= at < version.end() and _is_version(version.group()):
@@ -100,7 +104,14 @@ def is_no_claim(number: Number, text: str) -> bool:
         return True
     if value in (100.0, 1000.0) and _PER.search(before):
         return True
-    return _HYPOTHETICAL.search(sentence_of(text, at)) is not None
+    return _is_hypothetical(sentence_of(text, at))
+
+
+def _is_hypothetical(sentence: str) -> bool:
+    """Whether a sentence only gives an example, or says what is usual."""
+    if _HYPOTHETICAL.search(in_small_letters(sentence)) is not None:
+        return True
+    return not sentence.isascii() and any(words in sentence for words in _HYPOTHETICAL_BEYOND_LATIN)
 
 
 def _is_version(token: str) -> bool:

@@ -187,6 +187,22 @@ def tiers(pools: Sequence[Sequence[float]]) -> Iterator[list[float]]:
     yield _distinct(result for pool in pools if len(pool) <= _TRIPLES for result in _threes(pool))
 
 
+class Tiers:
+    """As :func:`tiers`, for many numbers: each is worked out when it is first asked for."""
+
+    def __init__(self, pools: Sequence[Sequence[float]]) -> None:
+        self._known: list[list[float]] = []
+        self._rest = tiers(pools)
+
+    def __iter__(self) -> Iterator[list[float]]:
+        at = 0
+        while at < len(self._known) or (following := next(self._rest, None)) is not None:
+            if at == len(self._known):
+                self._known.append(following)
+            yield self._known[at]
+            at += 1
+
+
 def _distinct(values: Iterable[float]) -> list[float]:
     return sorted({abs(value) for value in values})
 

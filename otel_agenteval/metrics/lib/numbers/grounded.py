@@ -17,7 +17,8 @@ from .reading import Number, is_named, mixed_numbers, spaced_numbers, values_of,
 from .times import durations_in
 from .words import claims_in_words, may_have_numerals, may_have_words
 
-_NUMERIC = frozenset("0123456789.,")
+_ASCII_DIGITS = frozenset("0123456789")
+_DIGIT = re.compile("[0-9]")
 _SEARCHED_UP_TO = 50  # numbers that are searched for one by one; more are compared with all values of the texts at once
 _MAX_OCCURRENCES = 20  # places where a number is looked at as text before its value decides
 _MAX_OPERANDS = 12  # more numbers than this combine to almost anything
@@ -103,24 +104,26 @@ class _Evidence:
         self._text = text
         self._numbers = numbers
         self._small = small
-        self._sources = [with_ascii_digits(source) for source in given]
+        self._sources = list(dict.fromkeys(map(with_ascii_digits, given)))  # the user's words come twice
         self._turn = turn
 
     def missing(self, left: list[Number], derived: bool) -> list[Number]:
         """The numbers that nothing holds."""
         left = self._joined(left)
-        steps: list[Callable[[Number], bool]] = [self._is_given, self._is_converted, self._is_identifier]
-        for holds in steps:
-            left = [number for number in left if not holds(number)]
-            if not left:
-                return []
-        left = [number for number in left if self._timeline.holds(number) is not True]
+        if self._values or any(_DIGIT.search(source) is not None for source in self._sources):
+            steps: list[Callable[[Number], bool]] = [self._is_given, self._is_converted, self._is_identifier]
+            for holds in steps:
+                left = [number for number in left if not holds(number)]
+                if not left:
+                    return []
+            left = [number for number in left if self._timeline.holds(number) is not True]
         if not left or not derived:
             return left
         for _ in range(2):  # results may be operands once
             left = self._unlike_shown(left)
             rest = left[_DERIVED_UP_TO:]
-            still = [number for number in left[:_DERIVED_UP_TO] if not self._is_derived(number, left)]
+            results = _Results(self, left)
+            still = [number for number in left[:_DERIVED_UP_TO] if not self._is_derived(number, results)]
             if len(still) + len(rest) == len(left):
                 break
             left = still + rest
@@ -148,7 +151,7 @@ class _Evidence:
 
     def _joined(self, left: list[Number]) -> list[Number]:
         """Numbers that are written in several parts (``4 200``, ``34万2千``) as one."""
-        whole = [*spaced_numbers(self._text), *mixed_numbers(self._text)]
+        whole = self._whole
         if not whole:
             return left
         found: dict[int, Number] = {}
@@ -156,6 +159,10 @@ class _Evidence:
             joined = next((each for each in whole if each.at <= number.at < each.end), number)
             found.setdefault(joined.at, joined)
         return list(found.values())
+
+    @cached_property
+    def _whole(self) -> list[Number]:
+        return [*spaced_numbers(self._text), *mixed_numbers(self._text)]
 
     @cached_property
     def _values(self) -> list[float]:
@@ -195,8 +202,17 @@ class _Evidence:
     def _readings(self, number: Number) -> list[tuple[float, float]]:
         """What a number can mean, with the width of its rounding."""
         readings = number.readings if number.scale <= 1.0 else number.readings[len(number.readings) // 2 :] or number.readings
-        hedged = is_hedged(number, self._text)
-        return [(value, max(half, _rounding(value, half, hedged))) for value, half in readings]
+        return [(value, max(half, self._rounding(value, half, number))) for value, half in readings]
+
+    def _rounding(self, value: float, half: float, number: Number) -> float:
+        """Half a unit of the last digit that is not zero: ``58 000`` is 57 948; a figure of one digit only behind ``about``."""
+        if half != 0.5 or value < 20 or value % 10 or (value < 1000 and not is_hedged(number, self._text)):
+            return half
+        digits = str(int(value))
+        zeros = len(digits) - len(digits.rstrip("0"))
+        if len(digits) - zeros < 2:
+            return min(0.5 * 10.0**zeros, 0.05 * value)
+        return 0.5 * 10.0**zeros
 
     def _is_given(self, number: Number) -> bool:
         readings = self._readings(number)
@@ -243,16 +259,16 @@ class _Evidence:
             end += 1
         digits = re.sub(r"[^0-9]", "", text[begin:end])
         own = re.sub(r"[^0-9]", "", number.text)
-        if len(digits) >= 6 and re.search(rf"(?<![0-9]){digits}(?![0-9])", self._digits):
+        if len(digits) >= 6 and _is_row_of(self._digits, digits, whole=True):
             return True
         ending = re.search(
             r"(?:\*{2,}|•{2,}|x{3,}|ending(?: in)?|ends in|endet (?:auf|mit)|endend|letzte\w*|last four|terminad[ao] en|se terminant par|…)\W{0,6}$",
             text[max(0, number.at - 30) : number.at],
             re.IGNORECASE,
         )
-        return ending is not None and len(own) >= 3 and re.search(rf"{own}(?![0-9])", self._digits) is not None
+        return ending is not None and len(own) >= 3 and _is_row_of(self._digits, own, whole=False)
 
-    def _is_derived(self, number: Number, left: list[Number]) -> bool:
+    def _is_derived(self, number: Number, results: _Results) -> bool:
         readings = self._exact(number)
         value, half = readings[0]
         if half == 0.5 and value in self._facts.counts:
@@ -261,28 +277,39 @@ class _Evidence:
             self._timeline.holds_age(number) and units.unit_of(number, self._text) in (None, ("time", 31556952.0))
         ):
             return True
-        if derive.holds(sorted(self._facts.sums), readings, chance=0.3) or derive.holds(sorted(self._facts.totals), readings):
+        if derive.holds(self._sums, readings, chance=0.3) or derive.holds(self._totals, readings):
             return True
-        shown = self._shown(left)
-        if derive.holds(derive.runs(shown), readings) or any(
-            derive.holds(tier, readings) for tier in derive.tiers([shown[:_MAX_OPERANDS]])
-        ):
+        if not results.has_operands:
+            return False
+        if derive.holds(results.runs, readings) or any(derive.holds(tier, readings) for tier in results.of_shown):
             return True
-        near_by = self._shown_beside(number, left)
+        near_by = self._shown_beside(number, results.missing)
         if 1 < len(near_by) <= 4:
             first, second, *more = derive.tiers([near_by])
             if derive.holds(first, readings, chance=0.5) or derive.holds(second, readings, chance=0.5):
                 return True
             if any(derive.holds(tier, readings, chance=0.3) for tier in more):
                 return True
-        if derive.holds(derive.scaled(self._facts.pools[:6], self._asked[:3]), readings):
+        if derive.holds(self._proportions, readings):
             return True
         extra = 0
-        for tier in derive.tiers(self._pools(shown)):
+        for tier in results.of_pools:
             if derive.holds(tier, readings, extra):
                 return True
             extra += len(tier) // 2
         return False
+
+    @cached_property
+    def _sums(self) -> list[float]:
+        return sorted(self._facts.sums)
+
+    @cached_property
+    def _totals(self) -> list[float]:
+        return sorted(self._facts.totals)
+
+    @cached_property
+    def _proportions(self) -> list[float]:
+        return derive.scaled(self._facts.pools[:6], self._asked[:3])
 
     def _exact(self, number: Number) -> list[tuple[float, float]]:
         readings = self._readings(number)
@@ -304,7 +331,11 @@ class _Evidence:
         value = number.readings[0][0]
         return any(value in (len(source), len(source.split())) for source in self._sources)
 
-    def _shown(self, left: list[Number]) -> list[float]:
+    def shows_others(self, missing: set[int]) -> bool:
+        """Whether the answer has numbers at other places than those."""
+        return any(each.at not in missing for each in (*self._numbers, *self._small))
+
+    def shown(self, left: list[Number]) -> list[float]:
         """The numbers of the answer that are held, in their order."""
         missing = [(number.at, number.end) for number in left]
         operands = [
@@ -313,15 +344,14 @@ class _Evidence:
         joined = self._joined(sorted(operands, key=lambda number: number.at))
         return list(dict.fromkeys((each.readings[-1] if each.scale > 1 else each.readings[0])[0] for each in joined))
 
-    def _shown_beside(self, number: Number, left: list[Number]) -> list[float]:
+    def _shown_beside(self, number: Number, missing: set[int]) -> list[float]:
         """The held numbers of the same line, which a reader takes as the operands."""
         begin = self._text.rfind("\n", 0, number.at) + 1
         end = self._text.find("\n", number.end)
         inside = [each for each in (*self._numbers, *self._small) if begin <= each.at < (end if end >= 0 else len(self._text))]
-        missing = {each.at for each in left}
         return list(dict.fromkeys(each.readings[-1 if each.scale > 1 else 0][0] for each in inside if each.at not in missing))
 
-    def _pools(self, shown: Sequence[float]) -> list[list[float]]:
+    def pools(self, shown: Sequence[float]) -> list[list[float]]:
         asked = self._asked
         pools = [
             list(dict.fromkeys((*pool, *asked, *(shown if len(shown) <= 4 else ()))))[:14] for pool in self._facts.pools[:20]
@@ -331,15 +361,48 @@ class _Evidence:
         return [list(pool) for pool in pools]
 
 
-def _rounding(value: float, half: float, hedged: bool) -> float:
-    """Half a unit of the last digit that is not zero: ``58 000`` is 57 948; a figure of one digit only behind ``about``."""
-    if half != 0.5 or value < 20 or value % 10 or (value < 1000 and not hedged):
-        return half
-    digits = str(int(value))
-    zeros = len(digits) - len(digits.rstrip("0"))
-    if len(digits) - zeros < 2:
-        return min(0.5 * 10.0**zeros, 0.05 * value)
-    return 0.5 * 10.0**zeros
+class _Results:
+    """What follows from the numbers of an answer that are held, and from the given ones with them."""
+
+    def __init__(self, evidence: _Evidence, left: list[Number]) -> None:
+        self._evidence = evidence
+        self._left = left
+
+    @cached_property
+    def missing(self) -> set[int]:
+        return {each.at for each in self._left}
+
+    @cached_property
+    def has_operands(self) -> bool:
+        """Whether anything can be calculated with."""
+        return self._evidence.shows_others(self.missing) or any(self._evidence.pools(()))
+
+    @cached_property
+    def _shown(self) -> list[float]:
+        return self._evidence.shown(self._left)
+
+    @cached_property
+    def runs(self) -> list[float]:
+        return derive.runs(self._shown)
+
+    @cached_property
+    def of_shown(self) -> derive.Tiers:
+        return derive.Tiers([self._shown[:_MAX_OPERANDS]])
+
+    @cached_property
+    def of_pools(self) -> derive.Tiers:
+        return derive.Tiers(self._evidence.pools(self._shown))
+
+
+def _is_row_of(text: str, digits: str, *, whole: bool) -> bool:
+    """Whether a row of digits in the text ends with these ones, or is them."""
+    at = text.find(digits)
+    while at >= 0:
+        end = at + len(digits)
+        if text[end : end + 1] not in _ASCII_DIGITS and not (whole and text[at - 1 : at] in _ASCII_DIGITS):
+            return True
+        at = text.find(digits, at + 1)
+    return False
 
 
 def near(values: Sequence[float], value: float, half: float) -> bool:

@@ -39,6 +39,8 @@ class Timeline:
 
     @cached_property
     def _shifted(self) -> list[Moment]:
+        if not self._given_clocks:
+            return []
         zones = offsets_named((self._text, *self._sources))
         return list(islice(shifted(self._given_clocks, zones, says_local(self._text)), 4_000))
 

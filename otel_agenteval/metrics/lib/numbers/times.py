@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ..texts import in_small_letters
 from .units import UNITS
 
 _MONTHS = (
@@ -38,32 +39,46 @@ MONTHS = {name: month for names in _MONTHS.split("|") for month, name in enumera
     "sept": 9,
     "mär": 3,
 }
-_NAMES = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
+MONTHS |= {name.replace("ı", "i"): month for name, month in MONTHS.items() if "ı" in name}  # KASIM, in small letters
+_LONGEST_NAME = max(map(len, MONTHS))
+
+
+def _tree(words: Iterable[str]) -> str:
+    """A pattern for some words that shares their beginnings, longest first: many times as fast as a list of them."""
+    branches: dict[str, list[str]] = {}
+    for word in words:
+        branches.setdefault(word[:1], []).append(word[1:])
+    ends = "" in branches
+    inner = "|".join(re.escape(sign) + _tree(rests) for sign, rests in sorted(branches.items()) if sign)
+    return f"(?:{inner}{'|' if ends else ''})" if inner else ""
+
+
+_NAMES = _tree(MONTHS)
 _ISO = re.compile(
-    r"(?<![0-9])([12][0-9]{3})[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12][0-9]|3[01])(?![0-9])"
+    r"([12](?<![0-9][12])[0-9]{3})[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12][0-9]|3[01])(?![0-9])"
     r"(?:[T ]([0-2]?[0-9]):([0-5][0-9])(?::[0-5][0-9](?:[.,][0-9]+)?)?\s?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 _EASTERN = re.compile(r"(?:([12][0-9]{3})\s?[年년]\s?)?(1?[0-9])\s?[月월]\s?([1-3]?[0-9])\s?[日号號일]")
-_DOTTED = re.compile(r"(?<![0-9.])([0-3]?[0-9])([./-])\s?([0-3]?[0-9])\2\s?((?:[12][0-9])?[0-9]{2})(?![0-9])")
-_SHORT = re.compile(r"(?<![0-9.])([0-3]?[0-9])[./]([01]?[0-9])\.?(?![0-9])")
+_DOTTED = re.compile(r"([0-9](?<![0-9.][0-9])(?:(?<=[0-3])[0-9])?)([./-])\s?([0-3]?[0-9])\2\s?((?:[12][0-9])?[0-9]{2})(?![0-9])")
 _DAY_FIRST = re.compile(
-    rf"(?<![0-9])([0-3]?[0-9])(?:st|nd|rd|th|er|º|ª|-?го|-ое)?\.?(?:\s(?:de|of|di|d[’']))?[ \u00a0-]?ב?({_NAMES})(?![^\W\d_])\.?,?(?:\s(?:de|of|del|של)?\s?([12][0-9]{{3}})(?![0-9]))?",
-    re.IGNORECASE,
+    rf"([0-9](?<![0-9][0-9])(?:(?<=[0-3])[0-9])?)(?:st|nd|rd|th|er|º|ª|-?го|-ое)?\.?(?:\s(?:de|of|di|d[’']))?[ \u00a0-]?ב?({_NAMES})(?![^\W\d_])\.?,?(?:\s(?:de|of|del|של)?\s?([12][0-9]{{3}})(?![0-9]))?"
 )
-_MONTH_FIRST = re.compile(
-    rf"(?<![^\W\d_])({_NAMES})\.?\s(?:the\s)?([0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])(?:\.?,?\s([12][0-9]{{3}})(?![0-9]))?",
-    re.IGNORECASE,
-)
+"""In small letters, as all that have names of months."""
+_DAY_BEHIND = re.compile(r"([0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])(?:\.?,?\s([12][0-9]{3})(?![0-9]))?")
+_ROW = re.compile(r"\s[0-9]")
+_LETTER = re.compile(r"[^\W\d_]")
+_DIGIT = re.compile("[0-9]")
+_ENDINGS = frozenset(name[-2:] for name in MONTHS)
 _VIETNAMESE = re.compile(r"([0-3]?[0-9]) tháng ([01]?[0-9])(?:(?: năm |/)([12][0-9]{3}))?", re.IGNORECASE)
-_EPOCH = re.compile(r"(?<![0-9.])(1[0-9]{9}|1[0-9]{12})(?![0-9.])")
+_EPOCH = re.compile(r"(1(?<![0-9.]1)(?:[0-9]{9}|[0-9]{12}))(?![0-9.])")
 _CLOCK = re.compile(
-    r"(?<![0-9:])([0-2]?[0-9])(?:(?:[:.]|\s?h\s?|[時时點点]|시\s?)([0-5][0-9])(?![0-9]|[.,][0-9])(?::[0-5][0-9])?[分분]?|(?=\s?(?:[ap]\.?\s?m\b|uhr|o.clock|h\b|時|时|点|點|시)))"
+    r"([0-9](?<![0-9:][0-9])(?:(?<=[0-2])[0-9])?)(?:(?:[:.]|\s?h\s?|[時时點点]|시\s?)([0-5][0-9])(?![0-9]|[.,][0-9])(?::[0-5][0-9])?[分분]?|(?=\s?(?:[ap]\.?\s?m\b|uhr|o.clock|h\b|時|时|点|點|시)))"
     r"(?:\s?([ap])\.?\s?m\b)?(?:\s?(Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})(?![0-9]))?",
     re.IGNORECASE,
 )
 _AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
 _DURATION = re.compile(
-    r"(?<![0-9.,:])([0-9]+(?:[.,][0-9]+)?)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ ,]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,]{0,2}([0-9]{1,2})(?![0-9:.,])[ \u00a0]?([^\W\d_]{1,14})?)?"
+    r"([0-9](?<![0-9.,:][0-9])[0-9]*(?:[.,][0-9]+)?)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ ,]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,]{0,2}([0-9]{1,2})(?![0-9:.,])[ \u00a0]?([^\W\d_]{1,14})?)?"
 )
 LIMIT = 60
 """Moments of the sources that are looked at."""
@@ -129,6 +144,8 @@ def _year(text: str | None) -> int | None:
 
 def dates_in(text: str) -> Iterator[Moment]:
     """Every date of a text; an ambiguous one in both readings."""
+    if _DIGIT.search(text) is None:
+        return
     for found in _ISO.finditer(text):
         year, month, day, hour, minute, zone = found.groups()
         minutes = int(hour) * 60 + int(minute) if hour else None
@@ -138,15 +155,42 @@ def dates_in(text: str) -> Iterator[Moment]:
         for day, month in ((int(first), int(second)), (int(second), int(first))):
             if 1 <= month <= 12 and 1 <= day <= 31:
                 yield Moment(found.start(), found.end(), _year(written), month, day)
-    for found in _DAY_FIRST.finditer(text):
-        yield Moment(found.start(), found.end(), _year(found.group(3)), MONTHS[found.group(2).lower()], int(found.group(1)))
-    for found in _MONTH_FIRST.finditer(text):
-        yield Moment(found.start(), found.end(), _year(found.group(3)), MONTHS[found.group(1).lower()], int(found.group(2)))
+    lowered = in_small_letters(text)
+    for found in _DAY_FIRST.finditer(lowered):
+        yield Moment(found.start(), found.end(), _year(found.group(3)), MONTHS[found.group(2)], int(found.group(1)))
+    yield from _behind_months(lowered)
     if not text.isascii():
         for found in _EASTERN.finditer(text):
             yield Moment(found.start(), found.end(), _year(found.group(1)), int(found.group(2)), int(found.group(3)))
         for found in _VIETNAMESE.finditer(text):
             yield Moment(found.start(), found.end(), _year(found.group(3)), int(found.group(2)), int(found.group(1)))
+
+
+def _behind_months(lowered: str) -> Iterator[Moment]:
+    """``may 5``, ``may 5th, 2026``: looked for from the digits, because every word could be a month."""
+    done = 0
+    for row in _ROW.finditer(lowered):
+        at = row.end() - 1
+        start, month = _month_before(lowered, row.start())
+        found = _DAY_BEHIND.match(lowered, at) if month and start >= done else None
+        if found is not None:
+            done = found.end()
+            yield Moment(start, done, _year(found.group(2)), month, int(found.group(1)))
+
+
+def _month_before(lowered: str, end: int) -> tuple[int, int]:
+    """Where the name of a month begins that ends there, and which month it is; 0 if none does."""
+    if lowered.endswith("the", 0, end) and lowered[end - 4 : end - 3].isspace():
+        end -= 4
+    if lowered[end - 1 : end] == ".":
+        end -= 1
+    if lowered[end - 2 : end] not in _ENDINGS:
+        return end, 0
+    for start in range(max(0, end - _LONGEST_NAME), end - 1):
+        month = MONTHS.get(lowered[start:end])
+        if month is not None and _LETTER.match(lowered[start - 1 : start]) is None:
+            return start, month
+    return end, 0
 
 
 def epochs_in(text: str) -> Iterator[Moment]:

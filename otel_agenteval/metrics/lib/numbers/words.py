@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+
+from ..texts import in_small_letters
 
 _TABLES = {
     "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen|"
@@ -81,8 +84,8 @@ def _table() -> dict[str, float]:
 
 
 _WORDS = _table()
-_STEMS = ("zig", "ßig", "tig", "anta", "enta", "hundert", "cento")
-"""What the compounds of German, Dutch and Italian hold."""
+_STEMS = ("zig", "tig", "hundert", "cento")
+"""What the compounds of German, Dutch and Italian hold, with ``anta``, ``enta`` and ``ßig``."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
 _COMPOUND = re.compile(r"und|en|ën|och")
@@ -101,7 +104,7 @@ def may_have_words(text: str) -> bool:
     for stem in _STEMS:  # a generator would cost more than the search
         if stem in text:
             return True
-    return False
+    return ("nta" in text and ("anta" in text or "enta" in text)) or (not text.isascii() and "ßig" in text)
 
 
 def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
@@ -111,6 +114,8 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
     text = _lowered(text)
     for found in _WORD.finditer(text):
         value = _value(found.group())
+        if value is None and not parts:
+            continue
         if parts and (value is None or not _is_link(text, end, found.start())):
             if value is None and _is_link(text, end, found.start()) and found.group() in ("and", "et", "y", "e"):
                 continue
@@ -132,10 +137,7 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
 
 
 def _lowered(text: str) -> str:
-    lowered = text.lower()
-    if len(lowered) != len(text):  # the rare letter that grows; positions matter
-        lowered = "".join(ch.lower()[:1] for ch in text)
-    lowered = lowered.replace("’", "'")
+    lowered = in_small_letters(text).replace("’", "'")
     return _TURKISH.sub("on\u02bc", lowered) if "on " in lowered else lowered
 
 
@@ -188,6 +190,7 @@ def _combined(parts: list[float]) -> float:
     return total + current
 
 
+@lru_cache(maxsize=4_096)
 def _value(word: str) -> float | None:
     known = _WORDS.get(word)
     if known is not None or len(word) < 8 or len(word) > 60:
