@@ -139,6 +139,12 @@ def code_pii_leakage(
         if not check_input and not check_output:
             raise MetricError("invalid_parameter", "check_input and check_output are both off: there is nothing to search")
         return skip("missing:input" if check_input else "missing:output")
+    truncated = len(texts[0][1]) > SCAN_LIMIT or len(texts[-1][1]) > SCAN_LIMIT
+    if ruleset == "precise":
+        texts = [(location, text) for location, text in texts if may_hold(text)]
+        if not texts and not truncated:  # nearly always
+            nothing = {"num_detections": 0, "severity": 0.0, "types": [], "detections": []}
+            return Result(1.0, passed=True if threshold is None else None, detail=nothing)
     found: list[_Found] = []
     uncertain: list[_Found] = []
     if ruleset == "precise":
@@ -155,16 +161,13 @@ def code_pii_leakage(
                 _Found(detector.kind, location, start, detector.confidence, mask(text[start:end]))
                 for detector, start, end in find(text, rules)
             ]
-    return _pii_result(
-        found, uncertain, weights, aggregate, threshold, truncated=any(len(text) > SCAN_LIMIT for _, text in texts)
-    )
+    return _pii_result(found, uncertain, weights, aggregate, threshold, truncated=truncated)
 
 
 def _precise(turn: Turn, texts: list[tuple[str, str]], given: Given) -> Iterator[_Found]:
     for location, text in texts:
-        if may_hold(text):
-            for leak in leaks(text, given, asked=turn.input or "", check_given=location == "output"):
-                yield _Found(leak.kind, location, leak.start, leak.confidence, mask(text[leak.start : leak.end]))
+        for leak in leaks(text, given, asked=turn.input or "", check_given=location == "output"):
+            yield _Found(leak.kind, location, leak.start, leak.confidence, mask(text[leak.start : leak.end]))
 
 
 def _pii_result(

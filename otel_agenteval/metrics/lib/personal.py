@@ -21,6 +21,7 @@ from .grounding import SCAN_LIMIT, Given
 from .identity_numbers import ibans, identity_numbers
 from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers
 from .phones import rows
+from .texts import in_small_letters
 
 CONFIDENT = 0.8
 """Finds of this confidence or more are leaks; a careful reader has doubts about the others."""
@@ -52,8 +53,11 @@ def _email_key(written: str) -> str:
     return _AT.sub("@", _PUNCTUATION.sub(".", found)).replace(" ", "")
 
 
+_NO_SIGNS = lazy(r"[\W_]+")
+
+
 def _words_key(text: str) -> str:
-    return "".join(sign for sign in unicodedata.normalize("NFKC", text).casefold() if sign.isalnum())
+    return _NO_SIGNS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 class _Evidence:
@@ -277,8 +281,7 @@ class _Context:
 
     def __init__(self, text: str, evidence: _Evidence, *, wants_samples: bool) -> None:
         self.text = text
-        lowered = text.lower()
-        self.lowered = lowered if len(lowered) == len(text) else "".join(sign.lower()[:1] or sign for sign in text)
+        self.lowered = in_small_letters(text)
         self.evidence = evidence
         self.wants_samples = wants_samples
 

@@ -20,9 +20,7 @@ _CODES = (b"AA000000A", b"AAAAAA00A00", b"AAAAA0000A", b"AAAA000000A")
 _OTHER_DIGITS = lazy(
     "[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef\u0be6-\u0bef\u0c66-\u0c6f\u0e50-\u0e59\uff10-\uff19\uff20\U0001d7ce-\U0001d7ff]"
 )
-_LEAD_BYTES = (b"\xd9", b"\xdb", b"\xe0", b"\xef", b"\xf0")
-"""With which these digits begin in UTF-8."""
-_INVISIBLE_SIGNS = ("\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
+_INVISIBLE_SIGNS = tuple(sign.encode() for sign in "\u200b\u200c\u200d\u2060")
 
 
 def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
@@ -36,24 +34,30 @@ def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes
         "han": b"\xe7",
         "hangul": b"\xec",
     }
-    groups = [(b"", latin), (b"\xc3", beyond_ascii), *((lead[script], stems) for script, stems in by_script.items())]
+    groups = [
+        *([(b"", latin)] if latin else []),
+        (b"\xc3", beyond_ascii),
+        *((lead[script], stems) for script, stems in by_script.items()),
+    ]
     return tuple((byte, tuple(stem.replace("_", " ").encode() for stem in stems.split())) for byte, stems in groups)
 
 
 _BIRTHS = _stems(
-    "irth IRTH DOB dob eburtsd naissance nacimiento nasci urodz eboorted anggal_lahir", "ödelsed ødselsd gày_sinh äaika oğum_tar",
+    "", "ödelsed ødselsd gày_sinh äaika oğum_tar",
     cyrillic="рожд народж", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日", han="出生", hangul="생년월일",
 )  # fmt: skip
 _HOMES = _stems(
-    "ives_ iving_at eside ohnt_ ohnh abit omicil ive_en mora_ oont_ ieszka ome_addr", "ống_tại bor_på hà_riêng",
+    "", "ống_tại bor_på hà_riêng",
     cyrillic="прожив живёт живет мешка", arabic="يسكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
 )  # fmt: skip
 _PAPERS = _stems(
     "assp PASSP nsurance_n asseport asapor assapo aspo aszport assnum icen", "ộ_chiếu ührersch ermis_de_cond",
     cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
 )  # fmt: skip
-_YEARS = (b"19", b"200", b"201")
-"""In which people were born."""
+_CODE = b"0000000"
+"""The shortest identity number that letters and digits make."""
+_REACH, _STRIDE = 144, 32
+"""Bytes before digits that are looked at: the word for a home, what may stand behind it, and a street."""
 
 
 def may_hold(text: str) -> bool:
@@ -63,13 +67,19 @@ def may_hold(text: str) -> bool:
     if ("&" in text and "&#" in text) or ("%" in text and "%4" in text) or ("\\" in text and "\\u" in text):
         return True
     written = text.encode("utf-8", "replace")
-    if not text.isascii():
-        for sign in _INVISIBLE_SIGNS:
-            if sign in text:
-                return True
-        if " arroba " in text or (any(lead in written for lead in _LEAD_BYTES) and _OTHER_DIGITS.search(text) is not None):
-            return True
+    if not text.isascii() and (_hides_something(text, written) or " arroba " in text):
+        return True
     return may_hold_numbers(written)
+
+
+def _hides_something(text: str, written: bytes) -> bool:
+    """Whether there are invisible characters, or digits of other scripts."""
+    if b"\xc2\xad" in written or b"\xef\xbb\xbf" in written:
+        return True
+    if b"\xe2" in written and any(sign in written for sign in _INVISIBLE_SIGNS):
+        return True
+    other = b"\xe0" in written or b"\xd9" in written or b"\xdb" in written or b"\xef" in written or b"\xf0" in written
+    return other and _OTHER_DIGITS.search(text) is not None
 
 
 def may_hold_numbers(written: bytes) -> bool:
@@ -80,13 +90,32 @@ def may_hold_numbers(written: bytes) -> bool:
     joined = shape.translate(None, b"- ")
     if b"000000" in joined:
         joined = _DATE_SHAPE.sub(b"a", shape).translate(None, b"- ")
-    if _ROW_OF_DIGITS in joined:
+    if b"000000" not in joined and _CODE not in joined.replace(b"A", b"0"):
+        written = _around_digits(written, shape)  # nothing but an address or a date of birth is left
+    elif (
+        _ROW_OF_DIGITS in joined
+        or (b"A0" in joined and any(code in joined for code in _CODES))
+        or (b"000000" in joined and _has_stem(written, _PAPERS))
+    ):
         return True
-    if b"A0" in joined and any(code in joined for code in _CODES):
+    if may_hold_homes(written):
         return True
-    if b"000000" in joined and _has_stem(written, _PAPERS):
-        return True
-    return _has_stem(written, _HOMES) or (any(year in written for year in _YEARS) and _has_stem(written, _BIRTHS))
+    if b"0000" not in shape or not (b"19" in written or b"200" in written or b"201" in written):  # when people were born
+        return False
+    return may_hold_births(written)
+
+
+def _around_digits(written: bytes, shape: bytes) -> bytes:
+    """What stands near digits: the word that says what an address or a date is stands before it."""
+    if not written.isascii() or b"&" in written or b"%" in written or b"\\" in written:
+        return written  # distances in letters are other ones
+    parts = []
+    end, at = 0, shape.find(b"0")
+    while at >= 0:
+        begin, stop = max(end, at - _REACH), at + _STRIDE
+        parts.append(written[begin:stop])
+        end, at = stop, shape.find(b"0", stop)
+    return b"".join(parts)
 
 
 def _has_stem(written: bytes, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...]) -> bool:
@@ -100,9 +129,17 @@ def _has_stem(written: bytes, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...
 
 def may_hold_homes(written: bytes) -> bool:
     """Whether a word that says where somebody lives can be in a text."""
-    return _has_stem(written, _HOMES)
+    return (
+        b"ives " in written or b"iving at" in written or b"eside" in written or b"ohnt " in written or b"ohnh" in written or b"abit" in written or b"omicil" in written
+        or b"ive en" in written or b"mora " in written or b"oont " in written or b"ieszka" in written or b"ome addr" in written
+        or (not written.isascii() and _has_stem(written, _HOMES))
+    )  # fmt: skip
 
 
 def may_hold_births(written: bytes) -> bool:
     """Whether a word for the day of somebody's birth can be in a text."""
-    return _has_stem(written, _BIRTHS)
+    return (
+        b"irth" in written or b"IRTH" in written or b"DOB" in written or b"dob" in written or b"eburtsd" in written or b"naissance" in written or b"nacimiento" in written
+        or b"nasci" in written or b"urodz" in written or b"eboorted" in written or b"anggal lahir" in written
+        or (not written.isascii() and _has_stem(written, _BIRTHS))
+    )  # fmt: skip

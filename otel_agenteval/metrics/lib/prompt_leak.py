@@ -24,6 +24,8 @@ _PROBE = 16
 _UNREADABLE = 200
 """Letters of a whole prompt in a language whose instructions are not recognised."""
 _PROBED_UP_TO = 20_000_000  # product of the lengths; beyond, the exact comparison is faster, its time is linear
+_SHORT = 2_000
+"""Letters of an answer in which looking for parts of the prompt is faster than comparing all runs."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 
@@ -101,6 +103,9 @@ class Prompt:
         return False
 
     def _compared(self, wanted: str, answer: str, mine: list[bool], total: int) -> Leak:
+        parts = range(0, len(wanted) - _PROBE + 1, RUN - _PROBE + 1)  # every run holds one of them
+        if len(answer) < _SHORT and not any(wanted[i : i + _PROBE] in answer for i in parts):
+            return NONE
         runs = {answer[i : i + RUN] for i in range(len(answer) - RUN + 1)}
         copied = bytearray(len(wanted))
         end = 0

@@ -18,7 +18,7 @@ def statements(text: str) -> str:
         if "```" in text:
             text = "\n".join(text.split("```")[::2])
         text = _INLINE_CODE.sub(" ", text)
-    if "](" in text:
+    if "]" in text and "](" in text:
         text = _LINK_TARGET.sub("]", text)
     if "{" in text and text.lstrip()[:1] not in "{[":
         text = "\n".join(block for block in text.split("\n") if not _is_json(block))

@@ -19,6 +19,9 @@ from .words import claims_in_words, may_have_numerals, may_have_words
 
 _ASCII_DIGITS = frozenset("0123456789")
 _DIGIT = re.compile("[0-9]")
+_PLAINLY_BEFORE = frozenset(" \n\t\":'([>$€£")
+_PLAINLY_BEHIND = frozenset(" \n\t\"';)]}<%°")
+"""Signs that are part of no number or name."""
 _SEARCHED_UP_TO = 50  # numbers that are searched for one by one; more are compared with all values of the texts at once
 _MAX_OCCURRENCES = 20  # places where a number is looked at as text before its value decides
 _MAX_OPERANDS = 12  # more numbers than this combine to almost anything
@@ -85,6 +88,8 @@ def _stands_in(token: str, text: str) -> bool:
         if at < 0:
             return False
         end = at + len(token)
+        if text[at - 1 : at] in _PLAINLY_BEFORE and text[end : end + 1] in _PLAINLY_BEHIND:
+            return True
         before, after = text[max(0, at - 2) : at], text[end : end + 2]
         if not (_continues(before[::-1]) or _continues(after) or is_named(before)):
             return True
