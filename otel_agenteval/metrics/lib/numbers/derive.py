@@ -1,19 +1,26 @@
 """Numbers that follow from given ones: counts, totals, averages, differences, products and ratios.
 
 With many given numbers everything can be reached, so each kind of result is a tier of its own, the most natural first, and a
-number is held by a tier only if so many candidates would hardly hit it by chance.
+number is held by a tier only if the candidates of its size would hardly hit it by chance.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
+import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
+from .reading import _readings
+
 CHANCE = 0.15
-"""Candidates × relative width of the number, above which a hit says nothing."""
+"""Share of the numbers of this size that the candidates cover, above which a hit says nothing."""
+_POINTS = 15.0
+"""Per cents are compared with the candidates so many points below and above."""
+_PROSE = 20_000
 _NODES = 20_000
 _ROWS = 2_000
 _POOL = 14
@@ -29,6 +36,8 @@ class Facts:
         self.counts: set[float] = set()
         self.sums: set[float] = set()
         self.totals: set[float] = set()
+        self.shares: set[float] = set()
+        self.rows: list[list[float]] = []
         self.pools: list[list[float]] = []
 
     def add(self, text: str) -> None:
@@ -36,6 +45,21 @@ class Facts:
         value = parsed(text)
         if value is not None:
             self._walk(value)
+        if text.lstrip()[:1] not in ("{", "["):
+            self._prose(text)
+
+    def _prose(self, text: str) -> None:
+        """Numbers of sentences, and of lines that each say one or some of the same kind."""
+        lines = [found for line in text[:_PROSE].splitlines() if (found := operands_of(line))]
+        if len(lines) > 1 and len({len(line) for line in lines}) == 1:
+            for column in zip(*lines, strict=True):
+                self._column(list(column))
+            if len(lines[0]) > 1:
+                self._products([dict(zip("abcde", line, strict=False)) for line in lines], list("abcde"[: len(lines[0])]))
+                self.rows += [line[:_POOL] for line in lines[:_POOLS]]
+        numbers = list(dict.fromkeys(number for line in lines for number in line))
+        if 1 <= len(numbers) <= _POOL and len(self.pools) < _POOLS:
+            self.pools.append(numbers)
 
     def _walk(self, root: Any) -> None:
         stack, seen = [root], 0
@@ -67,8 +91,15 @@ class Facts:
         if 2 <= len(numbers) <= 40:
             self.totals.add(sum(numbers))
             self.totals.add(sum(numbers) / len(numbers))
+            self._parts(numbers)
         if numbers and len(self.pools) < _POOLS:
             self.pools.append(list(dict.fromkeys(numbers))[:_POOL])
+            self.rows.append(self.pools[-1])
+
+    def _parts(self, parts: Sequence[float]) -> None:
+        total = sum(parts)
+        if total > 0 and min(parts) >= 0 and len(parts) <= 40:
+            self.shares.update(part / total for part in parts)
 
     def _rows(self, rows: list[dict[str, Any]]) -> None:
         self.counts.add(float(len(rows)))
@@ -89,6 +120,8 @@ class Facts:
             if len(kind) <= _COUNTS:
                 self.counts.update(float(count) for count in kind.values())
                 self.counts.update(float(len(rows) - count) for count in kind.values() if count > 1 or len(kind) <= 3)
+            if 1 < len(kind) <= 12:
+                self._parts([float(count) for count in kind.values()])
             if 1 < len(kind) <= 12 and len(kind) < len(rows):
                 self._groups(rows, key, list(columns))
         self._products(rows, list(columns))
@@ -101,6 +134,8 @@ class Facts:
                 kind = row.get(key)
                 if number is not None and isinstance(kind, (str, bool, int)):
                     groups[kind].append(number)
+            if column != key:
+                self._parts([sum(group) for group in groups.values()])
             for group in groups.values():
                 if column != key and len(group) > 1:
                     self.totals.update((sum(group), sum(group) / len(group)))
@@ -109,9 +144,11 @@ class Facts:
         for i, one in enumerate(columns[:5]):
             for other in columns[i + 1 : 5]:
                 pairs = [(_number(row.get(one)), _number(row.get(other))) for row in rows]
-                known = [a * b for a, b in pairs if a is not None and b is not None]
+                known = [(a, b, a * b) for a, b in pairs if a is not None and b is not None]
                 if len(known) > 1:
-                    self.totals.add(sum(known))
+                    total = sum(each[2] for each in known)
+                    self.totals.add(total)
+                    self.totals.update(total / weight for weight in map(sum, list(zip(*known, strict=True))[:2]) if weight)
 
     def _column(self, column: list[float]) -> None:
         if len(column) < 2:
@@ -120,6 +157,7 @@ class Facts:
         middle = len(ordered) // 2
         median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
         self.sums.add(total)
+        self._parts(column)
         self.totals.update((total / len(column), median, ordered[-1] - ordered[0]))
         if len(self.pools) < _POOLS:
             self.pools.append(list(dict.fromkeys(column))[:_POOL])
@@ -162,14 +200,56 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def holds(candidates: Sequence[float], readings: Iterable[tuple[float, float]], extra: int = 0, chance: float = CHANCE) -> bool:
-    """Whether one of the sorted candidates is the number, and hardly by chance."""
+_OPERAND = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\S*|[0-9]{1,2}[./][0-9]{1,2}\.(?:[0-9]{2,4})?(?![0-9])|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
+)
+
+
+def operands_of(line: str) -> list[float]:
+    """The numbers of a line that one calculates with: without dates, times and what names things in front of a colon."""
+    if not any(map(str.isdigit, line)):
+        return []
+    line = _MOMENT.sub(" ", line)
+    label, colon, value = line.partition(":")
+    if colon and _OPERAND.search(value) is not None and len(label) <= 40 and ":" not in value:
+        line = value
+    line = re.sub(r"(?<=[0-9])[ \u00a0\u202f](?=[0-9]{3}(?![0-9]))", "", line)
+    found: list[float] = []
+    for token in _OPERAND.finditer(line):
+        before = line[max(0, token.start() - 1) : token.start()]
+        if not (before.isalpha() and before.isascii()):
+            found += [value for readings in _readings(token.group())[:1] for value, _ in readings]
+    return found
+
+
+def holds(
+    candidates: Sequence[float],
+    readings: Iterable[tuple[float, float]],
+    chance: float = CHANCE,
+    point: float = 0.0,
+    others: Iterable[Sequence[float]] = (),
+) -> bool:
+    """Whether one of the sorted candidates is the number, and hardly by chance.
+
+    ``point``: what one per cent is, where the number is some. ``others``: candidates that were tried before; half of them
+    count.
+    """
     for value, half in readings:
-        if not value:
+        value = abs(value)
+        if not value or not _near(candidates, value, half):
             continue
-        if (len(candidates) + extra) * half / abs(value) <= chance and _near(candidates, value, half):
+        low, high = value / 2, value * 2
+        if point:
+            low, high = max(0.0, value - _POINTS * point), value + _POINTS * point
+        rivals = _between(candidates, low, high) + sum(_between(other, low, high) for other in others) / 2
+        if (rivals * 2 * half) / (high - low) <= chance:
             return True
     return False
+
+
+def _between(values: Sequence[float], low: float, high: float) -> int:
+    return bisect_right(values, high) - bisect_left(values, low)
 
 
 def _near(values: Sequence[float], value: float, half: float) -> bool:
@@ -190,9 +270,9 @@ def tiers(pools: Sequence[Sequence[float]]) -> Iterator[list[float]]:
 class Tiers:
     """As :func:`tiers`, for many numbers: each is worked out when it is first asked for."""
 
-    def __init__(self, pools: Sequence[Sequence[float]]) -> None:
+    def __init__(self, pools: Sequence[Sequence[float]], most: int = 5) -> None:
         self._known: list[list[float]] = []
-        self._rest = tiers(pools)
+        self._rest = islice(tiers(pools), most)
 
     def __iter__(self) -> Iterator[list[float]]:
         at = 0
@@ -232,7 +312,7 @@ def _shares(pool: Sequence[float]) -> Iterator[float]:
             yield 1 - b / a
             if 0 < b <= 100:
                 yield a / (b * b)
-                yield from (a * b / 100, a * (1 - b / 100), a * (1 + b / 100))
+                yield from (a * b / 100, a * (1 - b / 100), a * (1 + b / 100), a / (1 + b / 100), a - a / (1 + b / 100))
             if 0 < b < 1:
                 yield from (a * (1 - b), a * (1 + b))
             yield 100 * b / a
@@ -244,6 +324,9 @@ def _threes(pool: Sequence[float]) -> Iterator[float]:
             for k, c in enumerate(pool):
                 if i < j and k not in (i, j):
                     yield from (a + b + c, a + b - c, (a + b) * c, a * b * c, a * b + c, a * b - c, (a - b) * c)
+                    if 0 < c <= 100:
+                        yield from (a * b * c / 100, a * b * (1 - c / 100), a * b * (1 + c / 100), (a + b) * c / 100)
+                        yield from ((a + b) * (1 - c / 100), (a + b) * (1 + c / 100))
                     if c:
                         yield from (a * b / c, (a + b) / c, (a - b) / c)
 
@@ -254,11 +337,11 @@ def scaled(pools: Sequence[Sequence[float]], factors: Sequence[float]) -> list[f
 
 
 def runs(numbers: Sequence[float]) -> list[float]:
-    """Sums of numbers that follow each other, as under a list or a table."""
+    """Sums and averages of numbers that follow each other, as under a list or a table."""
     found: set[float] = set()
     for i in range(len(numbers)):
         total = numbers[i]
-        for number in numbers[i + 1 : i + 12]:
+        for count, number in enumerate(numbers[i + 1 : i + 12], start=2):
             total += number
-            found.add(total)
+            found.update((total, total / count))
     return sorted(found)

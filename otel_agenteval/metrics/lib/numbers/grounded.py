@@ -15,7 +15,7 @@ from .claims import is_hedged, is_no_claim
 from .moments import Timeline
 from .reading import Number, is_named, mixed_numbers, spaced_numbers, values_of, with_ascii_digits
 from .times import durations_in
-from .words import claims_in_words, may_have_numerals, may_have_words
+from .words import claims_in_words, factors_in, may_have_numerals, may_have_words, values_of_words
 
 _ASCII_DIGITS = frozenset("0123456789")
 _DIGIT = re.compile("[0-9]")
@@ -26,9 +26,11 @@ _SEARCHED_UP_TO = 50  # numbers that are searched for one by one; more are compa
 _MAX_OCCURRENCES = 20  # places where a number is looked at as text before its value decides
 _MAX_OPERANDS = 12  # more numbers than this combine to almost anything
 _QUANTITIES = 400
+_OPERANDS_IN_WORDS = frozenset((0.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0))
 _EXAMINED = 100
 """Numbers that stand nowhere in the sources and are still looked at one by one."""
 _DERIVED_UP_TO = 60
+_ROUNDS = 4
 
 
 def word_numbers(text: str) -> list[Number]:
@@ -124,7 +126,7 @@ class _Evidence:
             left = [number for number in left if self._timeline.holds(number) is not True]
         if not left or not derived:
             return left
-        for _ in range(2):  # results may be operands once
+        for _ in range(_ROUNDS):  # results may be operands
             left = self._unlike_shown(left)
             rest = left[_DERIVED_UP_TO:]
             results = _Results(self, left)
@@ -233,7 +235,14 @@ class _Evidence:
 
     @cached_property
     def _asked(self) -> list[float]:
-        return values_of([with_ascii_digits((self._turn.input or "")[:5_000])])[:6]
+        asked = with_ascii_digits((self._turn.input or "")[:5_000])
+        return list(dict.fromkeys((*values_of([asked])[:6], *factors_in(asked))))
+
+    @cached_property
+    def _worded(self) -> list[tuple[int, float]]:
+        """Where the answer says small numbers, halves and doubles in words, which one calculates with."""
+        said = [(start, value) for start, _, value in values_of_words(self._text) if value in _OPERANDS_IN_WORDS]
+        return [*said, *((0, factor) for factor in factors_in(self._text))][:_MAX_OPERANDS]
 
     @cached_property
     def _said(self) -> str:
@@ -274,35 +283,58 @@ class _Evidence:
         return ending is not None and len(own) >= 3 and _is_row_of(self._digits, own, whole=False)
 
     def _is_derived(self, number: Number, results: _Results) -> bool:
-        readings = self._exact(number)
-        value, half = readings[0]
+        value, half = self._exact(number)[0]
         if half == 0.5 and value in self._facts.counts:
             return True
         if self._is_length(number) or (
             self._timeline.holds_age(number) and units.unit_of(number, self._text) in (None, ("time", 31556952.0))
         ):
             return True
-        if derive.holds(self._sums, readings, chance=0.3) or derive.holds(self._totals, readings):
+        if self._follows(number, self._sums, 0.3) or self._follows(number, self._totals):
+            return True
+        if number.scale == 0.01 and self._follows(number, self._shares, 0.4):
             return True
         if not results.has_operands:
             return False
-        if derive.holds(results.runs, readings) or any(derive.holds(tier, readings) for tier in results.of_shown):
+        if self._follows(number, results.runs) or any(self._follows(number, tier) for tier in results.of_shown):
             return True
         near_by = self._shown_beside(number, results.missing)
-        if 1 < len(near_by) <= 4:
+        if 1 < len(near_by) <= 5:
             first, second, *more = derive.tiers([near_by])
-            if derive.holds(first, readings, chance=0.5) or derive.holds(second, readings, chance=0.5):
+            if self._follows(number, first, 0.5) or self._follows(number, second, 0.5):
                 return True
-            if any(derive.holds(tier, readings, chance=0.3) for tier in more):
+            if any(self._follows(number, tier, 0.3) for tier in more):
                 return True
-        if derive.holds(self._proportions, readings):
+        if self._follows(number, self._proportions, 0.3):
             return True
-        extra = 0
+        if any(self._follows(number, tier, 0.25) for tier in self._of_rows):
+            return True
+        tried: list[list[float]] = []
         for tier in results.of_pools:
-            if derive.holds(tier, readings, extra):
+            if self._follows(number, tier, others=tried):
                 return True
-            extra += len(tier) // 2
+            tried.append(tier)
         return False
+
+    def _follows(
+        self, number: Number, candidates: Sequence[float], chance: float = derive.CHANCE, others: Sequence[Sequence[float]] = ()
+    ) -> bool:
+        """Whether one of the results is the number, as a share too where it is a per cent."""
+        if not candidates:
+            return False
+        if number.scale == 0.01:
+            readings = number.readings[:1]
+            ratios = [(value * 0.01, half * 0.01) for value, half in readings]
+            return derive.holds(candidates, ratios, chance, 0.01, others) or derive.holds(candidates, readings, chance, 1.0, others)
+        return derive.holds(candidates, self._exact(number), chance, 0.0, others)
+
+    @cached_property
+    def _shares(self) -> list[float]:
+        return sorted(self._facts.shares)
+
+    @cached_property
+    def _of_rows(self) -> derive.Tiers:
+        return derive.Tiers([row for row in self._facts.rows[:20] if len(row) <= 6], most=3)
 
     @cached_property
     def _sums(self) -> list[float]:
@@ -317,9 +349,12 @@ class _Evidence:
         return derive.scaled(self._facts.pools[:6], self._asked[:3])
 
     def _exact(self, number: Number) -> list[tuple[float, float]]:
+        """What a number can mean: as exact as it is written first, then as the rounded figure that it can be."""
         readings = self._readings(number)
         if number.scale == 0.01:
             readings = [(v * 0.01, h * 0.01) for v, h in number.readings[:1]] + [(v, h) for v, h in number.readings[:1]]
+        elif number.scale <= 1.0:
+            readings = [*number.readings, *readings]
         unit = units.unit_of(number, self._text)
         if unit is not None and unit[0] == "time":
             readings += [(v * unit[1] / 60, h * unit[1] / 60) for v, h in number.readings[:1]]
@@ -347,14 +382,18 @@ class _Evidence:
             number for number in (*self._numbers, *self._small) if not any(begin <= number.at < end for begin, end in missing)
         ]
         joined = self._joined(sorted(operands, key=lambda number: number.at))
-        return list(dict.fromkeys((each.readings[-1] if each.scale > 1 else each.readings[0])[0] for each in joined))
+        values = list(dict.fromkeys((each.readings[-1] if each.scale > 1 else each.readings[0])[0] for each in joined))
+        return [*values, *(value for _, value in self._worded[:3] if value not in values)]
 
     def _shown_beside(self, number: Number, missing: set[int]) -> list[float]:
         """The held numbers of the same line, which a reader takes as the operands."""
         begin = self._text.rfind("\n", 0, number.at) + 1
         end = self._text.find("\n", number.end)
         inside = [each for each in (*self._numbers, *self._small) if begin <= each.at < (end if end >= 0 else len(self._text))]
-        return list(dict.fromkeys(each.readings[-1 if each.scale > 1 else 0][0] for each in inside if each.at not in missing))
+        joined = self._joined([each for each in inside if each.at not in missing])
+        values = [each.readings[-1 if each.scale > 1 else 0][0] for each in joined]
+        worded = [value for at, value in self._worded if begin <= at < (end if end >= 0 else len(self._text))]
+        return list(dict.fromkeys((*values, *worded)))
 
     def pools(self, shown: Sequence[float]) -> list[list[float]]:
         asked = self._asked
