@@ -11,10 +11,11 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from .reading import _readings
+from .times import clocks_in, dates_in
 
 CHANCE = 0.15
 """Share of the numbers of this size that the candidates cover, above which a hit says nothing."""
@@ -39,6 +40,7 @@ class Facts:
         self.shares: set[float] = set()
         self.rows: list[list[float]] = []
         self.pools: list[list[float]] = []
+        self.columns: list[list[float]] = []
 
     def add(self, text: str) -> None:
         """Read one given text: JSON, a table or lines."""
@@ -50,7 +52,7 @@ class Facts:
 
     def _prose(self, text: str) -> None:
         """Numbers of sentences, and of lines that each say one or some of the same kind."""
-        lines = [found for line in text[:_PROSE].splitlines() if (found := operands_of(line))]
+        lines = [found for line in without_moments(text[:_PROSE]).splitlines() if (found := operands_of(line))]
         if len(lines) > 1 and len({len(line) for line in lines}) == 1:
             for column in zip(*lines, strict=True):
                 self._column(list(column))
@@ -58,8 +60,9 @@ class Facts:
                 self._products([dict(zip("abcde", line, strict=False)) for line in lines], list("abcde"[: len(lines[0])]))
                 self.rows += [line[:_POOL] for line in lines[:_POOLS]]
         numbers = list(dict.fromkeys(number for line in lines for number in line))
-        if 1 <= len(numbers) <= _POOL and len(self.pools) < _POOLS:
-            self.pools.append(numbers)
+        pools = self.columns if len(lines) > 2 and len(numbers) == len(lines) else self.pools
+        if 1 <= len(numbers) <= _POOL and len(pools) < _POOLS:
+            pools.append(numbers)
 
     def _walk(self, root: Any) -> None:
         stack, seen = [root], 0
@@ -100,6 +103,7 @@ class Facts:
         total = sum(parts)
         if total > 0 and min(parts) >= 0 and len(parts) <= 40:
             self.shares.update(part / total for part in parts)
+            self.shares.update((later - first) / first for first, later in zip(parts, parts[1:], strict=False) if first)
 
     def _rows(self, rows: list[dict[str, Any]]) -> None:
         self.counts.add(float(len(rows)))
@@ -159,8 +163,9 @@ class Facts:
         self.sums.add(total)
         self._parts(column)
         self.totals.update((total / len(column), median, ordered[-1] - ordered[0]))
-        if len(self.pools) < _POOLS:
-            self.pools.append(list(dict.fromkeys(column))[:_POOL])
+        self.totals.update((total - column[0], 2 * column[0] - total) if len(column) > 2 else ())
+        if len(self.columns) < _POOLS:
+            self.columns.append(list(dict.fromkeys(column))[:_POOL])
 
 
 def parsed(text: str) -> Any:
@@ -201,20 +206,26 @@ def _number(value: Any) -> float | None:
 
 
 _OPERAND = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
-_MOMENT = re.compile(
-    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\S*|[0-9]{1,2}[./][0-9]{1,2}\.(?:[0-9]{2,4})?(?![0-9])|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
-)
+_DIGIT_GROUPS = re.compile(r"(?<=[0-9])[ \u00a0\u202f](?=[0-9]{3}(?![0-9]))")
+_DAY = re.compile(r"[0-9]{1,2}[./][0-9]{1,2}\.(?![0-9])|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?")
+_YEAR = re.compile(r"(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9]|[.,][0-9]| ?[€$£₽]| ?(?:EUR|USD|PLN|kWh|kg|km)\b)")
+
+
+def without_moments(text: str) -> str:
+    """A text with spaces for its dates, times of day and years."""
+    for moment in sorted({(each.start, each.end) for each in chain(dates_in(text), clocks_in(text))}):
+        text = text[: moment[0]] + " " * (moment[1] - moment[0]) + text[moment[1] :]
+    return _YEAR.sub("    ", _DAY.sub(lambda found: " " * len(found.group()), text))
 
 
 def operands_of(line: str) -> list[float]:
     """The numbers of a line that one calculates with: without dates, times and what names things in front of a colon."""
     if not any(map(str.isdigit, line)):
         return []
-    line = _MOMENT.sub(" ", line)
     label, colon, value = line.partition(":")
     if colon and _OPERAND.search(value) is not None and len(label) <= 40 and ":" not in value:
         line = value
-    line = re.sub(r"(?<=[0-9])[ \u00a0\u202f](?=[0-9]{3}(?![0-9]))", "", line)
+    line = _DIGIT_GROUPS.sub("", line)
     found: list[float] = []
     for token in _OPERAND.finditer(line):
         before = line[max(0, token.start() - 1) : token.start()]
@@ -258,21 +269,25 @@ def _near(values: Sequence[float], value: float, half: float) -> bool:
     return at < len(values) and values[at] <= value + slack
 
 
-def tiers(pools: Sequence[Sequence[float]]) -> Iterator[list[float]]:
-    """The results of each tier, sorted: sums and differences, products and ratios, shares, per period, three operands."""
+def tiers(mixed: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = ()) -> Iterator[list[float]]:
+    """The results of each tier, sorted: sums and differences, products and ratios, shares, per period, three operands.
+
+    ``alike``: numbers of the same kind, which nobody multiplies with each other and divides again.
+    """
+    pools = [*mixed, *alike]
     yield _distinct(result for pool in pools for result in _sums(pool))
     yield _distinct(result for pool in pools for result in _products(pool))
     yield _distinct(result for pool in pools for result in _shares(pool))
-    yield _distinct(value for pool in pools for a in pool for value in (a * 12, a / 12, a * 52, a * 7, a / 7, a * 365))
-    yield _distinct(result for pool in pools if len(pool) <= _TRIPLES for result in _threes(pool))
+    yield _distinct(value for pool in pools for a in pool if a >= 1 for value in (a * 12, a / 12, a * 52, a * 7, a / 7, a * 365))
+    yield _distinct(result for pool in mixed if len(pool) <= _TRIPLES for result in _threes(pool))
 
 
 class Tiers:
     """As :func:`tiers`, for many numbers: each is worked out when it is first asked for."""
 
-    def __init__(self, pools: Sequence[Sequence[float]], most: int = 5) -> None:
+    def __init__(self, pools: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = (), most: int = 5) -> None:
         self._known: list[list[float]] = []
-        self._rest = islice(tiers(pools), most)
+        self._rest = islice(tiers(pools, alike), most)
 
     def __iter__(self) -> Iterator[list[float]]:
         at = 0
@@ -315,7 +330,6 @@ def _shares(pool: Sequence[float]) -> Iterator[float]:
                 yield from (a * b / 100, a * (1 - b / 100), a * (1 + b / 100), a / (1 + b / 100), a - a / (1 + b / 100))
             if 0 < b < 1:
                 yield from (a * (1 - b), a * (1 + b))
-            yield 100 * b / a
 
 
 def _threes(pool: Sequence[float]) -> Iterator[float]:

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 
 from ....core.turn import Turn
 from ..grounding import Given
@@ -19,6 +19,7 @@ from .words import claims_in_words, factors_in, may_have_numerals, may_have_word
 
 _ASCII_DIGITS = frozenset("0123456789")
 _DIGIT = re.compile("[0-9]")
+_PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
 _PLAINLY_BEFORE = frozenset(" \n\t\":'([>$€£")
 _PLAINLY_BEHIND = frozenset(" \n\t\"';)]}<%°")
 """Signs that are part of no number or name."""
@@ -27,6 +28,7 @@ _MAX_OCCURRENCES = 20  # places where a number is looked at as text before its v
 _MAX_OPERANDS = 12  # more numbers than this combine to almost anything
 _QUANTITIES = 400
 _OPERANDS_IN_WORDS = frozenset((0.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0))
+_FEW = 8
 _EXAMINED = 100
 """Numbers that stand nowhere in the sources and are still looked at one by one."""
 _DERIVED_UP_TO = 60
@@ -123,14 +125,14 @@ class _Evidence:
                 left = [number for number in left if not holds(number)]
                 if not left:
                     return []
-            left = [number for number in left if self._timeline.holds(number) is not True]
+            left = [number for number in left if self._timeline.holds(number) is not True and not self._timeline.holds_week(number)]
         if not left or not derived:
             return left
         for _ in range(_ROUNDS):  # results may be operands
             left = self._unlike_shown(left)
             rest = left[_DERIVED_UP_TO:]
             results = _Results(self, left)
-            still = [number for number in left[:_DERIVED_UP_TO] if not self._is_derived(number, results)]
+            still = [number for number in left[:_DERIVED_UP_TO] if not self._is_derived_or_pace(number, results)]
             if len(still) + len(rest) == len(left):
                 break
             left = still + rest
@@ -184,7 +186,7 @@ class _Evidence:
     @cached_property
     def _timeline(self) -> Timeline:
         at = bisect_left(self._values, 1500)
-        return Timeline(self._text, self._sources, self._quantities, self._values[at : at + 400])
+        return Timeline(self._text, self._sources, self._quantities, self._values[at : at + 400], self._turn.start)
 
     @cached_property
     def _bare(self) -> list[float]:
@@ -282,8 +284,19 @@ class _Evidence:
         )
         return ending is not None and len(own) >= 3 and _is_row_of(self._digits, own, whole=False)
 
+    def _is_derived_or_pace(self, number: Number, results: _Results) -> bool:
+        """As :meth:`_is_derived`; of dates and times nothing but a pace or a duration (``5:30``) follows by calculation."""
+        moment = self._timeline.moment_of(number)
+        if moment is None:
+            return self._is_derived(number, results)
+        pace = _PACE.fullmatch(self._text[moment.start : moment.end])
+        if pace is None:
+            return False
+        value = int(pace.group(1)) + int(pace.group(2)) / 60
+        return self._is_derived(Number(pace.group(), ((value, 0.5 / 60),), False, moment.start), results)
+
     def _is_derived(self, number: Number, results: _Results) -> bool:
-        value, half = self._exact(number)[0]
+        value, half = number.readings[0]
         if half == 0.5 and value in self._facts.counts:
             return True
         if self._is_length(number) or (
@@ -319,14 +332,14 @@ class _Evidence:
     def _follows(
         self, number: Number, candidates: Sequence[float], chance: float = derive.CHANCE, others: Sequence[Sequence[float]] = ()
     ) -> bool:
-        """Whether one of the results is the number, as a share too where it is a per cent."""
+        """Whether one of the results is the number; as a share, too, where it is a per cent."""
         if not candidates:
             return False
         if number.scale == 0.01:
             readings = number.readings[:1]
             ratios = [(value * 0.01, half * 0.01) for value, half in readings]
             return derive.holds(candidates, ratios, chance, 0.01, others) or derive.holds(candidates, readings, chance, 1.0, others)
-        return derive.holds(candidates, self._exact(number), chance, 0.0, others)
+        return derive.holds(candidates, self._exact(number, ambiguous=not others), chance, 0.0, others)
 
     @cached_property
     def _shares(self) -> list[float]:
@@ -346,18 +359,20 @@ class _Evidence:
 
     @cached_property
     def _proportions(self) -> list[float]:
-        return derive.scaled(self._facts.pools[:6], self._asked[:3])
+        return derive.scaled([*self._facts.pools[:6], *self._facts.columns[:3]], self._asked[:3])
 
-    def _exact(self, number: Number) -> list[tuple[float, float]]:
+    def _exact(self, number: Number, *, ambiguous: bool) -> list[tuple[float, float]]:
         """What a number can mean: as exact as it is written first, then as the rounded figure that it can be."""
-        readings = self._readings(number)
-        if number.scale == 0.01:
-            readings = [(v * 0.01, h * 0.01) for v, h in number.readings[:1]] + [(v, h) for v, h in number.readings[:1]]
-        elif number.scale <= 1.0:
-            readings = [*number.readings, *readings]
+        value, half = number.readings[-1] if number.scale > 1.0 else number.readings[0]
+        readings = [(value, half)]
+        rounding = self._rounding(value, half, number)
+        if rounding > half and (value % 1000 == 0 or is_hedged(number, self._text)):
+            readings.append((value, rounding))
+        if ambiguous and number.scale == 1.0:
+            readings += number.readings[1:]
         unit = units.unit_of(number, self._text)
-        if unit is not None and unit[0] == "time":
-            readings += [(v * unit[1] / 60, h * unit[1] / 60) for v, h in number.readings[:1]]
+        if unit is not None and unit == ("time", 3600.0):
+            readings.append((value * 60, half * 60))
         return readings
 
     def _is_length(self, number: Number) -> bool:
@@ -396,13 +411,23 @@ class _Evidence:
         return list(dict.fromkeys((*values, *worded)))
 
     def pools(self, shown: Sequence[float]) -> list[list[float]]:
-        asked = self._asked
-        pools = [
-            list(dict.fromkeys((*pool, *asked, *(shown if len(shown) <= 4 else ()))))[:14] for pool in self._facts.pools[:20]
-        ]
-        if len(self._values) <= 8:
-            pools.append(self._values)
-        return [list(pool) for pool in pools]
+        """The numbers that belong together, with those of the question, and of the answer where they are few."""
+        pools = [self._with_said(pool, shown) for pool in self._facts.pools[:20]]
+        given = list(dict.fromkeys(chain.from_iterable(map(derive.operands_of, map(derive.without_moments, self._short)))))
+        if len(given) <= _FEW:
+            pools.append(given)
+        return pools
+
+    def columns(self, shown: Sequence[float]) -> list[list[float]]:
+        """The same for numbers of one kind."""
+        return [self._with_said(pool, shown) for pool in self._facts.columns[:20]]
+
+    def _with_said(self, pool: Sequence[float], shown: Sequence[float]) -> list[float]:
+        return list(dict.fromkeys((*pool, *self._asked, *(shown if len(shown) <= 4 else ()))))[:14]
+
+    @cached_property
+    def _short(self) -> list[str]:
+        return [line for source in self._sources if len(source) <= 2_000 for line in source.splitlines()[:100]]
 
 
 class _Results:
@@ -419,7 +444,7 @@ class _Results:
     @cached_property
     def has_operands(self) -> bool:
         """Whether anything can be calculated with."""
-        return self._evidence.shows_others(self.missing) or any(self._evidence.pools(()))
+        return self._evidence.shows_others(self.missing) or any(self._evidence.pools(())) or any(self._evidence.columns(()))
 
     @cached_property
     def _shown(self) -> list[float]:
@@ -435,7 +460,7 @@ class _Results:
 
     @cached_property
     def of_pools(self) -> derive.Tiers:
-        return derive.Tiers(self._evidence.pools(self._shown))
+        return derive.Tiers(self._evidence.pools(self._shown), self._evidence.columns(self._shown))
 
 
 def _is_row_of(text: str, digits: str, *, whole: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain, islice
@@ -12,13 +13,28 @@ from .times import LIMIT, Moment, clocks_in, dates_in, durations_in, epochs_in, 
 from .units import Quantity
 
 _YEAR = 365.2425
+_SECONDS = re.compile("[0-9]:[0-5][0-9]:(?!00)[0-5][0-9]")
+_WEEK = re.compile(
+    r"\b(?:week(?: number| no\.?)?|wk|cw|kw|kalenderwoche|woche|semaine(?: n°)?|semana|settimana|vecka|v\.|uge|uke|weeknummer|viikko|tydzień|tygodni\w+|"
+    r"недел\w+|тижд\w+|týden|hafta|minggu(?: ke)?|tuần)[ \u00a0-]?$|第$",
+    re.IGNORECASE,
+)
+_WEEK_BEHIND = re.compile(r"(?:(?:st|nd|rd|th|\.|-?[яй]|ª|º|e)? ?(?:week|kalenderwoche|woche|kw|недел|тижд|semana|tydzień|hafta)|[週周]|주차)", re.IGNORECASE)
 
 
 class Timeline:
     """The moments of the given texts and of an answer."""
 
-    def __init__(self, text: str, sources: Sequence[str], quantities: Sequence[Quantity], years: Iterable[float]) -> None:
+    def __init__(
+        self,
+        text: str,
+        sources: Sequence[str],
+        quantities: Sequence[Quantity],
+        years: Iterable[float],
+        now: datetime.datetime | None = None,
+    ) -> None:
         self._text = text
+        self._today = now.date() if now is not None else None
         self._sources = sources
         self._quantities = [each for each in quantities if each.dimension == "time"]
         self._years = [int(year) for year in years if 1500 <= year <= 2200 and year == int(year)][:LIMIT]
@@ -36,6 +52,10 @@ class Timeline:
         found = [moment for moment in self._given_dates if moment.minutes is not None]
         clocks = islice(chain.from_iterable(map(clocks_in, self._sources)), LIMIT)
         return found + [clock for clock in clocks if clock.offset is None]
+
+    @cached_property
+    def _has_seconds(self) -> bool:
+        return any(_SECONDS.search(text) is not None for text in self._sources)
 
     @cached_property
     def _shifted(self) -> list[Moment]:
@@ -63,6 +83,19 @@ class Timeline:
             if start <= at < end and self._holds_duration(seconds, unit, at):
                 found = True
         return found
+
+    def moment_of(self, number: Number) -> Moment | None:
+        """The date or time of day of the answer that a number belongs to."""
+        dates, clocks, _ = self._answer
+        return next((each for each in (*dates, *clocks) if each.start <= number.at < each.end), None)
+
+    def holds_week(self, number: Number) -> bool:
+        """Whether it is the week of a given date, or of one that the answer tells and that is held, and called one."""
+        if _WEEK.search(self._text, max(0, number.at - 24), number.at) is None and _WEEK_BEHIND.match(self._text, number.end) is None:
+            return False
+        told = (date for date in self._answer[0] if self._holds_date(date))
+        days = (given.date for given in (*self._given_dates, *told))
+        return number.readings[0][0] in {float(day.isocalendar()[1]) for day in days if day is not None}
 
     def _holds_date(self, date: Moment) -> bool:
         if any(same_date(date, given) for given in chain(self._given_dates, self._shifted) if given.month is not None):
@@ -94,7 +127,9 @@ class Timeline:
         if step.factor > 700_000:
             months = round(step.value * (1 if step.factor < 3_000_000 else 12))
             year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-            moved += [datetime.date(year, month + 1, min(day.day, 28) if day.day > 28 else day.day)] if year < 9999 else []
+            if 1 <= year < 9999:
+                after = datetime.date(year, month + 1, min(day.day, 28))
+                moved += [after, after - datetime.timedelta(days=1)]
         return moved
 
     def _holds_clock(self, clock: Moment) -> bool:
@@ -119,7 +154,7 @@ class Timeline:
                 unit > 60 and 0 <= given - seconds < unit and given != seconds and unit < 2_000_000
             ):
                 return True
-        if any(abs(each - seconds) <= max(slack, 30 if unit >= 60 else slack) for each in self._spans(unit)):
+        if any(abs(each - seconds) <= max(slack, 60 if unit == 60 and self._has_seconds else 30 if unit >= 60 else 0) for each in self._spans(unit)):
             return True
         return unit >= 31_000_000 and self._holds_years(round(seconds / unit))
 
@@ -142,13 +177,14 @@ class Timeline:
 
     def _holds_years(self, years: int) -> bool:
         """Full years between two given dates or years, or up to today."""
-        today = datetime.datetime.now(datetime.timezone.utc).date()
+        today = self._today  # of the turn: when it is evaluated says nothing
         days = [day for given in self._given_dates if (day := given.date) is not None][:40]
-        for i, first in enumerate([*days, today]):
-            for second in days[i + 1 :] if i < len(days) else days:
+        days += [today] if today is not None else []
+        for i, first in enumerate(days):
+            for second in days[i + 1 :]:
                 if int(abs((second - first).days) / _YEAR) == years:
                     return True
-        known = [*self._years, today.year]
+        known = [*self._years, today.year] if today is not None else self._years
         return any(abs(second - first) == years for i, first in enumerate(known) for second in known[i + 1 :])
 
     def holds_age(self, number: Number) -> bool:
