@@ -63,9 +63,22 @@ _STATUS_BEFORE = re.compile(
     r"\b(?:an?|no|any|or|and|the|with|returns?|returned|got|gets?|ein(?:e|en|em|er)?|kein(?:e|en)?|mit|liefert|un|una|uno|des|les|con|de|код\w*|ошибк\w+)\s$",
     re.IGNORECASE,
 )
-_STATUS_BEHIND = re.compile(r"(?:e?r?s|-?er)?(?:[.,;:!?)]| (?:in|within|or|and|would|means?|if|when|from|on|response|error|und|oder|bei|wenn|würde|et|ou|y|o|si)\b|$)")
-_OF_SERVERS = re.compile(r"\b(?:https?|servers?|endpoints?|api|respon\w+|requests?|status|webhooks?|gateways?|serv(?:eur|idor|izio)|сервер\w*)\b", re.IGNORECASE)
-_DAYS_OF_FEBRUARY = re.compile(r"\b(?:feb|fév|фев|лют|şub|luty|lutego|leap|schaltjahr|bissext|bisiest|bisest|високосн|artık yıl)|閏|闰|윤년|كبيس|2月", re.IGNORECASE)
+_STATUS_BEHIND = re.compile(
+    r"(?:e?r?s|-?er)?(?:[.,;:!?)]| (?:in|within|or|and|would|means?|if|when|from|on|response|error|und|oder|bei|wenn|würde|et|ou|y|o|si)\b|$)"
+)
+_OF_SERVERS = re.compile(
+    r"\b(?:https?|servers?|endpoints?|api|respon\w+|requests?|status|webhooks?|gateways?|serv(?:eur|idor|izio)|сервер\w*)\b",
+    re.IGNORECASE,
+)
+_DAYS_OF_FEBRUARY = re.compile(
+    r"\b(?:feb|fév|фев|лют|şub|luty|lutego|leap|schaltjahr|bissext|bisiest|bisest|високосн|artık yıl)|閏|闰|윤년|كبيس|2月",
+    re.IGNORECASE,
+)
+_EVERY = re.compile(r"\b(?:every|each|alle|toutes les|cada|ogni|każde|каждые|кожні|var|elke|her)\s$", re.IGNORECASE)
+_DAILY = re.compile(
+    r"\b(?:per day|a day|daily|pro tag|täglich|par jour|al día|diari\w+|al giorno|por dia|per dag|dziennie|в день|на день)\b",
+    re.IGNORECASE,
+)
 _MODEL = re.compile(r"[0-9]{2,4}-$")
 _SCALE_END = re.compile(r"(?:\bsur |/ ?)$", re.IGNORECASE)
 _PER = re.compile(
@@ -123,6 +136,8 @@ def is_no_claim(number: Number, text: str) -> bool:
     if model is not None and _NAME.search(text, max(0, at - 24), at - len(model.group())):
         return True  # Boeing 737-800
     sentence = sentence_of(text, at)
+    if value == 24.0 and _EVERY.search(before) and _DAILY.search(sentence):
+        return True
     if value in _STATUS and _is_status(text, at, end, sentence):
         return True
     if value in (28.0, 29.0) and _DAYS_OF_FEBRUARY.search(sentence) and units.unit_after(text, end) == ("time", 86400.0):

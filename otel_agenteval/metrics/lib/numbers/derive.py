@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any
 
 from .reading import _readings
@@ -103,7 +103,7 @@ class Facts:
         total = sum(parts)
         if total > 0 and min(parts) >= 0 and len(parts) <= 40:
             self.shares.update(part / total for part in parts)
-            self.shares.update((later - first) / first for first, later in zip(parts, parts[1:], strict=False) if first)
+            self.shares.update((later - first) / first for first, later in pairwise(parts) if first)
 
     def _rows(self, rows: list[dict[str, Any]]) -> None:
         self.counts.add(float(len(rows)))
@@ -213,8 +213,9 @@ _YEAR = re.compile(r"(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9]|[.,][0-9]| ?[€$£�
 
 def without_moments(text: str) -> str:
     """A text with spaces for its dates, times of day and years."""
-    for moment in sorted({(each.start, each.end) for each in chain(dates_in(text), clocks_in(text))}):
-        text = text[: moment[0]] + " " * (moment[1] - moment[0]) + text[moment[1] :]
+    for start, end in {(each.start, each.end) for each in chain(dates_in(text), clocks_in(text))}:
+        if _OPERAND.fullmatch(text, start, end) is None or text.count(".", start, end) != 1:  # 17.50 is a price more often
+            text = text[:start] + " " * (end - start) + text[end:]
     return _YEAR.sub("    ", _DAY.sub(lambda found: " " * len(found.group()), text))
 
 
@@ -223,7 +224,7 @@ def operands_of(line: str) -> list[float]:
     if not any(map(str.isdigit, line)):
         return []
     label, colon, value = line.partition(":")
-    if colon and _OPERAND.search(value) is not None and len(label) <= 40 and ":" not in value:
+    if colon and _OPERAND.search(value) is not None and label.rstrip()[-1:].isdigit():
         line = value
     line = _DIGIT_GROUPS.sub("", line)
     found: list[float] = []
@@ -246,8 +247,8 @@ def holds(
     ``point``: what one per cent is, where the number is some. ``others``: candidates that were tried before; half of them
     count.
     """
-    for value, half in readings:
-        value = abs(value)
+    for signed, half in readings:
+        value = abs(signed)
         if not value or not _near(candidates, value, half):
             continue
         low, high = value / 2, value * 2
@@ -348,6 +349,16 @@ def _threes(pool: Sequence[float]) -> Iterator[float]:
 def scaled(pools: Sequence[Sequence[float]], factors: Sequence[float]) -> list[float]:
     """Proportions: what is given for ``c`` of something, for as many as the user asked about."""
     return _distinct(a * b / c for pool in pools for a in pool for b in factors for c in pool if c and a != c)
+
+
+def per_hundred(rows: Sequence[Sequence[float]]) -> list[float]:
+    """Prices or contents for 100 g, 100 km …"""
+    return _distinct(100 * a / b for row in rows for a in row for b in row if b and a != b)
+
+
+def ratios(numerators: Sequence[float], rows: Sequence[Sequence[float]]) -> list[float]:
+    """What share of the numbers of the rows some others are."""
+    return _distinct(a / b for a in numerators for row in rows for b in row if b and a != b)
 
 
 def runs(numbers: Sequence[float]) -> list[float]:

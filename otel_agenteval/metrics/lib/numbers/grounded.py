@@ -19,6 +19,10 @@ from .words import claims_in_words, factors_in, may_have_numerals, may_have_word
 
 _ASCII_DIGITS = frozenset("0123456789")
 _DIGIT = re.compile("[0-9]")
+_PER_HUNDRED = re.compile(r"100 ?(?:g|ml|km|mi|l|kg|cl)\b|100[克公]|100 ?г\b")
+_CENTS = re.compile(
+    r" ?(?:cents?|ct|centimes?|céntimos?|centesimi|centavos?|cêntimos?|gr(?:oszy)?|öre|øre|коп\w*|kuruş)\b|¢|分", re.IGNORECASE
+)
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
 _PLAINLY_BEFORE = frozenset(" \n\t\":'([>$€£")
 _PLAINLY_BEHIND = frozenset(" \n\t\"';)]}<%°")
@@ -125,7 +129,9 @@ class _Evidence:
                 left = [number for number in left if not holds(number)]
                 if not left:
                     return []
-            left = [number for number in left if self._timeline.holds(number) is not True and not self._timeline.holds_week(number)]
+            left = [
+                number for number in left if self._timeline.holds(number) is not True and not self._timeline.holds_week(number)
+            ]
         if not left or not derived:
             return left
         for _ in range(_ROUNDS):  # results may be operands
@@ -229,6 +235,8 @@ class _Evidence:
             readings += number.readings[:1]
         if number.scale == 0.01:
             readings += [r for v, h in number.readings[:1] for r in ((1 - v / 100, h / 100), (100 - v, h))]
+        if number.scale == 1.0 and _CENTS.match(self._text, number.end):
+            readings += [(v / 100, h / 100) for v, h in number.readings[:1]]
         if "bp" in self._said or "basis" in self._said or "Basis" in self._said:
             readings += [(v * 100, h * 100) for v, h in number.readings[:1]]
         if any(half == 0.005 for _, half in readings):
@@ -293,7 +301,7 @@ class _Evidence:
         if pace is None:
             return False
         value = int(pace.group(1)) + int(pace.group(2)) / 60
-        return self._is_derived(Number(pace.group(), ((value, 0.5 / 60),), False, moment.start), results)
+        return self._is_derived(Number(pace.group(), ((value, 0.5 / 60), (value * 60, 0.5)), False, moment.start), results)
 
     def _is_derived(self, number: Number, results: _Results) -> bool:
         value, half = number.readings[0]
@@ -303,7 +311,7 @@ class _Evidence:
             self._timeline.holds_age(number) and units.unit_of(number, self._text) in (None, ("time", 31556952.0))
         ):
             return True
-        if self._follows(number, self._sums, 0.3) or self._follows(number, self._totals):
+        if self._follows(number, self._sums, 0.3) or self._follows(number, self._totals, 0.3):
             return True
         if number.scale == 0.01 and self._follows(number, self._shares, 0.4):
             return True
@@ -322,6 +330,10 @@ class _Evidence:
             return True
         if any(self._follows(number, tier, 0.25) for tier in self._of_rows):
             return True
+        if self._follows(number, self._per_hundred, 0.25):
+            return True
+        if number.scale == 0.01 and len(near_by) <= 4 and self._follows(number, derive.ratios(near_by, self._rows), 0.25):
+            return True
         tried: list[list[float]] = []
         for tier in results.of_pools:
             if self._follows(number, tier, others=tried):
@@ -338,7 +350,9 @@ class _Evidence:
         if number.scale == 0.01:
             readings = number.readings[:1]
             ratios = [(value * 0.01, half * 0.01) for value, half in readings]
-            return derive.holds(candidates, ratios, chance, 0.01, others) or derive.holds(candidates, readings, chance, 1.0, others)
+            return derive.holds(candidates, ratios, chance, 0.01, others) or derive.holds(
+                candidates, readings, chance, 1.0, others
+            )
         return derive.holds(candidates, self._exact(number, ambiguous=not others), chance, 0.0, others)
 
     @cached_property
@@ -347,7 +361,15 @@ class _Evidence:
 
     @cached_property
     def _of_rows(self) -> derive.Tiers:
-        return derive.Tiers([row for row in self._facts.rows[:20] if len(row) <= 6], most=3)
+        return derive.Tiers(self._rows, most=3)
+
+    @cached_property
+    def _rows(self) -> list[list[float]]:
+        return [row for row in self._facts.rows[:20] if len(row) <= 6]
+
+    @cached_property
+    def _per_hundred(self) -> list[float]:
+        return derive.per_hundred(self._rows) if _PER_HUNDRED.search(self._text) is not None else []
 
     @cached_property
     def _sums(self) -> list[float]:
@@ -364,7 +386,10 @@ class _Evidence:
     def _exact(self, number: Number, *, ambiguous: bool) -> list[tuple[float, float]]:
         """What a number can mean: as exact as it is written first, then as the rounded figure that it can be."""
         value, half = number.readings[-1] if number.scale > 1.0 else number.readings[0]
-        readings = [(value, half)]
+        if number.scale > 1.0 and not number.after and half > 0.5 and "." not in number.text:
+            readings = [(value, 0.5), *([(value, half)] if is_hedged(number, self._text) else [])]  # 1万2千
+        else:
+            readings = [(value, half)]
         rounding = self._rounding(value, half, number)
         if rounding > half and (value % 1000 == 0 or is_hedged(number, self._text)):
             readings.append((value, rounding))

@@ -13,13 +13,17 @@ from .times import LIMIT, Moment, clocks_in, dates_in, durations_in, epochs_in, 
 from .units import Quantity
 
 _YEAR = 365.2425
+_DECIMAL = re.compile("[0-9]+[.][0-9]+")  # 17.50 is a price more often than a time
 _SECONDS = re.compile("[0-9]:[0-5][0-9]:(?!00)[0-5][0-9]")
 _WEEK = re.compile(
     r"\b(?:week(?: number| no\.?)?|wk|cw|kw|kalenderwoche|woche|semaine(?: n°)?|semana|settimana|vecka|v\.|uge|uke|weeknummer|viikko|tydzień|tygodni\w+|"
     r"недел\w+|тижд\w+|týden|hafta|minggu(?: ke)?|tuần)[ \u00a0-]?$|第$",
     re.IGNORECASE,
 )
-_WEEK_BEHIND = re.compile(r"(?:(?:st|nd|rd|th|\.|-?[яй]|ª|º|e)? ?(?:week|kalenderwoche|woche|kw|недел|тижд|semana|tydzień|hafta)|[週周]|주차)", re.IGNORECASE)
+_WEEK_BEHIND = re.compile(
+    r"(?:(?:st|nd|rd|th|\.|-?[яй]|ª|º|e)? ?(?:week|kalenderwoche|woche|kw|недел|тижд|semana|tydzień|hafta)|[週周]|주차)",
+    re.IGNORECASE,
+)
 
 
 class Timeline:
@@ -87,11 +91,21 @@ class Timeline:
     def moment_of(self, number: Number) -> Moment | None:
         """The date or time of day of the answer that a number belongs to."""
         dates, clocks, _ = self._answer
-        return next((each for each in (*dates, *clocks) if each.start <= number.at < each.end), None)
+        return next(
+            (
+                each
+                for each in (*dates, *clocks)
+                if each.start <= number.at < each.end and not _DECIMAL.fullmatch(self._text, each.start, each.end)
+            ),
+            None,
+        )
 
     def holds_week(self, number: Number) -> bool:
         """Whether it is the week of a given date, or of one that the answer tells and that is held, and called one."""
-        if _WEEK.search(self._text, max(0, number.at - 24), number.at) is None and _WEEK_BEHIND.match(self._text, number.end) is None:
+        if (
+            _WEEK.search(self._text, max(0, number.at - 24), number.at) is None
+            and _WEEK_BEHIND.match(self._text, number.end) is None
+        ):
             return False
         told = (date for date in self._answer[0] if self._holds_date(date))
         days = (given.date for given in (*self._given_dates, *told))
@@ -154,7 +168,10 @@ class Timeline:
                 unit > 60 and 0 <= given - seconds < unit and given != seconds and unit < 2_000_000
             ):
                 return True
-        if any(abs(each - seconds) <= max(slack, 60 if unit == 60 and self._has_seconds else 30 if unit >= 60 else 0) for each in self._spans(unit)):
+        if any(
+            abs(each - seconds) <= max(slack, 60 if unit == 60 and self._has_seconds else 30 if unit >= 60 else 0)
+            for each in self._spans(unit)
+        ):
             return True
         return unit >= 31_000_000 and self._holds_years(round(seconds / unit))
 
