@@ -291,12 +291,10 @@ class Tiers:
         self._rest = islice(tiers(pools, alike), most)
 
     def __iter__(self) -> Iterator[list[float]]:
-        at = 0
-        while at < len(self._known) or (following := next(self._rest, None)) is not None:
-            if at == len(self._known):
-                self._known.append(following)
-            yield self._known[at]
-            at += 1
+        yield from self._known
+        for tier in self._rest:
+            self._known.append(tier)
+            yield tier
 
 
 def _distinct(values: Iterable[float]) -> list[float]:

@@ -101,14 +101,14 @@ class Timeline:
         )
 
     def holds_week(self, number: Number) -> bool:
-        """Whether it is the week of a given date, or of one that the answer tells and that is held, and called one."""
+        """Whether it is the week of a given date, or of one that the answer states and that is held, and called one."""
         if (
             _WEEK.search(self._text, max(0, number.at - 24), number.at) is None
             and _WEEK_BEHIND.match(self._text, number.end) is None
         ):
             return False
-        told = (date for date in self._answer[0] if self._holds_date(date))
-        days = (given.date for given in (*self._given_dates, *told))
+        stated = (date for date in self._answer[0] if self._holds_date(date))
+        days = (given.date for given in (*self._given_dates, *stated))
         return number.readings[0][0] in {float(day.isocalendar()[1]) for day in days if day is not None}
 
     def _holds_date(self, date: Moment) -> bool:
