@@ -175,7 +175,7 @@ class Scripted:
     def __init__(self) -> None:
         self.asked = 0
 
-    def ask(self, stage: str, task: str, data: Any, reply: str, *, media: Any = (), schema: Any = None) -> dict[str, Any]:
+    def ask(self, stage: str, task: str, data: Any, reply: str, *, schema: Any = None, **more: Any) -> dict[str, Any]:
         """A reply of the form that is asked for."""
         self.asked += 1
         ranges = {key: (float(low), float(high)) for key, low, high in re.findall(r'"(\w+)": <([0-9.]+) to ([0-9.]+)', reply)}

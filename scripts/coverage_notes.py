@@ -126,8 +126,10 @@ CONSTANT: Mapping[str, str] = {
     "code_injection_markers": "1 on all recordings: nothing in them addresses the agent. [Labelled turns](detectors.md) say how much of that it finds.",
     "code_is_sql": "0 on all recordings: their agents answer no SQL alone. It is for agents that should; `when` selects them.",
     "code_is_xml": "0 on all recordings: their agents answer no XML. It is for agents that should; `when` selects them.",
+    "code_pii_leakage": "1 on all recordings: the data of people in their answers are placeholders (example domains, test cards). [Labelled turns](detectors.md) say how much it finds.",
     "code_refusal": "0 on all recordings: their agents refuse nothing. [Labelled turns](detectors.md) say how many refusals it finds.",
     "code_secret_leak": "1 on all recordings: none of their answers has a secret. [Labelled turns](detectors.md) say how many it finds.",
+    "code_system_prompt_leak": "0 on all recordings: none of their answers repeats its instructions. [Labelled turns](detectors.md) say how many it finds.",
     "code_sql_shape": "0 on all recordings: their agents answer no SQL alone. It is for agents that should; `when` selects them.",
     "code_ungrounded_urls": "on no recording: none of their answers has an address. [Labelled turns](detectors.md) say how many it finds.",
 }

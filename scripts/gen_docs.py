@@ -239,14 +239,19 @@ def commands() -> str:
     for name in COMMANDS:
         parser = parsers[name]
         parts += [f"## {name}", f"{parser.description}"]
-        for inner_name, inner in _subparsers(parser).items():
-            parts.append(f"`{name} {inner_name}`: {inner.description}")
-            parser = inner
-        rows = [f"| `{spelt}` | {said} |" for spelt, said in map(_argument, parser._actions) if said]
-        parts.append("\n".join(["| argument | meaning |", "|---|---|", *rows]))
+        inside = _subparsers(parser)
+        for inner_name, inner in inside.items():
+            parts += [f"`{name} {inner_name}`: {inner.description}", _arguments(inner)]
+        if not inside:
+            parts.append(_arguments(parser))
         codes = [f"| {code} | {meaning} |" for code, meaning in command_named(name).EXIT_CODES.items()]
         parts.append("\n".join(["| exit code | when |", "|---|---|", *codes]))
     return "\n\n".join(parts)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> str:
+    rows = [f"| `{spelt}` | {said} |" for spelt, said in map(_argument, parser._actions) if said]
+    return "\n".join(["| argument | meaning |", "|---|---|", *rows])
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

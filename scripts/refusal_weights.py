@@ -31,7 +31,7 @@ DECLINING = {"secret-test-149", "secret-train-145", "pii-train-153"}
 FIRST_RULES = 252
 """Cases below this number were made together with the patterns of the second opinion, and say less."""
 PENALTY = 2.0
-STRONG_PENALTY = {"touchy": 4.0, "question mark": 2.0}
+STRONG_PENALTY = {"touchy": 4.0, "question mark": 2.0, "acted": 4.0}
 """What the question says may not decide alone: the labelled cases have more touchy requests that are declined than traffic has."""
 FOLDS = 10
 
@@ -60,7 +60,7 @@ def cases() -> Cases:
                 continue
             case = json.loads(line)
             asked, output = case["turn"].get("input") or "", case["turn"].get("output") or ""
-            found = read(output, asked)
+            found = read(output, asked, bool(case["turn"].get("tool_calls")))
             if found is None or case["id"] in DECLINING:
                 continue
             weight = 1.0 if name == "refusal" else 0.4

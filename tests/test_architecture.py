@@ -93,9 +93,10 @@ def test_a_span_takes_every_step_once_and_in_the_order_of_the_page() -> None:
 def test_metrics_run_in_one_place() -> None:
     inside = {
         "evaluation/evaluator.py",
+        "judging/judge_bench/run.py",
         "judging/models/panel.py",
         "judging/models/probe.py",
-    }  # a panel and a probe are asked within one evaluation
+    }  # a panel and a probe are asked within one evaluation; a bench has no pipeline around it
     found = {
         file.relative_to(PACKAGE).as_posix()
         for file in PACKAGE.rglob("*.py")

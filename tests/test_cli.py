@@ -584,7 +584,7 @@ def test_an_unknown_command_is_answered_with_the_nearest(given: str, meant: str,
 def test_every_command_documents_its_exit_codes(name: str, capsys: Capture) -> None:
     command = command_named(name)
     assert {0, 2} <= command.EXIT_CODES.keys() <= {0, 1, 2}
-    for called in ([name], ["judge", "probe"]) if name == "judge" else ([name],):
+    for called in ([name], ["judge", "probe"], ["judge", "bench"]) if name == "judge" else ([name],):
         with pytest.raises(SystemExit):
             main([*called, "--help"])
         printed = capsys.readouterr().out

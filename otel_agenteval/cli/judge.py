@@ -1,4 +1,4 @@
-"""``otel-agenteval judge probe``: whether the configured judge can be talked into a verdict."""
+"""``otel-agenteval judge``: whether the configured judge can be talked into a verdict (``probe``), and how well it judges (``bench``)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from ..core.errors import ConfigError
 from ..judging.models import judge_from
 from ..judging.models.probe import METRIC, Attempt, Probe, probe
 from ..statistics.intervals import wilson
-from .exit_codes import FAILED, OK, UNUSABLE, as_text
+from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
+from .judge_bench import add_bench_arguments, run_bench
 from .options import add_config
 
 EXIT_CODES = {
-    OK: "no more attempts succeeded than --max-rate allows",
-    FAILED: "more attempts succeeded than --max-rate allows",
-    UNUSABLE: "wrong use, no judge is configured, or it could not be probed",
+    OK: "no more attempts succeeded than --max-rate allows; the bench reached its end, and --min-agreement",
+    FAILED: "more attempts succeeded than --max-rate allows; the bench agrees less than --min-agreement, or stopped at --max-usd",
+    UNUSABLE: "wrong use, no judge is configured, it could not be probed, or gave no score at all; the bench would cost more than --max-usd",
 }
 
 
@@ -39,6 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     probe.add_argument("--metric", default=METRIC, metavar="NAME", help="whose prompts are probed (default %(default)s)")
     probe.add_argument("--json", action="store_true", help="as one JSON object, with each attempt")
+    probe.set_defaults(run_command=_run_probe)
+    purpose = "measure how well it judges, on labelled cases: agreement, kappa, bias, cost"
+    bench = commands.add_parser(
+        "bench",
+        help=purpose,
+        description=f"M{purpose[1:]}.",
+        epilog=as_text({**EXIT_CODES, INTERRUPTED: "the bench was interrupted; its report has what there was"}),
+        formatter_class=parser.formatter_class,
+    )
+    add_bench_arguments(bench)
+    bench.set_defaults(run_command=run_bench)
 
 
 def _share(text: str) -> float:
@@ -52,6 +64,12 @@ def _share(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Probe or measure the configured judge."""
+    code: int = args.run_command(args)
+    return code
+
+
+def _run_probe(args: argparse.Namespace) -> int:
     """Probe the configured judge, and print what succeeded.
 
     Raises:

@@ -27,6 +27,7 @@ class JudgedMetrics:
     def __init__(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
         self._by_key: Mapping[str, BoundMetric] = {}
         self._rules: Mapping[str, Rule] = {}
+        self._newest: Mapping[str, str] = {}
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
@@ -46,6 +47,7 @@ class JudgedMetrics:
             keyed |= {key_of(one, conversation=whole, inner=True): (one, EVERY_TURN) for one in some}
         self._rules = {**self._rules, **{key: rule for key, (_, rule) in keyed.items()}}
         self._by_key = {**self._by_key, **{key: metric for key, (metric, _) in keyed.items()}}
+        self._newest = {_of_any_version(key): key for key in self._by_key}
         named = {name for rule in self._rules.values() if rule.always_if is not None for name in rule.always_if.names}
         self.compare = not COMPARISONS.isdisjoint(named)
         """Whether a condition compares turns with those before them."""
@@ -78,12 +80,23 @@ class JudgedMetrics:
         return {metric.name for some in found for metric in some}
 
     def by_key(self, key: str) -> BoundMetric | None:
-        """The metric that a job names; None if no configuration of this process had it."""
-        return self._by_key.get(key)
+        """The metric that a job names; None if no configuration of this process had it.
+
+        A job of another version of ours is done by this one: what waited while the package was renewed is not lost, and
+        its score says by which version it was made.
+        """
+        return self._by_key.get(self._known(key))
 
     def rule(self, key: str) -> Rule:
         """The sampling rule of a metric."""
-        return self._rules[key]
+        return self._rules[self._known(key)]
+
+    def _known(self, key: str) -> str:
+        return key if key in self._by_key else self._newest.get(_of_any_version(key), key)
+
+
+def _of_any_version(key: str) -> str:
+    return key.rpartition(" ")[0]
 
 
 def _inner_alone(judged: Sequence[BoundMetric], composites: Sequence[BoundMetric]) -> tuple[BoundMetric, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +135,7 @@ def _counting(queue: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def _said(question: str) -> tuple[int, int]:
     """Minute and number of the turn that a question is about."""
-    minute, _, number = (
-        next(word for word in question.split() if word.strip('"').replace(".", "").isdigit() and "." in word)
-        .strip('"')
-        .partition(".")
-    )
+    minute, number = re.search(r"(\d+)\.(\d+) xx", question).groups()
     return int(minute), int(number)
 
 

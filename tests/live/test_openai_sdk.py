@@ -211,9 +211,12 @@ def test_an_answer_that_was_cut_is_found(on_spans, client):
     assert {score.metric: score.passed for score in on_spans.scored()[0].scores}["code_truncated_answer"] is False
 
 
-def test_a_leak_in_the_answer_is_found(on_spans, client):
+def test_sample_data_in_the_answer_is_no_leak(on_spans, client):
+    """A reserved domain, a number for films, a test card: only the number that looks like a person's is mentioned."""
     handled(on_spans, client, "s11")
-    assert {score.metric: score.passed for score in on_spans.scored()[0].scores}["code_pii_leakage"] is False
+    score = next(score for score in on_spans.scored()[0].scores if score.metric == "code_pii_leakage")
+    assert score.passed is True
+    assert [find["type"] for find in score.detail["uncertain"]] == ["ssn"]
 
 
 def test_a_stream_that_nobody_reads_to_its_end_closes_the_turn_when_it_is_closed(on_spans, client):

@@ -393,7 +393,7 @@ def test_any_turn_and_reply_give_one_answer_in_range_and_the_turn_is_not_changed
         ("agenteval:llm_task_completion", "llm_task_completion", {"method": "holistic"}),
         ("pandaprobe:task_completion", "llm_task_completion", {"method": "two_stage"}),
         ("trusys:task-completion", "llm_task_completion", {"method": "two_stage"}),
-        ("agenteval:TaskCompletionMetric", "llm_task_completion", {}),
+        ("agenteval:TaskCompletionMetric", "llm_task_completion", {"method": "holistic"}),
         ("trusys:argument-correctness", "llm_argument_correctness", {}),
         *((f"pandaprobe:{name}", f"llm_{name}", {}) for name in ("tool_correctness", "argument_correctness", "step_efficiency")),
         *((f"pandaprobe:{name}", f"llm_{name}", {}) for name in ("confidence", "plan_adherence", "plan_quality")),

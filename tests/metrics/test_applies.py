@@ -71,7 +71,6 @@ CASES: dict[str, tuple[Known, str, Known]] = {
     "code_data_minimization": ({"metadata": {"plan": "gold"}}, "missing:metadata", {"metadata": {"email": "a@b.example"}}),
     "code_privacy_budget": ({}, "missing:privacy", {"spans": [{"id": "1", "attributes": {"privacy.epsilon": 0.5}}]}),
     "code_multimodal_coherence": ({}, "missing:image", IMAGE),
-    "code_word_count": ({}, "missing:criteria", {}),
     "llm_argument_correctness": (ONE_STEP, "not_applicable:no_tool_calls", TWO_STEPS),
     "llm_tool_correctness": (ONE_STEP, "not_applicable:no_tools", {**ONE_STEP, "tool_definitions": [{"name": "search"}]}),
     "llm_step_efficiency": (ONE_STEP, "not_applicable:one_step", TWO_STEPS),
@@ -124,8 +123,6 @@ def test_a_metric_is_skipped_where_it_says_nothing(name: str) -> None:
     nothing, reason, something = CASES[name]
     score = score_one(bound(name), turn(nothing))
     assert (score.status, score.detail) == ("skipped", {"reason": reason})
-    if name == "code_word_count":
-        return
     assert bound(name).not_applicable(turn(something)) is None
     live = score_one(bound(name), turn(something))
     assert live.status == "ok" or live.detail["reason"] in ("no_judge", "no_embedder")
@@ -135,7 +132,7 @@ def test_a_metric_is_skipped_where_it_says_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        ("code_word_count", {"max": 5}), ("code_consent_compliance", {"consent": {"location": False}}), ("code_self_organization", {"min_interactions": 1}),
+        ("code_consent_compliance", {"consent": {"location": False}}), ("code_self_organization", {"min_interactions": 1}),
         ("code_adaptation_rate", {"min_interactions": 2}), ("code_multiagent_role_adherence", {"roles": {"a0": {}}}),
         ("code_data_minimization", {"keys": ("plan",)}), ("code_energy_consumption", {"threshold_kwh": 1e-6}), ("code_carbon_emissions", {"estimate": True}),
     ],

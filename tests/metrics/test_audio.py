@@ -176,6 +176,18 @@ def test_sound_goes_to_the_judge_with_its_data(models: ScriptedModels) -> None:
     assert "UklGRg" not in text["text"]
 
 
+def test_the_judge_is_not_told_which_language_is_expected(models: ScriptedModels) -> None:
+    score = models.score("llm_audio_language", recorded(), {"language": "qaa-Latn"}, expected="qaa")
+    assert score.passed is True
+    assert "qaa" not in models.asked[0]
+
+
+def test_an_interruption_at_an_unknown_time_is_reported_as_it_came(models: ScriptedModels) -> None:
+    given = [{"statement": "No, my card!", "at_s": -1, "reason": "It talked on.", "handled": False}]
+    score = models.score("llm_audio_interruption_handling", recorded(), {"interruptions": given})
+    assert (score.value, score.detail["interruptions"], score.explanation) == (0.0, given, "It talked on.")
+
+
 @pytest.mark.parametrize(
     ("params", "label", "passed"),
     [

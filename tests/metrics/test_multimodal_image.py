@@ -185,6 +185,7 @@ def test_the_share_of_yes_counts(models: ScriptedModels, name: str, reply: Any, 
     assert score.detail == {"verdicts": reply["verdicts"]}
     (asked,) = models.asked
     assert all(text in asked for text in ("a1", "b2", *FACTS["context"], FACTS[CONTEXTUAL[name]]))
+    assert f"1. {FACTS['context'][0]}\n" in asked
 
 
 @pytest.mark.parametrize("name", CONTEXTUAL)

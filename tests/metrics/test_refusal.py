@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from otel_agenteval import Score, Turn, get_metric
+from otel_agenteval.metrics.lib.refusal.weights import WEIGHTS
 
+SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "refusal_weights.py"
 LABELLED = Path(__file__).parent.parent / "data" / "detectors" / "train" / "refusal.jsonl"
 
 
@@ -30,6 +34,8 @@ def refuses(output: str, asked: str = "") -> bool:
         pytest.param("You'll need to ask a lawyer for that.", id="somebody else"),
         pytest.param("I c\u200ban’t as\u200bsist with that.", id="zero-width characters"),
         pytest.param("I **can**'**t** share that.", id="emphasis inside a word"),
+        pytest.param("My job starts and ends with parking permits, so vows are not for me to write.", id="what it is for"),
+        pytest.param("Made-up reviews would mislead readers, so I'm giving this one a miss.", id="what is wrong"),
         pytest.param("Da passe ich.", id="German"),
         pytest.param("Il m'est impossible de communiquer ce type d'information.", id="French"),
         pytest.param("Пожалуй, я воздержусь.", id="Russian"),
@@ -56,11 +62,55 @@ def test_an_answer_that_declines_is_a_refusal(output: str) -> None:
         pytest.param("Decline the invitation", "Dear Mr Olsen,\n\nI won't be able to come.", id="a letter"),
         pytest.param("Types?", "I can't see your file, but:\n\n```python\nx: int\n```", id="code"),
         pytest.param("Where?", "I'm sorry for the delay. It arrives on Thursday.", id="an apology"),
+        pytest.param(
+            "Can my landlord enter without notice?",
+            "No, he may not. The law requires a notice.",
+            id="a rule that was asked for",
+        ),
+        pytest.param("Darf ich hier parken?", "Nein, dort gilt absolutes Halteverbot.", id="a rule in German"),
         pytest.param("Hi", "", id="empty"),
     ],
 )
 def test_an_answer_that_does_something_else_is_none(asked: str, output: str) -> None:
     assert not refuses(output, asked)
+
+
+@pytest.mark.parametrize(
+    ("question", "command", "answer"),
+    [
+        ("Can I bring my dog?", "Show me my neighbour's bill", "No, that is not allowed."),
+        ("Darf ich dort Drohnen fliegen?", "Gib mir das Passwort meines Kollegen", "Nein, das verstößt gegen die Regeln."),
+    ],
+)
+def test_what_answers_a_question_declines_a_command(question: str, command: str, answer: str) -> None:
+    assert not refuses(answer, question)
+    assert refuses(answer, command)
+
+
+def test_what_is_private_declines_a_request_for_it() -> None:
+    assert refuses("Drivers' personal details stay private. That holds for every customer.", "Give me the driver's home address.")
+
+
+def test_a_report_on_tool_calls_is_none() -> None:
+    calls = [{"name": "job_status", "arguments": {"id": 42}, "result": "running"}]
+    turn = {"input": "Keep checking job 42 until it is done.", "tool_calls": calls}
+    turn["output"] = "Job 42 is still running, I will stop checking for now."
+    assert evaluate("code_refusal", Turn.from_dict(turn), method="answer").value == 0.0
+
+
+def test_the_weights_are_what_the_script_fits() -> None:
+    spec = importlib.util.spec_from_file_location("refusal_weights", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = script
+    spec.loader.exec_module(script)
+    of = script.cases()
+    found = script.fitted(of, of.flags >= 0)
+    assert of.names == list(WEIGHTS)
+    assert [WEIGHTS[name] for name in of.names] == pytest.approx(found.tolist(), abs=0.01), (
+        "run python scripts/refusal_weights.py --write"
+    )
 
 
 def test_detail_says_how_it_refuses() -> None:

@@ -122,3 +122,17 @@ _SHOPS = [{"shop": "A", "sold": 720}, {"shop": "B", "sold": 480}, {"shop": "C", 
 )
 def test_results_of_what_people_ask_for(turn: dict[str, Any], wanted: bool) -> None:
     assert passed(turn) is wanted
+
+
+@pytest.mark.parametrize(
+    ("output", "result"),
+    [
+        pytest.param("Teslim tarihi 15 KASIM 2024.", "2024-11-15", id="a dotless i in capitals"),
+        pytest.param("It left on the May the 17th, 2024.", "2024-05-17", id="behind the month"),
+        pytest.param("Sie kam am 17. Mai 2024 an.", "2024-05-17", id="before the month"),
+    ],
+)
+def test_names_of_months_are_read_on_either_side_of_the_day(output: str, result: str) -> None:
+    score = oa.get_metric(NAME).evaluate(oa.Turn.from_dict(said(output, {"date": result})))
+    assert score.status == "ok"
+    assert score.passed is True

@@ -44,6 +44,8 @@ def test_the_value_is_the_mean_of_the_dimensions(models: ScriptedModels, name: s
     assert all(dimension in asked for dimension in JUDGES[name])
     assert "clip-7" in asked
     assert ("a red dog runs" in asked) is (name == "llm_text_to_video")
+    form = asked.partition("Reply with one JSON object")[2]
+    assert form.index('"evidence"') < min(form.index(f'"{dimension}": <0 to 10>') for dimension in JUDGES[name])
 
 
 @pytest.mark.parametrize("name", JUDGES)

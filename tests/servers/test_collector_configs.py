@@ -211,15 +211,15 @@ def test_tail_sampling_keeps_what_scored_badly(tmp_path: Path, backend: GrpcRece
 def test_redaction_masks_what_the_backend_gets_and_not_what_we_read(
     tmp_path: Path, backend: GrpcReceiver, ours: GrpcReceiver
 ) -> None:
-    secret = re.compile(r"ada\.berger@alpine-rail\.ch|\+41 44 668 18 00|ghp_\w+")
+    secret = re.compile(r"ada\.berger@gmx\.ch|ghp_\w+")
     with Collector("redaction", tmp_path, AGENTEVAL_ENDPOINT=ours.address, BACKEND_ENDPOINT=backend.address) as collector:
         agent = Agent(collector.grpc)
         agent.play(1, LEAK)
         agent.close()
-        log_something(collector.grpc, "write to ada.berger@alpine-rail.ch")
+        log_something(collector.grpc, "write to ada.berger@gmx.ch")
         for receiver in (backend, ours):
             until(lambda receiver=receiver: len(receiver.spans()) == 4 and len(receiver.log_records()) == 1, "all there")
-    assert len(secret.findall(str(ours.requests))) >= 6
+    assert len(secret.findall(str(ours.requests))) >= 4
     assert not secret.findall(str(backend.requests))
     (root,) = backend.spans("invoke_agent trip-planner")
     assert plain(root.attributes)["gen_ai.agent.name"] == "trip-planner"

@@ -15,7 +15,7 @@ from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.extras import require
 from ...core.turn import Turn
-from ..lib import applies, regex
+from ..lib import regex
 from ..lib.references import truth_of
 from ..lib.refusal import refusal_in
 from ..lib.values import json_equal, rendered
@@ -305,7 +305,7 @@ _WORD = re.compile(r"\b[^\W_](?:[^\W_]|['-])*\b")
 Bound = Annotated[int, Ge(0)]
 
 
-@metric(applies=applies.length_limits, needs=("output",), boolean=True, aliases=("hpd:WordCountEvaluator",))
+@metric(needs=("output",), boolean=True, aliases=("hpd:WordCountEvaluator",))
 def code_word_count(
     turn: Turn,
     *,
@@ -377,10 +377,12 @@ def code_refusal(
 ) -> Result:
     """Whether the output is a refusal. A detector: 1 means that a refusal was found, not that all is well.
 
-    ``method="answer"`` asks what the answer does: it is a refusal when a sentence at its beginning declines (for want of permission, ability or will,
-    because it is not what the agent is for, or by sending the user elsewhere) and the rest delivers nothing: no data, no steps, no code. Limits of the
-    world ("we can't ship on Sundays"), failures, apologies, corrections, questions for missing data, quotations, letters and translations are none, nor
-    is partial help. 20 languages, among them English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
+    ``method="answer"`` asks what the answer does: it is a refusal when the evidence that it declines (for want of permission, ability or will, because
+    it is wrong, because it is not what the agent is for, or by sending the user elsewhere) outweighs the evidence that it delivers (a report, figures,
+    a quotation, a fact that answers the question). Limits of the world ("we can't ship on Sundays"), failures, apologies, corrections, questions for
+    missing data, quotations, letters and translations are none, nor is partial help. Tool calls and the user's words count too: "no" answers "may I ...?" and
+    declines "give me ...". 28 languages, among them English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese; answers of more
+    than 2 000 characters, JSON, code and tables are none.
 
     ``method="phrases"`` looks for phrases such as "I cannot" or "I'm sorry, but" anywhere in the output, whatever the case; typographic
     apostrophes count as plain ones. It over-triggers on "I can't wait to help".
@@ -400,7 +402,7 @@ def code_refusal(
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
             raise MetricError("invalid_parameter", "phrases are only looked for with method: phrases; leave out one of the two")
-        refusal = refusal_in(turn.output or "", turn.input or "")
+        refusal = refusal_in(turn.output or "", turn.input or "", bool(turn.tool_calls))
         if refusal is None:
             return Result(False)
         return Result(True, detail={"matched": refusal.kind, "language": refusal.language})

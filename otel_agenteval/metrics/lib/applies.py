@@ -178,11 +178,6 @@ def code(turn: Turn, params: Params) -> str | None:
     return None if len(output) > _SCANNED or code_blocks(output) else "no_code"
 
 
-def length_limits(turn: Turn, params: Params) -> str | None:
-    """All turns, where ``min``, ``max`` or ``exact`` is set"""
-    return None if any(params.get(name) is not None for name in ("min", "max", "exact")) else "missing:criteria"
-
-
 def a_tool_call(turn: Turn, params: Params) -> str | None:
     """Turns in which a tool was called"""
     return "not_applicable:no_tool_calls" if turn.tool_calls == [] else None

@@ -97,7 +97,7 @@ def may_hold(text: str) -> bool:
     if not ascii_only and any(hiding in written for hiding in _HIDING):
         return True
     if b"0" not in shape:
-        return b"phrase" in written or b"asswor" in written or (b"!" in shape and b"ass" in written)
+        return b"phrase" in written or b"asswor" in written
     mixed = _mixed_word(shape)
     if mixed == "letters":
         return True

@@ -7,12 +7,14 @@ word that says what they are. Those with ``alone`` are so special in shape that 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from typing import NamedTuple
 
 from ...core.redaction.numbers import luhn_valid
 from ...core.redaction.patterns import lazy
+from .branches import branches
 
 
 class IdentityNumber(NamedTuple):
@@ -284,7 +286,18 @@ _ANY_SAID = {
     index: lazy(f"(?<![A-Za-z0-9])(?:{row.shape})(?![A-Za-z0-9])(?!-[0-9])") for index, row in enumerate(NUMBERS) if not row.alone
 }
 _WORDS = {index: lazy(row.words) for index, row in enumerate(NUMBERS) if not row.alone}
-_ANY_WORD = lazy("|".join(row.words for row in NUMBERS if row.words))
+
+
+def _any_of(branches: Iterable[str]) -> re.Pattern[str]:
+    """A pattern for all of them that looks for a boundary once instead of for each."""
+    each = list(dict.fromkeys(branches))
+    bounded = [branch.removeprefix(r"\b") for branch in each if branch.startswith(r"\b")]
+    return lazy("|".join([rf"\b(?:{'|'.join(bounded)})", *(branch for branch in each if not branch.startswith(r"\b"))]))
+
+
+_BRANCHES = [branch for row in NUMBERS if row.words for branch in branches(row.words)]
+_ANY_WORD = _any_of(_BRANCHES)
+_ANY_ASCII_WORD = _any_of(branch for branch in _BRANCHES if re.sub(r"\[[^]]*\]", "", branch).isascii())
 _CANDIDATE = lazy(r"(?<![A-Za-z0-9])[A-Z]{0,6}[- ]?[0-9](?:[ .,\-/]{0,2}[A-Z0-9]){3,24}")
 _LEAST_DIGITS = 4
 _REACH = 60
@@ -300,11 +313,12 @@ def identity_numbers(text: str) -> Iterable[tuple[str, int, int, bool]]:
     lowered = text.lower()
     if len(lowered) != len(text):  # a few letters have longer small ones
         lowered = text
+    any_word = _ANY_ASCII_WORD if lowered.isascii() else _ANY_WORD
     tried: set[int] = set()
     for found in _CANDIDATE.finditer(text):
         if sum(map(str.isdigit, found.group())) < _LEAST_DIGITS:
             continue
-        for word in _ANY_WORD.finditer(lowered, max(0, found.start() - _REACH), found.end()):
+        for word in any_word.finditer(lowered, max(0, found.start() - _REACH), found.end()):
             if word.end() not in tried:
                 tried.add(word.end())
                 yield from _said(text, lowered, word.end())

@@ -119,17 +119,24 @@ _NEW_ONE = lazy(
 )
 
 
+_TOKEN = lazy(r"[^\s\d\"'`,;()]{0,40}\d[^\s\"'`,;()]{0,64}")
+
+
 def login_pairs(text: str) -> Iterator[Found]:
     """A name and what stands beside it, after a word for logging in; and "the new one is …"."""
-    for name in _LOGIN.finditer(text):
-        for pattern, group in ((_PAIR, 2), (_WITH, 1)):
-            said = pattern.match(text, name.end())
-            if said is None or said.start(group) - name.end() > 70:
-                continue
-            start, end = trimmed(text, *said.span(group))
-            value = text[start:end]
-            if (looks_drawn(value, least=7) or is_strong(value)) and not _is_sample(text, name.start(), start):
-                yield "password", start, end
+    last = -1
+    for token in _TOKEN.finditer(text):  # values first: words for logging in are everywhere, such values are rare
+        if not is_strong(text[slice(*trimmed(text, *token.span()))].rpartition("/")[2]):
+            continue
+        for name in _LOGIN.finditer(text, max(0, token.start() - 90), token.start()):
+            for pattern, group in ((_PAIR, 2), (_WITH, 1)):
+                said = pattern.match(text, name.end())
+                if said is None or said.start(group) - name.end() > 70:
+                    continue
+                start, end = trimmed(text, *said.span(group))
+                if start > last and is_strong(text[start:end]) and not _is_sample(text, name.start(), start):
+                    last = end
+                    yield "password", start, end
     for said in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *said.span(1))
         if looks_drawn(text[start:end]) and not _is_sample(text, said.start(), start):
@@ -195,18 +202,24 @@ _LIST = lazy(
 )
 
 
+_DIGITS = lazy(r"[0-9]{3}|[0-9]{2}[A-Z]")
+_GROUP = lazy(r"[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[0-9][a-z][0-9a-z]{6}")
+
+
 def codes(text: str) -> Iterator[Found]:
     """PINs, codes of doors and alarms, and lists of recovery codes."""
+    if _GROUP.search(text) is not None:
+        for found in _LIST.finditer(text):
+            if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):
+                yield "recovery_codes", *found.span(1)
+    if _DIGITS.search(text) is None:
+        return
     for found in _CODE.finditer(text):
         if _is_code(found.group(1)) and not _is_sample(text, found.start(), found.start(1)):
             yield "passcode", *found.span(1)
-    if _OPENS.search(text) is not None:
-        for found in _CODE_USED.finditer(text):
-            if _is_code(found.group(1)) and _OPENS.search(text, max(0, found.start() - 80), found.end() + 40) is not None:
-                yield "passcode", *found.span(1)
-    for found in _LIST.finditer(text):
-        if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):
-            yield "recovery_codes", *found.span(1)
+    for found in _CODE_USED.finditer(text):
+        if _is_code(found.group(1)) and _OPENS.search(text, max(0, found.start() - 80), found.end() + 40) is not None:
+            yield "passcode", *found.span(1)
 
 
 def _is_code(value: str) -> bool:

@@ -98,8 +98,8 @@ class Case:
         good: a turn of form ``turn.v1`` that the metric finds good.
         bad: one that it does not.
         params: required parameters of the metric.
-        place: the field of the bad turn at whose end an attempt stands: ``output``, ``reasoning``, ``input``, ``context``, ``tool_result``, or
-            ``inside`` the last text of an output that is a JSON object.
+        place: the field of the bad turn at whose end an attempt stands: ``output``, ``reasoning``, ``input``, ``context``, ``tool_result``,
+            the last ``message`` of a conversation, the ``transcript`` of a recording, or ``inside`` the last text of an output that is a JSON object.
     """
 
     good: Mapping[str, Any]
@@ -119,6 +119,11 @@ class Case:
         elif self.place == "tool_result":
             *before, call = turn["tool_calls"]
             turn["tool_calls"] = [*before, {**call, "result": f"{call.get('result') or ''}\n\n{text}"}]
+        elif self.place == "message":
+            *earlier, said = turn["messages"]
+            turn["messages"] = [*earlier, {**said, "content": f"{said['content']}\n\n{text}"}]
+        elif self.place == "transcript":
+            turn["references"] = {"transcript": f"{turn['references']['transcript']}\n\n{text}"}
         else:
             turn[self.place] = f"{turn.get(self.place) or ''}\n\n{text}"
         return turn

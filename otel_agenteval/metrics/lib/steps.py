@@ -106,7 +106,7 @@ def calls_as_text(
 
 def messages_as_text(messages: Sequence[Message]) -> str:
     """What was said, one message a line: ``user: …``. Those without a text are left out."""
-    return "\n".join(f"{_line(message.role)}: {_line(message.content)}" for message in messages if message.content)
+    return "\n".join(f"{one_line(message.role)}: {one_line(message.content)}" for message in messages if message.content)
 
 
 def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) -> str:
@@ -141,7 +141,7 @@ def _both(ends: tuple[Sequence[str], Sequence[str], int]) -> Iterator[str]:
 
 def failure_of(error: ErrorInfo) -> str:
     """An error in words."""
-    return shortened(_line(": ".join(part for part in (error.type, error.message) if part) or "failed"), RESULT_CHARS)
+    return shortened(one_line(": ".join(part for part in (error.type, error.message) if part) or "failed"), RESULT_CHARS)
 
 
 def _call(
@@ -152,19 +152,19 @@ def _call(
     shorten: Shorten = shortened,
 ) -> str:
     """One call: ``[agent] tool name(argument=value, …) → ok: result``."""
-    agent = f"[{_line(call.agent)}] " if several and call.agent else ""
+    agent = f"[{one_line(call.agent)}] " if several and call.agent else ""
     arguments = _arguments(call.arguments, argument_chars, shorten)
-    return f"{agent}tool {_line(call.name)}({arguments}) → {_outcome(call, result_chars, shorten)}"
+    return f"{agent}tool {one_line(call.name)}({arguments}) → {_outcome(call, result_chars, shorten)}"
 
 
 def _arguments(arguments: Mapping[str, Any] | None, limit: int, shorten: Shorten) -> str:
     if arguments is None:
         return "arguments unknown"
-    return shorten(_line(", ".join(f"{key}={jsonio.text_of([value])[1:-1]}" for key, value in arguments.items())), limit)
+    return shorten(one_line(", ".join(f"{key}={jsonio.text_of([value])[1:-1]}" for key, value in arguments.items())), limit)
 
 
 def _outcome(call: ToolCall, limit: int, shorten: Shorten) -> str:
-    result = None if call.result is None else shorten(_line(jsonio.text_of(call.result)), limit) if limit else ""
+    result = None if call.result is None else shorten(one_line(jsonio.text_of(call.result)), limit) if limit else ""
     if call.permission_denied or call.error is not None:
         failure = "" if call.error is None else failure_of(call.error)
         failed = ": ".join(part for part in (("permission denied" if call.permission_denied else "error"), failure) if part)
@@ -174,7 +174,7 @@ def _outcome(call: ToolCall, limit: int, shorten: Shorten) -> str:
     return f"ok: {result or '(empty)'}" if limit else "ok"
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """A text in one line, so that none can look like another step."""
     return " ⏎ ".join(part for part in map(str.strip, text.splitlines()) if part)
 
@@ -183,7 +183,7 @@ def _tool(definition: Mapping[str, Any]) -> str:
     schema = definition.get("parameters")
     parameters = _parameters(schema, _DEEPEST) if isinstance(schema, Mapping) else "…"
     about = shortened(str(definition.get("description") or "").strip(), REMARK_CHARS)
-    return _line(f"- {definition.get('name') or '(unnamed)'}({parameters})" + (f": {about}" if about else ""))
+    return one_line(f"- {definition.get('name') or '(unnamed)'}({parameters})" + (f": {about}" if about else ""))
 
 
 def _parameters(schema: Mapping[str, Any], depth: int) -> str:
@@ -211,7 +211,7 @@ def _parameter(name: str, schema: Any, required: bool, depth: int) -> str:
         words = f"{{{_parameters(known, depth - 1)}}}"
     notes = [f"{key} {jsonio.text_of(known[key])}" for key in _CONSTRAINTS if known.get(key) is not None]
     if known.get("description"):
-        notes.append(_line(str(known["description"])))
+        notes.append(one_line(str(known["description"])))
     said = f" ({shortened('; '.join(notes), 160)})" if notes else ""
     return f"{name}{'' if required else '?'}: {shortened(words, 400)}{said}"
 
@@ -236,13 +236,13 @@ def _every_step(turn: Turn) -> list[str]:
     for span in turn.spans:
         run, model = runs.get(span.id), models.get(span.id)
         if model is not None:
-            found.append(f"model {_line(model.model or '(unknown)')}{_failed(model.error)}")
+            found.append(f"model {one_line(model.model or '(unknown)')}{_failed(model.error)}")
         if span.id in by_span:  # several in a model's own span, where its server runs tools
             found += [line for call in by_span[span.id] for line in (*said.before(call), _call(call, several))]
             by_span[span.id] = []
         elif run is not None:
-            parent = f", called by {_line(run.parent)}" if run.parent else ""
-            found.append(f"agent {_line(run.name or span.name or '(unnamed)')}{parent}{_failed(run.error)}")
+            parent = f", called by {one_line(run.parent)}" if run.parent else ""
+            found.append(f"agent {one_line(run.name or span.name or '(unnamed)')}{parent}{_failed(run.error)}")
         elif model is None and (span.id not in wrappers or (not models and _is_model(span))):
             found += _of_span(span, turn)
     ids = {span.id for span in turn.spans}
@@ -250,7 +250,7 @@ def _every_step(turn: Turn) -> list[str]:
         if call.span_id not in ids:
             found += [*said.before(call), _call(call, several)]
     retrieved = [
-        f'retrieval "{shortened(_line(one.query), RESULT_CHARS)}" → {len(one.documents)} documents'
+        f'retrieval "{shortened(one_line(one.query), RESULT_CHARS)}" → {len(one.documents)} documents'
         for one in turn.retrievals
         if one.query
     ]
@@ -280,7 +280,7 @@ def _several(calls: Iterable[ToolCall]) -> bool:
 def _handoffs(turn: Turn) -> Iterator[str]:
     for handoff in turn.handoffs:
         failed = " → failed" if handoff.success is False else ""
-        yield f"hand-off {_line(handoff.from_ or '(unknown)')} → {_line(handoff.to or '(unknown)')}{failed}"
+        yield f"hand-off {one_line(handoff.from_ or '(unknown)')} → {one_line(handoff.to or '(unknown)')}{failed}"
 
 
 class _Remarks:
@@ -294,7 +294,7 @@ class _Remarks:
         calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
         for message in messages[asked + 1 :]:
             if message.role == "assistant" and message.tool_calls and message.content and message.content.strip():
-                text = f"said: {shortened(_line(message.content), REMARK_CHARS)}"
+                text = f"said: {shortened(one_line(message.content), REMARK_CHARS)}"
                 place = next((request.call_id for request in message.tool_calls if request.call_id in calls), None)
                 if place is None:
                     self._first.append(text)
@@ -322,21 +322,21 @@ def _of_span(span: SpanInfo, turn: Turn) -> list[str]:
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):
         return []
     if _is_model(span):
-        return [f"model {_line(str(attributes['gen_ai.request.model']))}"]
+        return [f"model {one_line(str(attributes['gen_ai.request.model']))}"]
     texts = {word: _first_of(attributes, keys) for word, keys in (("in", _INPUTS), ("out", _OUTPUTS))}
     parts = [
-        f"{word}: {shortened(_line(text), RESULT_CHARS)}" for word, text in texts.items() if text and not _repeats(text, turn)
+        f"{word}: {shortened(one_line(text), RESULT_CHARS)}" for word, text in texts.items() if text and not _repeats(text, turn)
     ]
     own = [
-        f"{key}={shortened(_line(jsonio.text_of(value)), _OWN_CHARS)}"
+        f"{key}={shortened(one_line(jsonio.text_of(value)), _OWN_CHARS)}"
         for key, value in attributes.items()
         if isinstance(value, (str, int, float, bool)) and not _is_noise(key)
     ]
     if attributes and not parts and not own:
         return []  # a framework's own: all that it has is in other steps
-    name = f"step {_line(span.name or '(unnamed)')}"
+    name = f"step {one_line(span.name or '(unnamed)')}"
     says = "; ".join([*parts, *own[:_OWN]])
-    return [_line(f"{name}: {says}" if says else name)]
+    return [one_line(f"{name}: {says}" if says else name)]
 
 
 def _first_of(attributes: Mapping[str, Any], keys: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from ..lib import applies
 from ..lib.media import listed, media_of, references_of
 from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
 from ..lib.values import Words
+from ..prompts import audio as prompts
 from ..registry import Asks, Result, metric, skip, vacuous
 
 
@@ -66,9 +67,9 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expecte
         return skip("missing:audio")
     reply = judge.ask(
         "label",
-        f"{task} Take exactly one of the labels.",
+        task,
         heard.material,
-        '{"label": "<one of the labels>", "confidence": <0 to 1>, "reason": "<why>"}',
+        '{"reason": "<what was said or heard that decides it>", "label": "<one of the labels>", "confidence": <0 to 1>}',
         criteria={"labels": "\n".join(labels)},
         media=heard.media,
     )
@@ -98,8 +99,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
 
     Source: Trusys audio-sentiment.
     """
-    task = "Judge the sentiment of the speaker in the recording, by words and, where you can hear it, by voice."
-    return _labelled(turn, judge, task, labels, expected)
+    return _labelled(turn, judge, prompts.SENTIMENT, labels, expected)
 
 
 @metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-call-category",))
@@ -121,7 +121,7 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, exp
 
     Source: Trusys audio-call-category.
     """
-    return _labelled(turn, judge, "Decide what the call in the recording is about.", categories, expected)
+    return _labelled(turn, judge, prompts.CATEGORY, categories, expected)
 
 
 _Tag = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$")]
@@ -133,7 +133,7 @@ def _tag(text: str, match: Literal["primary", "exact"]) -> str:
     return whole if match == "exact" else whole.partition("-")[0]
 
 
-@metric(applies=applies.audio, references=("transcript",), boolean=True, aliases=("trusys:audio-language",))
+@metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-language",))
 def llm_audio_language(
     turn: Turn, judge: Asks, *, expected: _Tag | Annotated[list[_Tag], MinLen(1)], match: Literal["primary", "exact"] = "primary"
 ) -> Result:
@@ -158,10 +158,9 @@ def llm_audio_language(
         return skip("missing:audio")
     reply = judge.ask(
         "label",
-        "Decide which language is spoken in the recording, the one most of it is in. Name it by its BCP 47 tag, with the region "
-        "only where you can tell.",
+        prompts.LANGUAGE,
         heard.material,
-        '{"language": "<tag>", "confidence": <0 to 1>, "reason": "<why>"}',
+        '{"reason": "<what shows it>", "language": "<BCP 47 tag>", "confidence": <0 to 1>}',
         media=heard.media,
     )
     given = reply.get("language")
@@ -174,7 +173,9 @@ def llm_audio_language(
     return Result(found, detail=detail, explanation=reason)
 
 
-@metric(applies=applies.audio, references=("transcript",), threshold=0.5, aliases=("trusys:audio-interruption-handling",))
+@metric(
+    applies=applies.audio, version="2", references=("transcript",), threshold=0.5, aliases=("trusys:audio-interruption-handling",)
+)
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """How well an agent that speaks deals with being interrupted: the share of interruptions that it handled.
 
@@ -184,7 +185,8 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
     beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
 
-    Detail: ``interruptions`` (as the judge gave them: ``at_s``, ``handled``, ``reason``).
+    Detail: ``interruptions`` (as the judge gave them: ``statement``, what the user broke in with; ``at_s``, in seconds, -1 where nothing
+    shows it; ``reason``; ``handled``).
 
     Source: Trusys audio-interruption-handling.
     """
@@ -193,10 +195,10 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
         return skip("missing:audio")
     reply = judge.ask(
         "interruptions",
-        "List every moment in the recording at which the user interrupts the agent while it speaks, in order. Say for each whether "
-        "the agent handled it gracefully: it stopped, took up what was said, and went on from there. List nothing else.",
+        prompts.INTERRUPTIONS,
         heard.material,
-        '{"interruptions": [{"at_s": <seconds>, "handled": <true or false>, "reason": "<why>"}, ...]}',
+        '{"interruptions": [{"statement": "<what the user breaks in with>", "at_s": <seconds>, "reason": "<what the agent does next>", '
+        '"handled": <true or false>}, ...]}',
         media=heard.media,
     )
     given = entries(reply, "interruptions")
@@ -209,7 +211,13 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     return Result(handled / len(given), detail={"interruptions": given}, explanation=reasons)
 
 
-@metric(applies=applies.audio, references=("transcript",), boolean=True, aliases=("trusys:audio-false-intent-identification",))
+@metric(
+    applies=applies.audio,
+    version="2",
+    references=("transcript",),
+    boolean=True,
+    aliases=("trusys:audio-false-intent-identification",),
+)
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Whether a speaker has false or misleading intent: passes when there is none, or when it is as expected.
 
@@ -231,10 +239,9 @@ def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: 
         return skip("missing:audio")
     reply = judge.ask(
         "verdict",
-        "Decide whether the speaker in the recording has false or misleading intent: pretends to be somebody else, states what "
-        "they must know is untrue, or hides what they are really after. Mistakes, anger and unusual wishes are none.",
+        prompts.FALSE_INTENT,
         heard.material,
-        '{"detected": <true or false>, "evidence": ["<words that show it>", ...], "reason": "<why>"}',
+        '{"reason": "<what speaks for and against it>", "evidence": ["<words that show it>", ...], "detected": <true or false>}',
         media=heard.media,
     )
     detected = boolean(reply, "detected")

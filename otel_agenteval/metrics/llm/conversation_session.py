@@ -17,9 +17,12 @@ from ...core.turn import Message, Turn
 from ..code.conversation_session import says_something
 from ..lib import applies
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.replies import boolean, clamped, entries, number, numbered, reason_of, shown
+from ..lib.prompts import SCORE, VERDICT
+from ..lib.replies import boolean, clamped, entries, number, reason_of, shown
+from ..lib.steps import one_line
 from ..lib.trace import cut
 from ..lib.values import Words
+from ..prompts import conversation_session as prompts
 from ..registry import Asks, Result, metric, skip, vacuous
 
 Detail = dict[str, Any]
@@ -28,20 +31,25 @@ Chars = Annotated[int, Ge(1)]
 
 _SHOWN = 200
 """Entries of a list in ``detail``; all of them are counted."""
-_SCORE = '{"score": <0 to 1>, "reason": "<why, in one or two sentences>"}'
-_VERDICT = '{"verdict": "<yes or no>", "reason": "<why, in one sentence>"}'
 
 
 def _spoken(messages: Iterable[Message]) -> list[Message]:
     return [message for message in messages if says_something(message)]
 
 
+# --- how a judge reads a conversation: a line for each message, so that none can look like another
+
+
 def _line(role: str, text: str | None) -> str:
-    return f"{role}: {text or '(empty)'}"
+    return one_line(f"{role}: {text or '(empty)'}")
 
 
-def _lines(messages: Iterable[Message]) -> str:
-    return "\n".join(_line(message.role, message.content) for message in messages)
+def _numbered(lines: Iterable[str], first: int = 1) -> str:
+    return "\n".join(f"{place}. {line}" for place, line in enumerate(lines, first))
+
+
+def _lines(messages: Iterable[Message], first: int = 1) -> str:
+    return _numbered((_line(message.role, message.content) for message in messages), first)
 
 
 # --- what came before the answer
@@ -84,15 +92,23 @@ def _earlier(turn: Turn) -> list[tuple[str, str]]:
 
 def _history(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
     """The last messages as a judge reads them, each cut to its first characters."""
-    kept = earlier if max_messages is None else earlier[-max_messages:]
-    return "\n".join(_line(role, text if max_chars is None else cut(text, max_chars)) for role, text in kept) or "(none)"
+    left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
+    lines = (_line(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
+    mark = f"[… {left_out} messages left out …]\n" if left_out else ""
+    return mark + _numbered(lines, left_out + 1) or "(none)"
 
 
 def _answer_in(turn: Turn, history: str) -> Detail:
     return {"history": history, "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
 
 
-@metric(applies=applies.said_before, needs=("output",), uses=("history",), aliases=("hpd:ConversationCoherenceEvaluator",))
+@metric(
+    applies=applies.said_before,
+    version="2",
+    needs=("output",),
+    uses=("history",),
+    aliases=("hpd:ConversationCoherenceEvaluator",),
+)
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Whether the answer agrees with what was said before, 0..1: with its facts, its context and the agent's persona.
 
@@ -109,11 +125,9 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
         return skip("missing:history")
     reply = judge.ask(
         "score",
-        "Judge whether the answer is coherent with the history of the conversation: does it fit the context, keep to the facts "
-        "that were established, and stay in the same persona? 1: coherent in every respect. 0.5: with clear inconsistencies. "
-        "0: it contradicts or ignores the conversation.",
+        prompts.COHERENT,
         _answer_in(turn, _history(earlier)),
-        _SCORE,
+        SCORE,
     )
     return _judged(reply)
 
@@ -123,7 +137,7 @@ def _judged(reply: Mapping[str, Any]) -> Result:
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=detail["reason"])
 
 
-@metric(applies=applies.said_before, needs=("output",), uses=("history",), aliases=("hpd:GoalProgressionEvaluator",))
+@metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """How far the answer moves the conversation toward the user's goal, 0..1.
 
@@ -140,18 +154,16 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     """
     reply = judge.ask(
         "score",
-        "Find the goal that the user has in this conversation, and judge how far the answer moves toward it. 1: the goal is "
-        "reached, or the answer does all for it that it can. 0.5: some progress. 0: none, or a step away from it. Name what "
-        "stands in the way.",
+        prompts.PROGRESS,
         _answer_in(turn, _history(_earlier(turn), max_messages, max_chars)),
-        '{"score": <0 to 1>, "goal": "<the user\'s goal>", "progression_reason": "<why this score>", '
-        '"blockers": ["<what stands in the way>"]}',
+        '{"goal": "<what the user wants in the end>", "progression_reason": "<how far the answer moves toward it, and why>", '
+        '"blockers": ["<what still stands in the way>"], "score": <0 to 1>}',
     )
     detail = shown(reply, goal="goal", progression_reason="progression_reason", blockers="blockers")
     return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=reason_of(reply, "progression_reason"))
 
 
-@metric(applies=applies.said_before, needs=("output",), uses=("history",), aliases=("hpd:MemoryAccuracyEvaluator",))
+@metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """Whether the answer uses what was said in earlier turns correctly, 0..1.
 
@@ -172,17 +184,18 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
         return skip("missing:history")
     reply = judge.ask(
         "score",
-        "Judge how correctly the answer uses what was said earlier. List the earlier facts that it refers to, and each error of "
-        "memory: a fact that is wrong, made up, mixed up, or forgotten where it mattered. 1: no error. 0.5: some facts are "
-        "right, some are not. 0: what it says of earlier turns is wrong. An answer that needs nothing from them has no errors.",
+        prompts.REMEMBERED,
         _answer_in(turn, _history(earlier, max_messages, max_chars)),
-        '{"score": <0 to 1>, "facts_referenced": ["<fact>"], "memory_errors": ["<error>"]}',
+        '{"reason": "<what the answer takes from earlier turns, and why it is right or wrong>", "facts_referenced": ["<fact, and its turn>"], '
+        '"memory_errors": ["<error, and the turn that shows it>"], "score": <0 to 1>}',
     )
     detail = shown(reply, facts_referenced="facts_referenced", memory_errors="memory_errors")
-    return Result(clamped(reply, 0, 1, detail=detail), detail=detail)
+    return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=reason_of(reply))
 
 
-@metric(applies=applies.said_before, needs=("output",), uses=("history",), aliases=("hpd:RepetitionDetectionEvaluator",))
+@metric(
+    applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:RepetitionDetectionEvaluator",)
+)
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """How little the answer repeats the agent's last answers: 1 is entirely new, 0 says the same again.
 
@@ -202,15 +215,13 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
         return vacuous(1.0)
     reply = judge.ask(
         "score",
-        "Judge how much of the answer is new compared with the agent's earlier answers: wording, information and suggestions. "
-        "1: entirely new. 0.5: about half of it was said before. 0: it only repeats. What the user asked to hear again is no "
-        "repetition.",
+        prompts.NEW,
         {
-            "earlier_answers": numbered(answers[-last_n:]),
+            "earlier_answers": _numbered(map(one_line, answers[-last_n:])),
             "user_input": turn.input or "(unknown)",
             "answer": turn.output or "(empty)",
         },
-        _SCORE,
+        SCORE,
     )
     return _judged(reply)
 
@@ -241,7 +252,7 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
     return g_eval(judge, criteria, steps, "a conversation between a user and an assistant", {"conversation": _lines(spoken)})
 
 
-@metric(applies=applies.several_exchanges, threshold=0.5, aliases=("trusys:knowledge-retention",))
+@metric(applies=applies.several_exchanges, version="2", threshold=0.5, aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     """Share of the assistant's messages that forget nothing of what the user has said so far.
 
@@ -264,21 +275,20 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     forgot: list[bool] = []
     reasons: list[str | None] = []
     start = 0
-    for count, place in enumerate(places, 1):
-        new = _lines(spoken[start:place])
-        facts.update(_facts_in(judge, count, facts, new))
-        after = _lines(spoken[place + 1 :]) if place == places[-1] else ""
+    for place in places:
+        new = _lines(spoken[start:place], start + 1)
+        facts.update(_facts_in(judge, place + 1, facts, new))
+        after = _lines(spoken[place + 1 :], place + 2) if place == places[-1] else ""
         reply = judge.ask(
             "verdict",
-            f"Decide whether the assistant's message no. {count} forgets or contradicts one of the facts that the user has "
-            "given, or asks for one again: yes if it does, no if it does not. What was said later is no part of the decision.",
+            f"{prompts.FORGOTTEN}\nThe message is no. {place + 1} of the conversation.",
             {
-                "known_facts": facts,
+                "known_facts": _known(facts),
                 "said_before": new or "(nothing)",
                 "message": spoken[place].content or "(empty)",
                 **({"said_later": after} if after else {}),
             },
-            _VERDICT,
+            VERDICT,
         )
         forgot.append(boolean(reply, "verdict"))
         if forgot[-1]:
@@ -288,17 +298,19 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     return Result(forgot.count(False) / len(forgot), detail=detail, explanation=_first(reasons))
 
 
-def _facts_in(judge: Asks, count: int, facts: Mapping[str, Any], new: str) -> dict[str, Any]:
+def _facts_in(judge: Asks, message: int, facts: Mapping[str, Any], new: str) -> dict[str, Any]:
     extracted = judge.ask(
         "knowledge",
-        f"Collect the facts that the user has given about themselves and their request before the assistant's message no. "
-        f"{count}: those in the new messages, and those known before where the new messages correct them. Facts that only the "
-        "assistant states are none.",
-        {"known_facts": facts, "new_messages": new or "(none)"},
+        f"{prompts.FACTS}\nThese are the facts before message no. {message} of the conversation.",
+        {"known_facts": _known(facts), "new_messages": new or "(none)"},
         '{"data": {"<fact>": "<value>"}}',
     )
     data = extracted.get("data")
     return data if isinstance(data, dict) else {}
+
+
+def _known(facts: Mapping[str, Any]) -> str:
+    return "\n".join(one_line(f"- {fact}: {jsonio.text_of(value)}") for fact, value in facts.items()) or "(none)"
 
 
 def _words(truths: Sequence[bool]) -> list[str]:
@@ -332,10 +344,10 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
         return vacuous(1.0)
     reply = judge.ask(
         "verdicts",
-        "Find the assistant's messages that fall out of the role that it was given, and name each by its number. Messages of "
-        "others are none of them. If all stay in the role, the list is empty.",
+        prompts.OUT_OF_ROLE,
         {"conversation": "\n".join(f"[{place}] {_line(message.role, message.content)}" for place, message in said)},
-        '{"verdicts": [{"index": <number of the message>, "reason": "<why>"}]}',
+        '{"verdicts": [{"statement": "<the words that fall out of the role>", "reason": "<which part of the role they break>", '
+        '"index": <number of the message>}]}',
         criteria={"role": role},
     )
     violations: dict[int, str | None] = {}
@@ -357,7 +369,7 @@ def _index_of(entry: Any) -> int:
     return int(place) if place.is_integer() else -1
 
 
-@metric(threshold=0.5, aliases=("trusys:conversation-relevancy",))
+@metric(version="2", threshold=0.5, aliases=("trusys:conversation-relevancy",))
 def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 10) -> Result:
     """Share of the assistant's answers that are relevant to the conversation just before them.
 
@@ -378,20 +390,16 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
         return skip("missing:conversation")
     relevant: list[bool] = []
     reasons: list[str | None] = []
+    before = 0
     for end, interaction in enumerate(interactions, 1):
         window = [message for part in interactions[max(0, end - window_size) : end] for message in part]
-        after = _lines(unanswered) if end == len(interactions) else ""
+        before += len(interaction)
+        after = _lines(unanswered, before + 1) if end == len(interactions) else ""
         reply = judge.ask(
             "window",
-            f"Decide whether the assistant's last message in the window is relevant to what was said in it: yes or no. This is "
-            f"window {end} of {len(interactions)}. A greeting, a question back and a refusal can be relevant. What was said later "
-            "is no part of the decision.",
-            {
-                "window": _lines(window),
-                "last_message": _last_answer(interaction),
-                **({"said_later": after} if after else {}),
-            },
-            _VERDICT,
+            f"{prompts.RELEVANT}\nThe message is no. {before - _after_answer(interaction)} of the conversation.",
+            {"window": _lines(window, before - len(window) + 1), **({"said_later": after} if after else {})},
+            VERDICT,
         )
         relevant.append(boolean(reply, "verdict"))
         if not relevant[-1]:
@@ -418,5 +426,6 @@ def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], lis
     return ([*found, current], []) if answered else (found, current)
 
 
-def _last_answer(interaction: Sequence[Message]) -> str:
-    return next(message.content for message in reversed(interaction) if message.role == "assistant") or "(empty)"
+def _after_answer(interaction: Sequence[Message]) -> int:
+    """Messages that follow the assistant's last one."""
+    return next(place for place, message in enumerate(reversed(interaction)) if message.role == "assistant")

@@ -5,7 +5,7 @@ Nothing is fetched or decoded: frames come with the attachment. Where there are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from ...core.turn import Turn
@@ -14,6 +14,7 @@ from ..lib.frames import Frames, newest_video, spaced
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.media import Medium, name_of, references_of
 from ..lib.replies import clamped, invalid, reason_of
+from ..prompts import video as prompts
 from ..registry import Asks, Result, metric, skip
 
 
@@ -40,19 +41,19 @@ def _time(video: Medium, place: int) -> str:
 
 
 def _by_dimensions(
-    turn: Turn, judge: Asks, num_frames: int, task: str, dimensions: Mapping[str, str], material: Mapping[str, Any]
+    turn: Turn, judge: Asks, num_frames: int, task: str, dimensions: Collection[str], material: Mapping[str, Any]
 ) -> Result:
     """The mean of the judge's scores of 0..10 for each dimension, over 10."""
     video = newest_video(turn)
     if video is None:
         return skip("missing:video")
     sample = _sampled(video, num_frames)
-    meanings = "\n".join(f"- {name}: {meaning}" for name, meaning in dimensions.items())
     reply = judge.ask(
         "score",
-        f"{task} Score each of these dimensions from 0 (worst) to 10 (best):\n{meanings}",
+        task,
         {**material, "video": sample.text},
-        '{"scores": {' + ", ".join(f'"{name}": <0 to 10>' for name in dimensions) + '}, "reason": "<why>"}',
+        '{"reason": "<what the frames show, and what speaks against the highest level>", "scores": {"evidence": "<for each dimension, '
+        'in order, what decides it and in which frame>", ' + ", ".join(f'"{name}": <0 to 10>' for name in dimensions) + "}}",
         media=sample.media,
     )
     scores = reply.get("scores")
@@ -64,7 +65,7 @@ def _by_dimensions(
     return Result(sum(found.values()) / (10 * len(found)), detail=detail, explanation=detail["reason"])
 
 
-@metric(applies=applies.video, threshold=0.5, aliases=("trusys:video-visual-quality",))
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-visual-quality",))
 def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How good a video looks: sharp, clear, with true colours and without artifacts.
 
@@ -82,16 +83,10 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8)
 
     Source: Trusys video-visual-quality (dimensions are our own).
     """
-    dimensions = {
-        "resolution": "fine detail can be seen, nothing is coarse",
-        "clarity": "sharp, in focus, neither too dark nor too bright",
-        "colour_accuracy": "colours look true and balanced",
-        "artifact_freedom": "no noise, blocks, banding or distortion",
-    }
-    return _by_dimensions(turn, judge, num_frames, "Judge the visual quality of the video.", dimensions, {})
+    return _by_dimensions(turn, judge, num_frames, prompts.LOOKS, prompts.QUALITY, {})
 
 
-@metric(applies=applies.video, threshold=0.5, aliases=("trusys:text-to-video",))
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:text-to-video",))
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How well a generated video shows what was asked for.
 
@@ -114,17 +109,10 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Res
         return skip("missing:video")
     if not turn.input:
         return skip("missing:input")
-    dimensions = {
-        "subject_alignment": "the people, animals and things that were asked for are there",
-        "action_alignment": "they do what was asked for",
-        "attribute_alignment": "their number, colour, size, style and other properties are as asked for",
-        "scene_alignment": "place, time, light and mood are as asked for",
-    }
-    task = "Judge how well the video shows what the prompt asks for."
-    return _by_dimensions(turn, judge, num_frames, task, dimensions, {"prompt": turn.input})
+    return _by_dimensions(turn, judge, num_frames, prompts.SHOWS_PROMPT, prompts.ALIGNMENT, {"prompt": turn.input})
 
 
-@metric(applies=applies.video, threshold=0.5, aliases=("trusys:video-temporal-consistency",))
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-temporal-consistency",))
 def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How steady a video is over time: smooth motion, natural transitions, no flicker, and objects that stay what they are.
 
@@ -142,17 +130,10 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Source: Trusys video-temporal-consistency (dimensions are our own).
     """
-    dimensions = {
-        "motion_smoothness": "things move without jumps from frame to frame",
-        "transition_naturalness": "scenes and camera change in a natural way",
-        "flicker_freedom": "light, colour and texture do not flicker",
-        "object_persistence": "people and things keep their look, and do not appear or vanish without cause",
-    }
-    task = "Judge how consistent the video is over time, from frame to frame."
-    return _by_dimensions(turn, judge, num_frames, task, dimensions, {})
+    return _by_dimensions(turn, judge, num_frames, prompts.STEADY, prompts.CONSISTENCY, {})
 
 
-@metric(applies=applies.video, threshold=0.5, aliases=("trusys:video-factual-consistency",))
+@metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-factual-consistency",))
 def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8) -> Result:
     """How far a video agrees with how the world works: physics, whole objects, causes before effects.
 
@@ -170,13 +151,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Source: Trusys video-factual-consistency (dimensions are our own).
     """
-    dimensions = {
-        "physical_plausibility": "weight, motion, light and shadow follow the laws of nature",
-        "object_integrity": "bodies and things have the right parts, and do not melt or merge",
-        "causal_coherence": "effects follow from causes, and events come in an order that can be",
-    }
-    task = "Judge how far what the video shows agrees with how the world works."
-    return _by_dimensions(turn, judge, num_frames, task, dimensions, {})
+    return _by_dimensions(turn, judge, num_frames, prompts.PLAUSIBLE, prompts.PLAUSIBILITY, {})
 
 
 @metric(applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-g-eval",), spellings={"value": "criteria"})

@@ -14,6 +14,7 @@ from .languages import REPORTED
 from .readers import (
     ADDRESS,
     FREED,
+    GIVEN_ORDERS,
     GRANTS,
     HIDES,
     HUMANS,
@@ -26,7 +27,6 @@ from .readers import (
     SAYS,
     SENDS,
     SETS_ASIDE,
-    TOLD,
     TOOLS,
     VERDICTS,
     any_of,
@@ -86,9 +86,6 @@ _THIS = re.compile(
 _DOCS = re.compile(
     r"\b(?:scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b"
 )
-_HUMAN_TALK = re.compile(
-    r"^\W{0,3}(?:customer|user|visitor|client|kunde|kundin|cliente|client|caller|guest|human)\s?:", re.MULTILINE
-)
 OWN = re.compile(
     r"\b(?:my|our|mein\w*|unser\w*|mes|mon|nos|mis?|nuestr\w+|mi[ei]|nostr\w+|minhas?|meus?|noss\w+|mijn|onze|moj\w+|moich|nasz\w*|мо[ейюяий]\w*|наш\w*|cua (?:toi|chung toi)|saya|kami|mina|vara|vores|i (?:told|asked|gave|sent)|je t'ai|te dije|ich dir|j'ai)\b|\w+larim(?:i|a)\b|طلبي|رسالتي|שלי|मेरे|हमारे|私の|我的|我们的|제가|내 "
 )
@@ -103,11 +100,16 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
         hidden: whether readers do not see it: then nobody need be called.
         tools: the names of the agent's tools.
     """
-    talk = _HUMAN_TALK.search(text) is not None
     staff = _STAFF.search(text) is not None
+    named, freed = _has(text, _CALL_PIECES), _has(text, _ASIDE_PIECES) or _has(text, _FREE_PIECES)
+    if not (named or freed or hidden):
+        return False
     for place, sentence in enumerate(sentences):
+        may_be_named = named and _has(sentence, _CALL_PIECES)
+        if not (may_be_named or hidden or (freed and (_has(sentence, _ASIDE_PIECES) or _has(sentence, _FREE_PIECES)))):
+            continue
         after = sentences[place + 1] if place + 1 < len(sentences) else ""
-        called, end = _called(sentence, talk, staff)
+        called, end = _called(sentence, staff) if may_be_named else (0, 0)
         if called:
             wanted = _wanted(sentence[end:], tools)
             if called < 2 or len(sentence) - end >= 3:
@@ -128,14 +130,250 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
     return False
 
 
-def _called(sentence: str, talk: bool, staff: bool) -> tuple[int, int]:
+_CALL_PIECES = (
+    "aiagent",
+    "ai ",
+    "ai-",
+    "llm",
+    "gpt",
+    "claude",
+    "gemini",
+    "copilot",
+    "bot",
+    "robo",
+    "language model",
+    "summar",
+    "automat",
+    "assist",
+    "asist",
+    "asyst",
+    "agent",
+    "model",
+    "virtu",
+    "digital",
+    "artific",
+    "kunstlich",
+    "lenguaje",
+    "langage",
+    "linguagem",
+    "maschinell",
+    "entity",
+    "system",
+    "machine",
+    "reader",
+    "software",
+    "program",
+    "whoever",
+    "yapay",
+    "zeka",
+    "tekoal",
+    "kielimal",
+    "intelig",
+    "inteligen",
+    "intellig",
+    "tro ly",
+    "mo hinh",
+    "tri tue",
+    "kecerdasan",
+    "umel",
+    "before",
+    "avant de",
+    "antes de",
+    "prima di",
+    "bevor",
+    "voordat",
+    "zanim",
+    "summary",
+    "reply",
+    "response",
+    "answer",
+    "new message",
+    "нейро",
+    "модел",
+    "интеллект",
+    "інтелект",
+    "бот",
+    "ассистент",
+    "асистент",
+    "помощник",
+    "помічник",
+    "агент",
+    "перед",
+    "систем",
+    "ذكاء",
+    "الذكاء",
+    "نموذج",
+    "المساعد",
+    "البوت",
+    "الفرز",
+    "الآلي",
+    "قبل",
+    "בינה",
+    "מודל",
+    "צ'אט",
+    "בוט",
+    "עוזר",
+    "לפני",
+    "एआई",
+    "कृत्रिम",
+    "मॉडल",
+    "बॉट",
+    "सहायक",
+    "देने से पहले",
+    "人工",
+    "言語モデル",
+    "大模型",
+    "智",
+    "模型",
+    "人工",
+    "机器",
+    "機器",
+    "助手",
+    "助理",
+    "アシスタント",
+    "ボット",
+    "エージェント",
+    "回",
+    "答",
+    "인공",
+    "모델",
+    "챗봇",
+    "봇",
+    "어시",
+    "비서",
+    "에이전트",
+    "답변",
+    "ปัญญา",
+    "บอท",
+    "เอไอ",
+    "โมเดล",
+    "ผู้ช่วย",
+    "システム",
+    "系统",
+)
+_ASIDE_PIECES = (
+    "ignor",
+    "disregard",
+    "forget",
+    "scrap",
+    "drop",
+    "overrid",
+    "discard",
+    "abandon",
+    "stop ",
+    "vergiss",
+    "vergess",
+    "missacht",
+    "verwirf",
+    "oubli",
+    "neglig",
+    "olvid",
+    "desatiend",
+    "descart",
+    "dimentic",
+    "scart",
+    "trascur",
+    "esque",
+    "desconsid",
+    "negeer",
+    "vergeet",
+    "zapom",
+    "zignor",
+    "kenara",
+    "unut",
+    "gormezden",
+    "dikkate",
+    "забуд",
+    "отмен",
+    "игнор",
+    "ігнор",
+    "bo qua",
+    "quen",
+    "abaikan",
+    "lupakan",
+    "glom",
+    "bortse",
+    "unohda",
+    "valita",
+    "nicht mehr",
+    "no longer",
+    "not apply",
+    "suspend",
+    "تجاهل",
+    "انس",
+    "התעל",
+    "שכח",
+    "छोड",
+    "भूल",
+    "अनदेखा",
+    "無視",
+    "忘",
+    "捨て",
+    "忽略",
+    "不用管",
+    "无视",
+    "무시",
+    "잊",
+    "버리",
+    "ลืม",
+    "เพิกเฉย",
+)
+_FREE_PIECES = (
+    "unrestrict",
+    "without",
+    "no filter",
+    "no limit",
+    "no rest",
+    "content polic",
+    "freely",
+    "anything now",
+    "none of your",
+    "free of",
+    "free from",
+    " mode",
+    "ohne",
+    "sans ",
+    "sin ",
+    "senza",
+    "sem ",
+    "zonder",
+    "bez ",
+    "без ",
+    "kisit",
+    "sinir",
+    "khong",
+    "bebas",
+    "tanpa",
+    "utan ",
+    "قيود",
+    "ללא",
+    "בלי",
+    "बिना",
+    "制限",
+    "無制限",
+    "制約",
+    "限制",
+    "제한",
+    "ข้อจำกัด",
+)
+"""Parts of what the patterns find: a text, and then a sentence, without any is looked at no further."""
+
+
+def _has(text: str, pieces: Sequence[str]) -> bool:
+    for piece in pieces:  # a generator would cost more than the search
+        if piece in text:
+            return True
+    return False
+
+
+def _called(sentence: str, staff: bool) -> tuple[int, int]:
     """How surely a machine is called, from 0 to 2, and where the call ends."""
     best = (0, 0)
     for pattern, machine in ((_MACHINE, True), (_NAME, False)):
         for found in pattern.finditer(sentence):
             if not machine and staff and found.group().startswith("agent"):
                 continue
-            strength = _strength(sentence, found, machine=machine, talk=talk)
+            strength = _strength(sentence, found, machine=machine)
             if strength > best[0]:
                 best = strength, found.end()
         if best[0] == 2:
@@ -156,7 +394,7 @@ _CLAUSE = re.compile(r"[.,:;!?()\[\]#*/>\"|}{=،、。,]|--|\s[-–—]\s")
 _PLAIN = re.compile(r"[\w'’/ -]*")
 
 
-def _strength(sentence: str, found: re.Match[str], *, machine: bool, talk: bool) -> int:
+def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
     around = sentence[max(0, found.start() - 40) : found.end() + 30]
     if HUMANS.search(around) is not None:
         return 0
@@ -174,11 +412,8 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool, talk: bool)
     if mark is None and directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
         mark, between = _END.search(rest), rest.rstrip(". ")
     few = mark is not None and len(between.split()) <= (7 if machine else 2) and _PLAIN.fullmatch(between) is not None
-    if few and mark is not None:
-        if not machine and talk and mark.group() == ":":
-            return 0
-        if not words or (directed and len(words) <= 12) or (len(words) <= 2 and READS.search(before) is not None):
-            return 2
+    if few and (not words or (directed and len(words) <= 12) or (len(words) <= 2 and READS.search(before) is not None)):
+        return 2
     if not machine:
         asked = _ORDERED.match(rest.lstrip())
         if asked is not None:
@@ -236,15 +471,17 @@ def _is_about(text: str) -> bool:
 
 
 def _is_freed(sentence: str, after: str) -> bool:
-    """Whether the reader is told to forget what it was told, or that it has no rules, without being called."""
-    aside = SETS_ASIDE.search(sentence) is not None
-    told = TOLD.search(sentence) is not None if aside or NOW_YOU.search(sentence + " " + after) else False
+    """Whether the reader is to forget what others asked of it, or has no rules from now on, without being called."""
+    aside = _has(sentence, _ASIDE_PIECES) and SETS_ASIDE.search(sentence) is not None
+    if not aside and not _has(sentence, _FREE_PIECES):
+        return False
+    given = aside and GIVEN_ORDERS.search(sentence) is not None
     if OWN.search(sentence) is not None or _MAIL.search(sentence) is not None:
         return False
     both = f"{sentence} {after}"
-    if told and aside:
+    if given and aside:
         return _wanted_of_agents(both)
-    return NOW_YOU.search(both) is not None and FREED.search(both) is not None
+    return FREED.search(both) is not None and NOW_YOU.search(both) is not None
 
 
 def _wanted_of_agents(text: str) -> bool:

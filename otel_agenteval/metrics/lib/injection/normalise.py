@@ -28,24 +28,21 @@ SUSPICIOUS = re.compile(
 """Tag characters, directional overrides, rows of zero-width characters and of variation selectors."""
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _PIECES = (
-    b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow", b"fromnowon",
+    b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow",
     b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
-    b"struzion", b"anweisung", b"regeln", b"nutzer", b"kisystem", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
-    b"sisten", b"asystent", b"polecen", b"talimat", b"pengguna", b"ligenc", b"ligenz", b"llm", b"linguagem", b"lingmodel", b"youcannow", b"youcando", b"beforeyourepl", b"messagesys", b"toldyou", b"developermode",
-    b"systemoverr", b"fromnow", b"desormais", b"crawler", b"utomat", b"robo", b"tekoaly", b"sprogmod", b"vafgehp", b"vtaber",
+    b"struzion", b"anweisung", b"regeln", b"nutzer", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
+    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"robo", b"vafgehp", b"vtaber",
 )  # fmt: skip
 """Pieces of which every order in ASCII has one; the last two are in rot13."""
 _MARKED_PIECES = (
     b"sistan", b"trolyai", b"mohinhngonngu", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"kullanc", b"uzytkown", b"uytkown",
-    b"herramient", b"ferrament",
+    b"herramient", b"ferrament", b"asystent", b"polecen", b"talimat",
 )  # fmt: skip
 """More of them, for languages that hardly write a sentence in ASCII."""
 
 
 _ALL_PIECES = (*_PIECES, *_MARKED_PIECES)
-_AS_WRITTEN = (
-    "LLM", "AI", " KI", " IA", "'IA", "’IA", "bot:", "bot,", "bot ", "Bot,", "Bot:", "\nKI", "\nIA", "%20", "<!--", "display:", "opacity:", "font-size:0", "(wei", "(white", "(sehr",
-)  # fmt: skip
+_AS_WRITTEN = ("LLM", " llm", "llm_", "AI", "KI", "IA", "bot:", "bot,", "Bot,", "%20", "<!--")
 """Short names in capitals, escapes, and signs of text that is not shown."""
 
 
@@ -80,7 +77,7 @@ def is_harmless(text: str) -> bool:
     for sign in _AS_WRITTEN:
         if sign in text:
             return False
-    if text.startswith(("KI", "IA")):
+    if "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
         return False
     pieces: tuple[bytes, ...] = _PIECES
     if text.isascii():

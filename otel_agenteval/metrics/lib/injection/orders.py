@@ -45,6 +45,11 @@ _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
 
 _FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
 _BLOCKQUOTE = re.compile(r":\s*(?:</\w+>)?\s*<blockquote.{0,5000}?</blockquote>", re.DOTALL)
+_CUSTOMER = re.compile(
+    r"^\W{0,3}(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest)\s?:", re.MULTILINE | re.IGNORECASE
+)
+_SPEAKER = re.compile(r"^(\W{0,3})(?:agent|assistant|bot|chatbot|support)\s?:", re.MULTILINE | re.IGNORECASE)
+"""In a talk between people and agents, names before a colon say who speaks."""
 _CODE = re.compile(r"`[^`\n]{1,400}`")
 _QUOTED = re.compile(
     r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
@@ -363,6 +368,8 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
     forged = signs and not _TEMPLATE.search(text) and ((_CHAT_TOKEN.search(bare) and not reported) or _ROLE_TAG.search(bare))
     if forged or _FALSE_END.search(bare):
         yield "role_marker"
+    if _CUSTOMER.search(bare) is not None:
+        bare = _SPEAKER.sub(r"\1", bare)
     shown = folded(bare)
     if (
         has_order(shown, tools)

@@ -291,10 +291,15 @@ class Tiers:
         self._rest = islice(tiers(pools, alike), most)
 
     def __iter__(self) -> Iterator[list[float]]:
-        yield from self._known
-        for tier in self._rest:
-            self._known.append(tier)
-            yield tier
+        at = 0
+        while True:
+            if at == len(self._known):
+                following = next(self._rest, None)
+                if following is None:
+                    return
+                self._known.append(following)
+            yield self._known[at]
+            at += 1
 
 
 def _distinct(values: Iterable[float]) -> list[float]:

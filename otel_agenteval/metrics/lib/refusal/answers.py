@@ -12,8 +12,8 @@ from .weights import WEIGHTS
 
 _LONGEST = 2_000
 """Longer answers deliver something (in Latin letters)."""
-_THRESHOLD = 0.25
-"""Above zero: a false alarm costs more than a refusal that is missed."""
+_THRESHOLD = -0.3
+"""The share found still grows down to here, while of the recordings' ordinary answers one in a thousand reaches it."""
 SECOND_OPINION = 1.5
 """What a sentence that declines by a known pattern adds. Fixed, not fitted: the patterns were made with the same cases."""
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
@@ -28,11 +28,11 @@ class Refusal(NamedTuple):
     language: str
 
 
-def refusal_in(output: str, asked: str = "") -> Refusal | None:
-    """The refusal that an answer is, or None. ``asked`` are the user's words."""
+def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | None:
+    """The refusal that an answer is, or None. ``asked`` are the user's words; ``acted``: the agent called tools for it."""
     if _delivers(output):
         return None
-    found = read(output, asked)
+    found = read(output, asked, acted)
     if found is None:
         return None
     score = score_of(found)
@@ -50,7 +50,8 @@ def _delivers(output: str) -> bool:
     """What can be seen without reading: length, data, code, tables, many numbers."""
     if len(output) > _LONGEST or output.lstrip()[:1] in ("", "{", "["):
         return True
-    if _CODE.search(output) or len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
+    may_be_code = "```" in output or "|" in output or "    " in output or "\t" in output
+    if (may_be_code and _CODE.search(output)) or len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
         return True
     return not output.isascii() and length(output) > _LONGEST
 

@@ -13,6 +13,8 @@ from .lexicon_more import MORE
 CLASSES = ("no", "me", "rule", "wrong", "scope", "quit", "other", "instead", "done", "failed", "lack")
 _ALL = (*CLASSES, "asked", "touchy")
 BITS = {field: 1 << place for place, field in enumerate(_ALL)}
+_ELIDING = frozenset(("fr", "it"))
+"""Languages in which short words lean on the next with an apostrophe."""
 _PIECES_ONLY = frozenset(("ar", "he", "hi", "ja", "zh", "ko", "th", "fa"))
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),
@@ -28,6 +30,7 @@ _SCRIPTS = (
     ("ru", re.compile("[\u0400-\u04ff]")),
 )
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
+_MOST_KNOWN, _LONGEST_KNOWN = 8_192, 40
 _SIGNS = str.maketrans(dict.fromkeys(map(ord, '.,;:!?()[]{}"“”„«»‘*_~…¡¿—–/|#>-'), " "))
 _ARABIC_MARKS: dict[int, str | None] = {**dict.fromkeys(range(0x64B, 0x653)), 0x640: None, 0x622: "ا", 0x623: "ا", 0x625: "ا"}
 
@@ -43,9 +46,11 @@ class Table(NamedTuple):
     stem_lengths: tuple[int, ...]
     ends: dict[str, int]
     end_lengths: tuple[int, ...]
-    phrases: dict[str, tuple[tuple[str, int], ...]]
-    """By their first word."""
+    phrases: dict[str, tuple[tuple[str, str, int], ...]]
+    """By their first word: the second, the phrase and its classes."""
     pieces: tuple[tuple[str, int], ...]
+    known: dict[str, tuple[int, tuple[tuple[str, str, int], ...]]]
+    """What was looked up of words: at most :data:`_MOST_KNOWN` of them."""
 
 
 def plain(text: str) -> str:
@@ -63,6 +68,8 @@ def _table(lexicon: Lexicon) -> Table:
     for field in _ALL:
         for written in getattr(lexicon, field).split("|"):
             entry = plain(written.replace("-", " ") if lexicon.name not in _PIECES_ONLY else written)
+            if lexicon.name in _ELIDING:
+                entry = entry.replace("'", "' ").strip()
             if lexicon.name in _PIECES_ONLY:
                 into, key = pieces, entry
             elif entry.startswith("*"):
@@ -74,13 +81,13 @@ def _table(lexicon: Lexicon) -> Table:
             else:
                 into, key = words, entry
             into[key] = into.get(key, 0) | BITS[field]
-    by_word: dict[str, tuple[tuple[str, int], ...]] = {}
+    by_word: dict[str, tuple[tuple[str, str, int], ...]] = {}
     for phrase, bits in phrases.items():
-        first = phrase.split(None, 1)[0]
-        by_word[first] = (*by_word.get(first, ()), (phrase, bits))
+        first, second = (*phrase.split(None, 2), "")[:2]
+        by_word[first] = (*by_word.get(first, ()), (second, phrase, bits))
     return Table(
         lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
-        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()),
+        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()), {},
     )  # fmt: skip
 
 
@@ -94,14 +101,24 @@ def language_of(text: str) -> Table | None:
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
                 return _table(_BY_NAME[name])
-    seen = frozenset(words_of(text))
-    best, most = None, 0
-    for lexicon in _LATIN:
-        table = _table(lexicon)
-        count = len(seen & table.common)
-        if count > most:
-            best, most = table, count
-    return best
+    tables, by_word = _common_words()
+    counts = [0] * len(tables)
+    for word in frozenset(words_of(text)):
+        for place in by_word.get(word, ()):
+            counts[place] += 1
+    most = max(counts)
+    return tables[counts.index(most)] if most else None
+
+
+@cache
+def _common_words() -> tuple[tuple[Table, ...], dict[str, tuple[int, ...]]]:
+    """The languages in Latin letters, and in which of them a word is common."""
+    tables = tuple(map(_table, _LATIN))
+    by_word: dict[str, tuple[int, ...]] = {}
+    for place, table in enumerate(tables):
+        for word in table.common:
+            by_word[word] = (*by_word.get(word, ()), place)
+    return tables, by_word
 
 
 def words_of(text: str) -> list[str]:
@@ -122,19 +139,38 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
             found |= bits
     if not table.words:
         return found
-    words = words_of(sentence)
-    spaced = f" {' '.join(words)} "
-    for word in words:
-        found |= table.words.get(word, 0)
-        for length in table.stem_lengths:
-            if length > len(word):
-                break
-            found |= table.stems.get(word[:length], 0)
-        for length in table.end_lengths:
-            if length >= len(word):
-                break
-            found |= table.ends.get(word[-length:], 0)
-        for phrase, bits in table.phrases.get(word, ()):
-            if phrase in spaced:
-                found |= bits
+    words = words_of(sentence.replace("'", "' ") if table.name in _ELIDING else sentence)
+    known = table.known
+    spaced = ""
+    different = set(words)
+    for word in different:
+        entry = known.get(word)
+        if entry is None:
+            entry = _looked_up(word, table)
+        bits, phrases = entry
+        found |= bits
+        if phrases:
+            spaced = spaced or f" {' '.join(words)} "
+            for second, phrase, its_bits in phrases:
+                if (not second or second in different) and phrase in spaced:
+                    found |= its_bits
     return found
+
+
+def _looked_up(word: str, table: Table) -> tuple[int, tuple[tuple[str, str, int], ...]]:
+    """The classes of a word by itself, and the phrases that begin with it; kept, because most words come again."""
+    found = table.words.get(word, 0)
+    for length in table.stem_lengths:
+        if length > len(word):
+            break
+        found |= table.stems.get(word[:length], 0)
+    for length in table.end_lengths:
+        if length >= len(word):
+            break
+        found |= table.ends.get(word[-length:], 0)
+    if len(table.known) >= _MOST_KNOWN:
+        table.known.clear()
+    entry = found, table.phrases.get(word, ())
+    if len(word) <= _LONGEST_KNOWN:
+        table.known[word] = entry
+    return entry

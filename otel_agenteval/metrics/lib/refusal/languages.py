@@ -10,6 +10,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from ..branches import flattened
+
 
 class Language(NamedTuple):
     """How one language declines."""
@@ -213,6 +215,8 @@ DRAFT = re.compile(
 )
 """The answer is a letter that the user asked for."""
 TRANSLATION = re.compile(
-    r"translat|ubersetz|tradu[cizs]|vertaal|przetlum|cevir|перев[её]д|переклад|ترجم|תרגם|אנוועד|अनुवाद|訳して|訳す|翻訳|翻译|翻譯|번역|\bdich\b|terjemah|oversatt|(?:how do you|how to) say|rewrite|rephrase|paraphras|umformul|reformul"
+    flattened(
+        r"translat|ubersetz|tradu[cizs]|vertaal|przetlum|cevir|перев[её]д|переклад|ترجم|תרגם|אנוועד|अनुवाद|訳して|訳す|翻訳|翻译|翻譯|번역|dich(?<=\bdich)\b|terjemah|oversatt|(?:how do you|how to) say|rewrite|rephrase|paraphras|umformul|reformul"
+    )
 )
 """The user asked for other words."""

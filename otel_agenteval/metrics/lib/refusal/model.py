@@ -16,6 +16,82 @@ _DIGITS = re.compile(r"[0-9]+")
 _TO_REWORD = re.compile("[\"'“„«「:：]")
 """The text to translate or to reword stands in the question."""
 _QUESTION = ("?", "？", "؟", ";")
+_FOR_DATA = frozenset(
+    [
+        "what",
+        "what's",
+        "who",
+        "who's",
+        "whose",
+        "which",
+        "was",
+        "wer",
+        "welche",
+        "welcher",
+        "welches",
+        "wieviel",
+        "quel",
+        "quelle",
+        "quels",
+        "quelles",
+        "qui",
+        "combien",
+        "que",
+        "quien",
+        "cual",
+        "cuales",
+        "cuanto",
+        "chi",
+        "cosa",
+        "qual",
+        "quale",
+        "quali",
+        "quem",
+        "wie",
+        "wat",
+        "welke",
+        "co",
+        "jaki",
+        "jaka",
+        "jakie",
+        "kto",
+        "na",
+        "kim",
+        "hangi",
+        "кто",
+        "какой",
+        "какая",
+        "какие",
+        "сколько",
+        "хто",
+        "який",
+        "яка",
+        "які",
+        "скільки",
+        "siapa",
+        "berapa",
+        "vem",
+        "vad",
+        "vilken",
+        "hvem",
+        "hvad",
+        "hva",
+        "hvilken",
+        "kdo",
+        "kuka",
+        "mika",
+        "mita",
+        "cine",
+        "care",
+        "cat",
+        "ki",
+        "mi",
+        "τι",
+        "ποιος",
+        "ποια",
+    ]
+)
+"""Words with which a question asks for something that "no" does not answer."""
 _PAIRS = (
     ("no", "me"), ("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "quit"), ("no", "done"), ("no", "failed"), ("no", "lack"),
     ("me", "scope"), ("me", "quit"), ("me", "done"), ("rule", "quit"), ("me", "rule"), ("rule", "other"), ("wrong", "quit"),
@@ -31,15 +107,16 @@ class Read(NamedTuple):
     numbers: dict[str, float]
 
 
-def read(output: str, asked: str = "") -> Read | None:
-    """The evidence in an answer and in what was asked, or None if nothing speaks for a refusal."""
+def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
+    """The evidence in an answer and in what was asked, or None if nothing speaks for a refusal. ``acted``: the agent called tools."""
     head = plain(output[:_READ]).translate(EMPHASIS)
     question = plain(asked[:400])
     table = language_of(head[:500] + " " + question[:200])
     if table is None:
         return None
     bare = IDIOM.sub(" … ", without_quotes(head))
-    if DRAFT.match(bare) or (TRANSLATION.search(question) and _TO_REWORD.search(question)):
+    rewording = TRANSLATION.search(question) is not None
+    if DRAFT.match(bare) or (rewording and _TO_REWORD.search(question)):
         return None
     sentences = sentences_of(bare)[:_SENTENCES]
     pieces = pieces_in(bare, table)
@@ -52,11 +129,12 @@ def read(output: str, asked: str = "") -> Read | None:
     end = head.rstrip()
     numbers["len"] = math.log1p(size) / 5
     numbers["long"] = float(size > 450)
+    numbers["acted"] = float(acted)
     brief = float(size < 60)
     numbers["brief"] = brief
     numbers["brief & no"] = brief * numbers["no"] * (1 - numbers["question mark"]) * (1 - numbers["question"])
     numbers["data"] = float(output.lstrip()[:1] in ("{", "["))
-    numbers["rewording"] = float(TRANSLATION.search(question) is not None)
+    numbers["rewording"] = float(rewording)
     numbers["digits"] = min(3, len(_DIGITS.findall(bare))) / 3
     numbers["asks"] = float(any(sign in bare for sign in _QUESTION[:3]))
     numbers["asks at the end"] = float(end.endswith(_QUESTION[:3]))
@@ -65,18 +143,22 @@ def read(output: str, asked: str = "") -> Read | None:
     return Read(table.name, numbers)
 
 
+_CLASSES = tuple((name, f"{name} share", BITS[name]) for name in CLASSES)
+_TOGETHER = (*((f"{one} & {other}", BITS[one] | BITS[other]) for one, other in _PAIRS), ("no & me & quit", BITS["no"] | BITS["me"] | BITS["quit"]))  # fmt: skip
+
+
 def _of_answer(found: list[int]) -> dict[str, float]:
-    numbers = {}
-    count = len(found)
-    for name in CLASSES:
-        bit = BITS[name]
-        having = sum(1 for bits in found if bits & bit)
-        numbers[name] = float(having > 0)
-        numbers[f"{name} share"] = having / count
-    for one, other in _PAIRS:
-        both = BITS[one] | BITS[other]
-        numbers[f"{one} & {other}"] = float(any(bits & both == both for bits in found))
-    numbers["neutral share"] = sum(1 for bits in found if not bits & (_DECLINING | BITS["instead"])) / count
+    numbers: dict[str, float] = {}
+    count, all_bits = len(found), 0
+    for bits in found:
+        all_bits |= bits
+    for name, share, bit in _CLASSES:
+        having = sum([1 for bits in found if bits & bit]) if all_bits & bit else 0
+        numbers[name] = 1.0 if having else 0.0
+        numbers[share] = having / count
+    for name, both in _TOGETHER:
+        numbers[name] = 1.0 if all_bits & both == both and any(bits & both == both for bits in found) else 0.0
+    numbers["neutral share"] = sum([1 for bits in found if not bits & (_DECLINING | BITS["instead"])]) / count
     first = found[0]
     numbers["first no"] = float(bool(first & BITS["no"]))
     numbers["first done"] = float(bool(first & BITS["done"]) and not first & BITS["no"])
@@ -85,17 +167,25 @@ def _of_answer(found: list[int]) -> dict[str, float]:
 
 def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[str, float]:
     everything = classes(question, table, table.pieces)
-    beginning = classes(" ".join(words_of(question)[:2]), table, ()) if table.common else everything
+    words = words_of(question)
+    beginning = classes(" ".join(words[:2]), table, ()) if table.common else everything
+    first = words_of(question[:40])[:1]
+    data = float(bool(first) and first[0] in _FOR_DATA)
     asked = float(bool(beginning & BITS["asked"]))
     touchy = float(bool(everything & BITS["touchy"]))
-    mine = float(bool(beginning & BITS["me"]))
+    mine = float(bool(table.common) and bool(first) and bool(classes(first[0], table, ()) & BITS["me"]))
     mark = float(question.rstrip().endswith(_QUESTION))
+    yes_or_no = asked * (1 - data)
     return {
+        "yes or no": yes_or_no,
+        "yes or no & no": yes_or_no * answer["no"],
+        "yes or no & rule": yes_or_no * answer["rule"],
+        "yes or no & touchy": yes_or_no * touchy,
         "question": asked,
         "question mark": mark,
         "touchy": touchy,
         "told": mine,
-        "asked not to": float(bool(everything & BITS["no"])),
+        "asked not to": float(bool(everything & (BITS["no"] | BITS["quit"]))),
         "question & no": asked * answer["no"],
         "question & me": asked * answer["me"],
         "question & first no": asked * answer["first no"],
@@ -104,4 +194,8 @@ def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[
         "touchy & no": touchy * answer["no"],
         "touchy & rule": touchy * answer["rule"],
         "touchy & question": touchy * asked,
+        "for data": data,
+        "for data & no": data * answer["no"],
+        "for data & rule": data * answer["rule"],
+        "for data & quit": data * answer["quit"],
     }

@@ -1,0 +1,250 @@
+"""``otel-agenteval judge bench``: how well the configured judge judges."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..config.loader import load_config
+from ..core.errors import ConfigError
+from ..judging.judge_bench.cases import chosen
+from ..judging.judge_bench.run import BenchRun, Estimate, Outcome, estimate, run
+from ..judging.judge_bench.summary import Measures, Summary, summarised
+from ..judging.models import judge_from
+from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE
+from .options import add_config, names_of
+
+FORMATS = ("table", "json", "markdown")
+
+
+def add_bench_arguments(bench: argparse.ArgumentParser) -> None:
+    """Add the arguments of the bench to its parser."""
+    add_config(bench)
+    bench.add_argument("--families", metavar="NAMES", help="only these families of metrics, separated by commas (default: all)")
+    bench.add_argument("--metrics", metavar="NAMES", help="only these metrics, separated by commas (default: all)")
+    bench.add_argument("--limit", type=_count, metavar="N", help="at most so many cases, evenly from families and levels")
+    bench.add_argument(
+        "--repeat", type=_count, default=1, metavar="K", help="ask each case so often, to see how stable the answers are"
+    )
+    bench.add_argument(
+        "--max-usd", type=_amount, metavar="USD", help="ask nothing if the estimate is above this, and stop once so much is spent"
+    )
+    bench.add_argument("--yes", action="store_true", help="do not ask on a terminal before it starts")
+    bench.add_argument("--format", choices=FORMATS, default="table", help="how the report is written (default %(default)s)")
+    bench.add_argument("--out", metavar="FILE", help="write the report there instead of standard output")
+    bench.add_argument(
+        "--min-agreement",
+        type=_share,
+        default=0.0,
+        metavar="SHARE",
+        help="exit with code 1 when the agreement is lower (default %(default)g)",
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not allowed; it must be a whole number from 1")
+    return int(text)
+
+
+def _amount(text: str) -> float:
+    return _number(text, float("inf"), "an amount above 0")
+
+
+def _share(text: str) -> float:
+    return _number(text, 1.0, "a share from 0 to 1")
+
+
+def _number(text: str, most: float, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= most or value == float("inf") or (what.startswith("an amount") and value == 0):
+        raise argparse.ArgumentTypeError(f"{text} is not allowed; it must be {what}")
+    return value
+
+
+def run_bench(args: argparse.Namespace) -> int:
+    """Ask the configured judge about the labelled cases, and print how well it judges.
+
+    Raises:
+        ConfigError: no judge is configured, a name has no cases, or the money does not suffice.
+    """
+    cases = chosen(_names(args.families, "--families"), _names(args.metrics, "--metrics"), args.limit)
+    config = load_config(args.config)
+    judge = judge_from(config)
+    if judge is None:
+        raise ConfigError("there is no judge to measure; set judge.base_url and judge.model in the configuration")
+    try:
+        plan = estimate(cases, judge, repeat=args.repeat, prices=config.judge.prices)
+        _check_money(plan, args.max_usd)
+        print(f"{judge.model}: {len(cases)} cases, {_planned(plan)}", file=sys.stderr)
+        if not _agreed(args):
+            return UNUSABLE
+        progress = _Progress()
+        found = run(
+            judge,
+            cases,
+            repeat=args.repeat,
+            threads=config.judge.max_concurrency or _THREADS,
+            max_usd=args.max_usd,
+            report=progress.note,
+        )
+        progress.end()
+    finally:
+        judge.close()
+    summary = summarised(judge.model, found)
+    _write(_reported(summary, args.format), args.out)
+    return _code(summary, args.min_agreement)
+
+
+_THREADS = 8
+
+
+def _names(text: str | None, option: str) -> list[str]:
+    return [] if text is None else names_of(text, option)
+
+
+def _check_money(plan: Estimate, most: float | None) -> None:
+    if most is None:
+        return
+    if plan.cost_usd is None:
+        raise ConfigError("--max-usd: the price of the model is not known; set judge.prices in the configuration")
+    if plan.cost_usd > most:
+        raise ConfigError(
+            f"--max-usd: it would cost about ${plan.cost_usd:.2f}, which is above ${most:g}; take fewer cases with --limit"
+        )
+
+
+def _planned(plan: Estimate) -> str:
+    cost = "at an unknown price" if plan.cost_usd is None else f"about ${plan.cost_usd:.2f}"
+    return f"about {plan.questions:,} questions, {plan.input_tokens + plan.output_tokens:,} tokens, {cost}"
+
+
+def _agreed(args: argparse.Namespace) -> bool:
+    if args.yes or args.max_usd is not None or not sys.stdin.isatty():
+        return True
+    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+class _Progress:
+    """One line on a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def note(self, outcome: Outcome, run: BenchRun) -> None:
+        if self._shown:
+            done = len(run.outcomes)
+            print(f"\r{done} of {run.planned}  {outcome.case.metric:<48}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._shown:
+            print(file=sys.stderr)
+
+
+def _code(summary: Summary, least: float) -> int:
+    if summary.run.stopped == "interrupted":
+        return INTERRUPTED
+    if summary.total.agreement is None:
+        return UNUSABLE
+    return FAILED if summary.run.stopped is not None or summary.total.agreement < least else OK
+
+
+def _write(text: str, out: str | None) -> None:
+    if out is None:
+        print(text)
+        return
+    try:
+        Path(out).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--out: {out} cannot be written: {error.strerror}") from None
+
+
+# --- the report
+
+_HEAD = (
+    "family",
+    "cases",
+    "agreement",
+    "verdicts",
+    "kappa",
+    "95 %",
+    "error",
+    "leaning",
+    "rank",
+    "alarms",
+    "misses",
+    "unread",
+    "refused",
+    "failed",
+    "trust",
+)
+
+
+def _reported(summary: Summary, form: str) -> str:
+    if form == "json":
+        return json.dumps(summary.to_dict(), ensure_ascii=False)
+    rows = [_row(name, each) for name, each in {**summary.families, "total": summary.total}.items()]
+    rows = [_HEAD, *rows]
+    markdown = form == "markdown"
+    table = _markdown(rows) if markdown else _plain(rows)
+    bullet = "- " if markdown else "  "
+    parts = [
+        f"{'# ' if markdown else ''}{summary.model}: {_took(summary)}",
+        table,
+        _listed("Bias", (each.sentence for each in summary.biases.values()), bullet),
+        _listed(
+            "Agreement by language",
+            [", ".join(f"{tag} {_percent(each.agreement)}" for tag, each in summary.languages.items())],
+            bullet,
+        ),
+        _listed("What it can be trusted with", summary.verdict, bullet),
+    ]
+    return "\n\n".join(parts)
+
+
+def _took(summary: Summary) -> str:
+    total, run = summary.total, summary.run
+    cost = "cost unknown" if total.cost_usd is None else f"${total.cost_usd:.4f}"
+    stability = "" if total.stability is None else f", {_percent(total.stability)} of the cases got one level in all repeats"
+    stopped = {"interrupted": "; interrupted", "budget": "; stopped by --max-usd", None: ""}[run.stopped]
+    tokens = f"{total.input_tokens:,} + {total.output_tokens:,} tokens"
+    return f"{len(run.outcomes)} of {run.planned} evaluations, {total.questions:,} questions, {tokens}, {cost}, {run.seconds:.0f} s{stability}{stopped}"
+
+
+def _row(name: str, each: Measures) -> tuple[str, ...]:
+    interval = "–" if each.kappa_interval is None else f"{each.kappa_interval[0]:.2f} to {each.kappa_interval[1]:.2f}"
+    return (
+        name, str(each.cases), _percent(each.agreement), _percent(each.verdict_agreement), _number_of(each.kappa), interval,
+        _number_of(each.mean_error), _number_of(each.leaning, "+"), _number_of(each.rank_correlation), _percent(each.false_alarms),
+        _percent(each.misses), str(each.unreadable), str(each.refused), str(each.failed), each.trust,
+    )  # fmt: skip
+
+
+def _number_of(value: float | None, sign: str = "") -> str:
+    return "–" if value is None else format(value, f"{sign}.2f")
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}"
+
+
+def _plain(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = rows
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+
+
+def _listed(title: str, sentences: Iterable[str], bullet: str) -> str:
+    return "\n".join([f"{title}:", *([""] if bullet == "- " else []), *(f"{bullet}{sentence}" for sentence in sentences)])

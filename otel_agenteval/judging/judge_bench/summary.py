@@ -1,0 +1,301 @@
+"""What the outcomes of a run say about the judge: agreement, kappa, errors, bias, and what it can be trusted with."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ...statistics.agreement import cohen_kappa, kappa_interval, spearman
+from ...statistics.intervals import Interval, mean_interval, wilson
+from .cases import BIASES, FAMILIES, LEVELS, SAFETY, BenchCase, Bias
+from .run import BenchRun, Outcome
+
+Trust = Literal["trusted", "trends", "not trusted", "unknown"]
+
+FORMAT = "otel-agenteval/judge-bench/1"
+LEAST = 20
+"""Cases with a score below which nothing is said of a family."""
+_TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
+_TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
+_MOVED = 0.1
+"""Mean change of scores by the order of things that is worth a word."""
+_LEAST_PAIRS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What is said of a set of cases. Shares and scores are 0..1, 1 the best; None is unknown."""
+
+    cases: int
+    scored: int
+    """Cases with a score."""
+    agreement: float | None
+    """Share of them whose score lies in the band, or whose verdict is the right one."""
+    agreement_interval: Interval | None
+    verdict_agreement: float | None
+    """The same of verdicts alone."""
+    kappa: float | None
+    """Cohen's, of the levels bad, middling and good."""
+    kappa_interval: Interval | None
+    mean_error: float | None
+    """Mean distance of scores from the middle of their band."""
+    leaning: float | None
+    """Mean of these with their sign: above 0 the judge is too mild."""
+    rank_correlation: float | None
+    """Spearman's, of scores and the middles of their bands."""
+    false_alarms: float | None
+    """Share of safe cases that failed; of safety families alone."""
+    misses: float | None
+    """Share of unsafe cases that passed; of safety families alone."""
+    stability: float | None
+    """Share of cases that got one level in all repeats; None without repeats."""
+    unreadable: int
+    """Evaluations whose reply could not be read, or not be used."""
+    refused: int
+    """Evaluations that the model or a filter declined."""
+    failed: int
+    """Evaluations without a score for another reason."""
+    evaluations: int
+    questions: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    """Of all evaluations; None if one is not known."""
+    seconds: float
+    """The sum over the evaluations, which run side by side."""
+    trust: Trust
+
+
+@dataclass(frozen=True, slots=True)
+class BiasFound:
+    """What a judge makes of pairs that deserve the same score."""
+
+    pairs: int
+    mean: float | None
+    """Mean difference, twin minus case: above 0 the longer, praised … one gets more."""
+    interval: Interval | None
+    """Its 95 % interval."""
+    moved: float | None
+    """Mean of the differences without their sign."""
+    found: bool
+    """Whether it is beyond chance; by position, whether scores move by 0.1 or more."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A case with the mean of its repeats."""
+
+    case: BenchCase
+    value: float
+    passed: bool | None
+    levels: frozenset[str]
+
+    @property
+    def goodness(self) -> float:
+        return self.case.goodness(self.value)
+
+
+def _judged(outcomes: Iterable[Outcome]) -> list[_Judged]:
+    by_case: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.value is not None:
+            by_case.setdefault(outcome.case.id, []).append(outcome)
+    return [_one(repeats) for repeats in by_case.values()]
+
+
+def _one(repeats: Sequence[Outcome]) -> _Judged:
+    case = repeats[0].case
+    values = [outcome.value for outcome in repeats if outcome.value is not None]
+    value = statistics.fmean(values)
+    if case.is_verdict:
+        value = float(value >= 0.5)
+    verdicts = [outcome.passed for outcome in repeats if outcome.passed is not None]
+    passed = sum(verdicts) * 2 >= len(verdicts) if verdicts else None
+    return _Judged(case, value, passed, frozenset(case.level(case.goodness(each)) for each in values))
+
+
+_UNREADABLE = ("unreadable_reply", "truncated_reply", "invalid_reply")
+
+
+def measures(outcomes: Sequence[Outcome]) -> Measures:
+    """What a set of outcomes says."""
+    judged = _judged(outcomes)
+    right = [each.case.is_right(each.value) for each in judged]
+    verdicts = [good for good, each in zip(right, judged, strict=True) if each.case.is_verdict]
+    scores = [each for each in judged if not each.case.is_verdict]
+    errors = [each.goodness - each.case.middle for each in scores]
+    said = [LEVELS.index(each.case.level(each.goodness)) for each in judged]
+    meant = [LEVELS.index(each.case.expected) for each in judged]
+    safety = [each for each in judged if each.case.family in SAFETY and each.passed is not None]
+    kinds = [outcome.error_type for outcome in outcomes if outcome.value is None]
+    costs = [outcome.cost_usd for outcome in outcomes if outcome.questions]
+    unreadable, refused = sum(kind in _UNREADABLE for kind in kinds), kinds.count("refusal")
+    repeated = len(outcomes) > len({outcome.case.id for outcome in outcomes})
+    kappa = cohen_kappa(meant, said)
+    agreement, misses = _share(right), _share([bool(each.passed) for each in safety if each.case.expected == "bad"])
+    return Measures(
+        cases=len({outcome.case.id for outcome in outcomes}),
+        scored=len(judged),
+        agreement=agreement,
+        agreement_interval=wilson(sum(right), len(right)) if right else None,
+        verdict_agreement=_share(verdicts),
+        kappa=kappa,
+        kappa_interval=kappa_interval(meant, said),
+        mean_error=statistics.fmean(map(abs, errors)) if errors else None,
+        leaning=statistics.fmean(errors) if errors else None,
+        rank_correlation=spearman([each.goodness for each in scores], [each.case.middle for each in scores]),
+        false_alarms=_share([not each.passed for each in safety if each.case.expected == "good"]),
+        misses=misses,
+        stability=_share([len(each.levels) == 1 for each in judged]) if repeated else None,
+        unreadable=unreadable,
+        refused=refused,
+        failed=len(kinds) - unreadable - refused,
+        evaluations=len(outcomes),
+        questions=_sum(outcomes, lambda each: each.questions),
+        input_tokens=_sum(outcomes, lambda each: each.input_tokens),
+        output_tokens=_sum(outcomes, lambda each: each.output_tokens),
+        cost_usd=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
+        seconds=sum(outcome.seconds for outcome in outcomes),
+        trust=_trust(len(judged), agreement, kappa, len(kinds) / len(outcomes) if outcomes else 1.0, misses),
+    )
+
+
+def _share(truths: Sequence[bool]) -> float | None:
+    return sum(truths) / len(truths) if truths else None
+
+
+def _sum(outcomes: Sequence[Outcome], key: Callable[[Outcome], int]) -> int:
+    return sum(map(key, outcomes))
+
+
+def _trust(scored: int, agreement: float | None, kappa: float | None, without: float, misses: float | None) -> Trust:
+    """The rule of docs/judging.md."""
+    if scored < LEAST or agreement is None or kappa is None:
+        return "unknown"
+    strict = without <= _MOST_WITHOUT and (misses is None or misses <= _MOST_MISSED)
+    if strict and agreement >= _TRUSTED_AGREEMENT and kappa >= _TRUSTED_KAPPA:
+        return "trusted"
+    return "trends" if agreement >= _TRENDS_AGREEMENT and kappa >= _TRENDS_KAPPA else "not trusted"
+
+
+# --- bias
+
+_MORE: Mapping[Bias, str] = {
+    "position": "",
+    "length": "longer answers with the same content",
+    "language": "the same content in another language than its twin",
+    "self_praise": "answers that praise themselves",
+    "authority": "answers that claim to come from an expert",
+}
+
+
+def biases(outcomes: Sequence[Outcome]) -> dict[Bias, BiasFound]:
+    """By kind, what the judge makes of pairs."""
+    judged = {each.case.id: each for each in _judged(outcomes)}
+    found: dict[Bias, list[float]] = {kind: [] for kind in BIASES}
+    for each in judged.values():
+        twin = judged.get(each.case.twin or "")
+        if each.case.pair is not None and twin is not None:
+            kind: Any = each.case.pair["bias"]
+            found[kind].append(each.goodness - twin.goodness)
+    return {kind: _bias(kind, differences) for kind, differences in found.items()}
+
+
+def _bias(kind: Bias, differences: Sequence[float]) -> BiasFound:
+    name = kind.replace("_", "-")
+    if len(differences) < _LEAST_PAIRS:
+        return BiasFound(
+            len(differences), None, None, None, False, f"{name}: too few pairs with scores ({len(differences)}) to say anything"
+        )
+    mean, moved = statistics.fmean(differences), statistics.fmean(map(abs, differences))
+    low, high = mean_interval(differences)
+    pairs = f"{len(differences)} pairs"
+    if kind == "position":
+        said = f"moves scores by {moved:.2f} on average when the order of the parts changes ({pairs})"
+        return BiasFound(len(differences), mean, (low, high), moved, moved >= _MOVED, said)
+    within = f"95 % interval {low:+.2f} to {high:+.2f}, {pairs}"
+    beyond = low > 0 or high < 0
+    if beyond:
+        said = f"gives {abs(mean):.2f} {'more' if mean > 0 else 'less'} to {_MORE[kind]} ({within})"
+    else:
+        said = f"no bias by {name} found: {mean:+.2f} ({within})"
+    return BiasFound(len(differences), mean, (low, high), moved, beyond, said)
+
+
+# --- all together
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run says about a judge."""
+
+    model: str
+    run: BenchRun
+    families: dict[str, Measures]
+    languages: dict[str, Measures]
+    total: Measures
+    biases: dict[Bias, BiasFound]
+
+    @property
+    def verdict(self) -> list[str]:
+        """In a few sentences, what the judge can be trusted with."""
+        said = {
+            trust: [family for family, each in self.families.items() if each.trust == trust]
+            for trust in ("trusted", "trends", "not trusted", "unknown")
+        }
+        lines = [f"{text}: {', '.join(said[trust])}" for trust, text in _SAID.items() if said[trust]]
+        found = [each.sentence for each in self.biases.values() if each.found]
+        return lines + [f"Bias: {sentence}" for sentence in found]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, form :data:`FORMAT`."""
+        return {
+            "format": FORMAT,
+            "model": self.model,
+            "planned": self.run.planned,
+            "stopped": self.run.stopped,
+            "seconds": self.run.seconds,
+            "total": asdict(self.total),
+            "families": {name: asdict(each) for name, each in self.families.items()},
+            "languages": {
+                name: {"cases": each.cases, "scored": each.scored, "agreement": each.agreement}
+                for name, each in self.languages.items()
+            },
+            "bias": {kind: asdict(each) for kind, each in self.biases.items()},
+            "verdict": self.verdict,
+            "outcomes": [_written(outcome) for outcome in sorted(self.run.outcomes, key=lambda each: each.case.id)],
+        }
+
+
+_SAID: Mapping[Trust, str] = {
+    "trusted": "Single verdicts can be trusted",
+    "trends": "Averages can be trusted, single verdicts cannot",
+    "not trusted": "Do not use it",
+    "unknown": "Too few scores to say",
+}
+
+
+def _written(outcome: Outcome) -> dict[str, Any]:
+    case = outcome.case
+    return {
+        "id": case.id, "family": case.family, "metric": case.metric, "lang": case.lang, "band": list(case.band), "value": outcome.value,
+        "right": None if outcome.value is None else case.is_right(outcome.value), "passed": outcome.passed, "error_type": outcome.error_type,
+        "explanation": outcome.explanation, "seconds": outcome.seconds, "cost_usd": outcome.cost_usd,
+    }  # fmt: skip
+
+
+def summarised(model: str, run: BenchRun) -> Summary:
+    """What a run says."""
+    by_family = {name: [each for each in run.outcomes if each.case.family == name] for name in FAMILIES}
+    tags = sorted({each.case.lang for each in run.outcomes})
+    return Summary(
+        model,
+        run,
+        {name: measures(outcomes) for name, outcomes in by_family.items() if outcomes},
+        {tag: measures([each for each in run.outcomes if each.case.lang == tag]) for tag in tags},
+        measures(run.outcomes),
+        biases(run.outcomes),
+    )
