@@ -213,9 +213,11 @@ _YEAR = re.compile(r"(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9]|[.,][0-9]| ?[€$£�
 
 def without_moments(text: str) -> str:
     """A text with spaces for its dates, times of day and years."""
+    signs = list(text)
     for start, end in {(each.start, each.end) for each in chain(dates_in(text), clocks_in(text))}:
         if _OPERAND.fullmatch(text, start, end) is None or text.count(".", start, end) != 1:  # 17.50 is a price more often
-            text = text[:start] + " " * (end - start) + text[end:]
+            signs[start:end] = " " * (end - start)
+    text = "".join(signs)
     return _YEAR.sub("    ", _DAY.sub(lambda found: " " * len(found.group()), text))
 
 
@@ -271,7 +273,7 @@ def _near(values: Sequence[float], value: float, half: float) -> bool:
 
 
 def tiers(mixed: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = ()) -> Iterator[list[float]]:
-    """The results of each tier, sorted: sums and differences, products and ratios, shares, per period, three operands.
+    """The results of each tier, sorted: sums and differences, products and ratios, shares, per period, by the year and hour, three operands.
 
     ``alike``: numbers of the same kind, which nobody multiplies with each other and divides again.
     """
@@ -343,7 +345,13 @@ def _threes(pool: Sequence[float]) -> Iterator[float]:
                 if i < j and k not in (i, j):
                     yield from (a + b + c, a + b - c, (a + b) * c, a * b * c, a * b + c, a * b - c, (a - b) * c)
                     if 0 < c <= 100:
-                        yield from (a * b * c / 100, a * b * (1 - c / 100), a * b * (1 + c / 100), (a + b) * c / 100)
+                        yield from (
+                            a * b * c / 100,
+                            a * b * (1 - c / 100),
+                            a * b * (1 + c / 100),
+                            (a + b) * c / 100,
+                            (a - b) * c / 100,
+                        )
                         yield from ((a + b) * (1 - c / 100), (a + b) * (1 + c / 100))
                     if c:
                         yield from (a * b / c, (a + b) / c, (a - b) / c)
@@ -352,6 +360,18 @@ def _threes(pool: Sequence[float]) -> Iterator[float]:
 def scaled(pools: Sequence[Sequence[float]], factors: Sequence[float]) -> list[float]:
     """Proportions: what is given for ``c`` of something, for as many as the user asked about."""
     return _distinct(a * b / c for pool in pools for a in pool for b in factors for c in pool if c and a != c)
+
+
+def rates(rows: Sequence[Sequence[float]]) -> list[float]:
+    """What is given by the year or hour, for a number of months or minutes, and the other way round."""
+    found: set[float] = set()
+    for row in rows:
+        for i, a in enumerate(row):
+            for b in row[i + 1 :]:
+                found.update((a * b / 12, a * b / 60))
+                if a and b:
+                    found.update((60 * a / b, 60 * b / a))
+    return _distinct(found)
 
 
 def per_hundred(rows: Sequence[Sequence[float]]) -> list[float]:

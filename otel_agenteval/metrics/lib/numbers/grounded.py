@@ -19,6 +19,7 @@ from .words import claims_in_words, factors_in, may_have_numerals, may_have_word
 
 _ASCII_DIGITS = frozenset("0123456789")
 _DIGIT = re.compile("[0-9]")
+_PER_CENT_BEFORE = re.compile(r"(?:%|yüzde|百分之)\s?$", re.IGNORECASE)
 _PER_HUNDRED = re.compile(r"100 ?(?:g|ml|km|mi|l|kg|cl)\b|100[克公]|100 ?г\b")
 _CENTS = re.compile(
     r" ?(?:cents?|ct|centimes?|céntimos?|centesimi|centavos?|cêntimos?|gr(?:oszy)?|öre|øre|коп\w*|kuruş)\b|¢|分", re.IGNORECASE
@@ -262,7 +263,9 @@ class _Evidence:
     def _says_scale(self) -> bool:
         return (
             re.search(
-                r"(?:in|_) ?(?:millions?|mio|mn|m|thousands?|k|bn|billions?|tsd|crores?|lakhs?)\b", self._said, re.IGNORECASE
+                r"(?:in|_) ?(?:millions?|mio|mn|m|thousands?|k|bn|billions?|tsd|crores?|lakhs?|млн|тыс)\b|[万億亿만억](?:元|円|원|人|명|_)?[\"')）:]",
+                self._said,
+                re.IGNORECASE,
             )
             is not None
         )
@@ -313,7 +316,9 @@ class _Evidence:
             return True
         if self._follows(number, self._sums, 0.3) or self._follows(number, self._totals, 0.3):
             return True
-        if number.scale == 0.01 and self._follows(number, self._shares, 0.4):
+        if self._is_share(number) and self._follows(number, self._shares, 0.4):
+            return True
+        if self._follows(number, self._timeline.minutes_between):
             return True
         if not results.has_operands:
             return False
@@ -330,9 +335,9 @@ class _Evidence:
             return True
         if any(self._follows(number, tier, 0.25) for tier in self._of_rows):
             return True
-        if self._follows(number, self._per_hundred, 0.25):
+        if self._follows(number, self._per_hundred, 0.25) or self._follows(number, self._rates):
             return True
-        if number.scale == 0.01 and len(near_by) <= 4 and self._follows(number, derive.ratios(near_by, self._rows), 0.25):
+        if self._is_share(number) and len(near_by) <= 4 and self._follows(number, derive.ratios(near_by, self._rows), 0.25):
             return True
         tried: list[list[float]] = []
         for tier in results.of_pools:
@@ -341,13 +346,16 @@ class _Evidence:
             tried.append(tier)
         return False
 
+    def _is_share(self, number: Number) -> bool:
+        return number.scale == 0.01 or _PER_CENT_BEFORE.search(self._text, max(0, number.at - 9), number.at) is not None
+
     def _follows(
         self, number: Number, candidates: Sequence[float], chance: float = derive.CHANCE, others: Sequence[Sequence[float]] = ()
     ) -> bool:
         """Whether one of the results is the number; as a share, too, where it is a per cent."""
         if not candidates:
             return False
-        if number.scale == 0.01:
+        if self._is_share(number):
             readings = number.readings[:1]
             ratios = [(value * 0.01, half * 0.01) for value, half in readings]
             return derive.holds(candidates, ratios, chance, 0.01, others) or derive.holds(
@@ -366,6 +374,15 @@ class _Evidence:
     @cached_property
     def _rows(self) -> list[list[float]]:
         return [row for row in self._facts.rows[:20] if len(row) <= 6]
+
+    @cached_property
+    def _rates(self) -> list[float]:
+        timed = any(each.dimension == "time" for each in self._quantities) or self._timeline.minutes_between
+        return (
+            derive.rates([[*row, *self._timeline.minutes_between[:3]] for row in (*self._rows, *self._facts.pools[:3])])
+            if timed
+            else []
+        )
 
     @cached_property
     def _per_hundred(self) -> list[float]:
@@ -393,6 +410,8 @@ class _Evidence:
         rounding = self._rounding(value, half, number)
         if rounding > half and (value % 1000 == 0 or is_hedged(number, self._text)):
             readings.append((value, rounding))
+        if number.scale > 1.0 and self._says_scale:
+            readings.append((value / number.scale, half / number.scale))
         if ambiguous and number.scale == 1.0:
             readings += number.readings[1:]
         unit = units.unit_of(number, self._text)
@@ -438,10 +457,16 @@ class _Evidence:
     def pools(self, shown: Sequence[float]) -> list[list[float]]:
         """The numbers that belong together, with those of the question, and of the answer where they are few."""
         pools = [self._with_said(pool, shown) for pool in self._facts.pools[:20]]
-        given = list(dict.fromkeys(chain.from_iterable(map(derive.operands_of, map(derive.without_moments, self._short)))))
-        if len(given) <= _FEW:
-            pools.append(given)
+        if len(self._operands) <= _FEW:
+            pools.append(self._operands)
         return pools
+
+    @cached_property
+    def _operands(self) -> list[float]:
+        """What the short sources have to calculate with."""
+        lines = (line for source in self._sources if len(source) <= 2_000 for line in source.splitlines()[:100])
+        found = chain.from_iterable(map(derive.operands_of, map(derive.without_moments, lines)))
+        return list(dict.fromkeys(islice(found, 4 * _FEW)))
 
     def columns(self, shown: Sequence[float]) -> list[list[float]]:
         """The same for numbers of one kind."""
@@ -449,10 +474,6 @@ class _Evidence:
 
     def _with_said(self, pool: Sequence[float], shown: Sequence[float]) -> list[float]:
         return list(dict.fromkeys((*pool, *self._asked, *(shown if len(shown) <= 4 else ()))))[:14]
-
-    @cached_property
-    def _short(self) -> list[str]:
-        return [line for source in self._sources if len(source) <= 2_000 for line in source.splitlines()[:100]]
 
 
 class _Results:

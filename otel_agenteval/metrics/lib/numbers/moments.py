@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import re
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,8 @@ from .units import Quantity
 
 _YEAR = 365.2425
 _DECIMAL = re.compile("[0-9]+[.][0-9]+")  # 17.50 is a price more often than a time
+_CLOCK_WITH_SECONDS = re.compile("(?<![0-9:])([0-2]?[0-9]):([0-5][0-9]):([0-5][0-9])")
+_FEW_CLOCKS = 6
 _SECONDS = re.compile("[0-9]:[0-5][0-9]:(?!00)[0-5][0-9]")
 _WEEK = re.compile(
     r"\b(?:week(?: number| no\.?)?|wk|cw|kw|kalenderwoche|woche|semaine(?: n°)?|semana|settimana|vecka|v\.|uge|uke|weeknummer|viikko|tydzień|tygodni\w+|"
@@ -142,7 +145,7 @@ class Timeline:
             months = round(step.value * (1 if step.factor < 3_000_000 else 12))
             year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
             if 1 <= year < 9999:
-                after = datetime.date(year, month + 1, min(day.day, 28))
+                after = datetime.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
                 moved += [after, after - datetime.timedelta(days=1)]
         return moved
 
@@ -175,8 +178,23 @@ class Timeline:
             return True
         return unit >= 31_000_000 and self._holds_years(round(seconds / unit))
 
+    @cached_property
+    def minutes_between(self) -> list[float]:
+        """Minutes between the given times of day, where these are few."""
+        if not 2 <= len({clock.minutes for clock in self._given_clocks}) <= _FEW_CLOCKS and not self._has_seconds:
+            return []
+        return sorted({seconds / 60 for seconds in (*self._spans(60), *self._exact_spans) if seconds})
+
+    @cached_property
+    def _exact_spans(self) -> list[float]:
+        found = islice(chain.from_iterable(_CLOCK_WITH_SECONDS.findall(text[:20_000]) for text in self._sources), 2 * _FEW_CLOCKS)
+        clocks = list(dict.fromkeys(int(hour) * 3600 + int(minute) * 60 + int(second) for hour, minute, second in found))
+        return [float((end - start) % 86400) for i, start in enumerate(clocks) for end in clocks[i + 1 :]]
+
     def _spans(self, unit: float) -> Iterable[float]:
         """Seconds between the given moments."""
+        if self._has_seconds:
+            yield from self._exact_spans
         dates = [(given.date, given) for given in self._given_dates]
         known = [(day, given) for day, given in dates if day is not None][:40]
         for i, (first, one) in enumerate(known):
