@@ -118,6 +118,15 @@ _SHOPS = [{"shop": "A", "sold": 720}, {"shop": "B", "sold": 480}, {"shop": "C", 
             said("She is 36 years old.", {"born": "1990-02-01"}, start="2024-11-22T10:00:00Z"), False, id="an age of later"
         ),
         pytest.param(said("She is 36 years old.", {"born": "1990-02-01"}), False, id="an age on no day"),
+        pytest.param(said("On 23–25 November.", {"sent": "2026-11-20", "takes": "3-5 days"}), True, id="a range of days"),
+        pytest.param(said("On 27–29 November.", {"sent": "2026-11-20", "takes": "3-5 days"}), False, id="another range"),
+        pytest.param(said("Bis zum 30. April.", {"ab": "2026-01-31", "frist_monate": 3}), True, id="the end of a month"),
+        pytest.param(said("Seats 12A and 12B.", "seats: 12A, 12B"), True, id="seats"),
+        pytest.param(said("Seats 14A and 14B.", "seats: 12A, 12B"), False, id="other seats"),
+        pytest.param(said("You may drive 45,000 km.", {"months": 36, "km_per_year": 15000}), True, id="by the year"),
+        pytest.param(said("It ran 6.5 minutes.", "[10:02:41] start\n[10:09:11] end"), True, id="between seconds"),
+        pytest.param(said("Maaşınız %30 arttı.", {"eski": 32000, "yeni": 41600}), True, id="the sign in front"),
+        pytest.param(said("$1.30 per 100 g.", [{"g": 250, "price": 3.25}]), True, id="for a hundred"),
     ],
 )
 def test_results_of_what_people_ask_for(turn: dict[str, Any], wanted: bool) -> None:

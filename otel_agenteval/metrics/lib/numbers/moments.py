@@ -17,6 +17,8 @@ _YEAR = 365.2425
 _DECIMAL = re.compile("[0-9]+[.][0-9]+")  # 17.50 is a price more often than a time
 _CLOCK_WITH_SECONDS = re.compile("(?<![0-9:])([0-2]?[0-9]):([0-5][0-9]):([0-5][0-9])")
 _FEW_CLOCKS = 6
+_RANGE_BEFORE = re.compile(r"(?<![0-9.,:/-])([0-3]?[0-9])\.?(?:\s?[-–—]\s?| (?:to|and|bis|und|au|et|al|y|e|do|по|и) )$")
+_RANGE_BEHIND = re.compile(r"(?:\s?[-–—]\s?| (?:to|and) )([0-3]?[0-9])(?=[.,;!?)](?![0-9])|\n|$)")
 _SECONDS = re.compile("[0-9]:[0-5][0-9]:(?!00)[0-5][0-9]")
 _WEEK = re.compile(
     r"\b(?:week(?: number| no\.?)?|wk|cw|kw|kalenderwoche|woche|semaine(?: n°)?|semana|settimana|vecka|v\.|uge|uke|weeknummer|viikko|tydzień|tygodni\w+|"
@@ -73,7 +75,15 @@ class Timeline:
 
     @cached_property
     def _answer(self) -> tuple[list[Moment], list[Moment], list[tuple[int, int, float, float]]]:
-        return list(dates_in(self._text)), list(clocks_in(self._text)), list(durations_in(self._text))
+        dates = list(dates_in(self._text))
+        for date in dates[:LIMIT]:
+            before = _RANGE_BEFORE.search(self._text, max(0, date.start - 12), date.start)
+            if before is not None:
+                dates.append(date._replace(start=before.start(1), end=before.end(1), day=int(before.group(1))))
+            behind = _RANGE_BEHIND.match(self._text, date.end)
+            if behind is not None:
+                dates.append(date._replace(start=behind.start(1), end=behind.end(1), day=int(behind.group(1))))
+        return dates, list(clocks_in(self._text)), list(durations_in(self._text))
 
     def holds(self, number: Number) -> bool | None:
         """Whether the date, time or duration that a number belongs to follows; None when it belongs to none."""

@@ -108,12 +108,21 @@ def unit_before(text: str, at: int) -> tuple[str, float] | None:
     return None
 
 
+_RANGE = re.compile(r"(?:\s?[-–—]\s?| (?:to|or|bis|oder|à|ou|a|o|do|lub|до|или|tot) )[0-9]+")
+
+
+def _unit_of_range(text: str, at: int) -> tuple[str, float] | None:
+    """The unit of the first number of ``3–5 days``."""
+    found = _RANGE.match(text, at)
+    return unit_after(text, found.end()) if found is not None else None
+
+
 def quantities_in(text: str, limit: int) -> Iterator[Quantity]:
     """The numbers of a source that have a unit, at most ``limit``."""
     for count, found in enumerate(_TOKEN.finditer(text)):
         if count >= limit:
             return
-        unit = unit_after(text, found.end()) or unit_before(text, found.start())
+        unit = unit_after(text, found.end()) or _unit_of_range(text, found.end()) or unit_before(text, found.start())
         if unit is not None:
             for readings in _readings(found.group()):
                 for value, _ in readings:
