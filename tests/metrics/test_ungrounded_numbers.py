@@ -81,6 +81,58 @@ def test_counts_are_derived() -> None:
     assert passed(said("All 14 are done.", [{"n": "x"}] * 14), derived=False) is False
 
 
+_SHOPS = [{"shop": "A", "sold": 720}, {"shop": "B", "sold": 480}, {"shop": "C", "sold": 300}]
+
+
+@pytest.mark.parametrize(
+    ("turn", "wanted"),
+    [
+        pytest.param(said("Con el descuento son 56 €.", "Zapatos 80 €, rebaja del 30 %."), True, id="a discount in prose"),
+        pytest.param(said("Con el descuento son 58 €.", "Zapatos 80 €, rebaja del 30 %."), False, id="another discount"),
+        pytest.param(said("300.00 net and 57.00 of tax.", {"gross": 357, "vat": 19}), True, id="tax taken out"),
+        pytest.param(said("A has 48 %, B 32 % and C 20 %.", _SHOPS), True, id="shares of a total"),
+        pytest.param(said("A has 57 % of all.", _SHOPS), False, id="another share"),
+        pytest.param(said("That is 15 % less.", {"y2024": 1320, "y2025": 1122}), True, id="a change"),
+        pytest.param(said("That is 18.5 % less.", {"y2024": 1320, "y2025": 1122}), False, id="another change"),
+        pytest.param(said("480 g.", "Per 4 persone: riso 320 g.", input="Siamo in sei"), True, id="a recipe for six"),
+        pytest.param(said("490 g.", "Per 4 persone: riso 320 g.", input="Siamo in sei"), False, id="another amount"),
+        pytest.param(said("80 on average.", "a: 78\nb: 85\nc: 91\nd: 66"), True, id="an average of lines"),
+        pytest.param(said("打八折后448元。", {"原价": 560}), True, id="at 80 per cent"),
+        pytest.param(said("打八折后458元。", {"原价": 560}), False, id="not at 80 per cent"),
+        pytest.param(said("Den infaller vecka 38.", {"datum": "2026-09-17"}), True, id="the week of a date"),
+        pytest.param(said("Den infaller vecka 41.", {"datum": "2026-09-17"}), False, id="another week"),
+        pytest.param(said("3천5백만 원입니다.", {"krw": 35000000}), True, id="thousands of ten thousands"),
+        pytest.param(said("3천6백만 원입니다.", {"krw": 35000000}), False, id="other thousands of ten thousands"),
+        pytest.param(said("The API answered with a 200.", "ok, 3 fields"), True, id="a status code"),
+        pytest.param(said("The API has a 200 MB limit.", "ok, 31 fields"), False, id="no status code"),
+        pytest.param(said("Your plane is a Boeing 737-800.", "B738, gate 12"), True, id="a model"),
+        pytest.param(said("A pace of 5:30 per km.", {"km": 12, "time_s": 3960}), True, id="a pace"),
+        pytest.param(said("On 15 January.", {"start": "2027-01-14T10:20:00"}), False, id="a date is no sum"),
+        pytest.param(said("Five nights make 590.", {"night": 118}), True, id="times a number in words"),
+        pytest.param(said("30 Cent pro kWh.", {"preis_eur": 0.3}), True, id="cents"),
+        pytest.param(said("Montreal: 12:00.", {"at": "2026-01-20T18:00:00+01:00"}), True, id="another zone"),
+        pytest.param(
+            said("She is 36 years old.", {"born": "1990-02-01"}, start="2026-11-22T10:00:00Z"), True, id="an age on that day"
+        ),
+        pytest.param(
+            said("She is 36 years old.", {"born": "1990-02-01"}, start="2024-11-22T10:00:00Z"), False, id="an age of later"
+        ),
+        pytest.param(said("She is 36 years old.", {"born": "1990-02-01"}), False, id="an age on no day"),
+        pytest.param(said("On 23–25 November.", {"sent": "2026-11-20", "takes": "3-5 days"}), True, id="a range of days"),
+        pytest.param(said("On 27–29 November.", {"sent": "2026-11-20", "takes": "3-5 days"}), False, id="another range"),
+        pytest.param(said("Bis zum 30. April.", {"ab": "2026-01-31", "frist_monate": 3}), True, id="the end of a month"),
+        pytest.param(said("Seats 12A and 12B.", "seats: 12A, 12B"), True, id="seats"),
+        pytest.param(said("Seats 14A and 14B.", "seats: 12A, 12B"), False, id="other seats"),
+        pytest.param(said("You may drive 45,000 km.", {"months": 36, "km_per_year": 15000}), True, id="by the year"),
+        pytest.param(said("It ran 6.5 minutes.", "[10:02:41] start\n[10:09:11] end"), True, id="between seconds"),
+        pytest.param(said("Maaşınız %30 arttı.", {"eski": 32000, "yeni": 41600}), True, id="the sign in front"),
+        pytest.param(said("$1.30 per 100 g.", [{"g": 250, "price": 3.25}]), True, id="for a hundred"),
+    ],
+)
+def test_results_of_what_people_ask_for(turn: dict[str, Any], wanted: bool) -> None:
+    assert passed(turn) is wanted
+
+
 @pytest.mark.parametrize(
     ("output", "result"),
     [

@@ -6,6 +6,7 @@ import json
 import re
 
 from ..texts import in_small_letters
+from . import units
 from .reading import Number
 
 _INLINE_CODE = re.compile(r"``?[^`\n]{1,300}``?")
@@ -55,6 +56,31 @@ _CONSTANTS = (
     (frozenset((24.0,)), re.compile(r"24[ -]?(?:h(?:ours?|rs?)?|Stunden|heures|horas|ore|часа)\b.{0,12}(?:a|per|am|pro|par|sur|al|del|en|в|every|/) ?", re.DOTALL), ""),
     (frozenset((60.0,)), re.compile(r"60 (?:min|sec)\w* (?:in|per|an|make|are)"), ""),
 )  # fmt: skip
+_STATUS = frozenset(
+    (200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 412, 413, 415, 418, 422, 423, 429, 431, 451, 500, 501, 502, 503, 504)
+)  # fmt: skip
+_STATUS_BEFORE = re.compile(
+    r"\b(?:an?|no|any|or|and|the|with|returns?|returned|got|gets?|ein(?:e|en|em|er)?|kein(?:e|en)?|mit|liefert|un|una|uno|des|les|con|de|код\w*|ошибк\w+)\s$",
+    re.IGNORECASE,
+)
+_STATUS_BEHIND = re.compile(
+    r"(?:e?r?s|-?er)?(?:[.,;:!?)]| (?:in|within|or|and|would|means?|if|when|from|on|response|error|und|oder|bei|wenn|würde|et|ou|y|o|si)\b|$)"
+)
+_OF_SERVERS = re.compile(
+    r"\b(?:https?|servers?|endpoints?|api|respon\w+|requests?|status|webhooks?|gateways?|serv(?:eur|idor|izio)|сервер\w*)\b",
+    re.IGNORECASE,
+)
+_DAYS_OF_FEBRUARY = re.compile(
+    r"\b(?:feb|fév|фев|лют|şub|luty|lutego|leap|schaltjahr|bissext|bisiest|bisest|високосн|artık yıl)|閏|闰|윤년|كبيس|2月",
+    re.IGNORECASE,
+)
+_EVERY = re.compile(r"\b(?:every|each|alle|toutes les|cada|ogni|każde|каждые|кожні|var|elke|her)\s$", re.IGNORECASE)
+_DAILY = re.compile(
+    r"\b(?:per day|a day|daily|pro tag|täglich|par jour|al día|diari\w+|al giorno|por dia|per dag|dziennie|в день|на день)\b",
+    re.IGNORECASE,
+)
+_MODEL = re.compile(r"[0-9]{2,4}-$")
+_SCALE_END = re.compile(r"(?:\bsur |/ ?)$", re.IGNORECASE)
 _PER = re.compile(
     r"(?:\b(?:per|pro|je|for each|out of|pour|sur|por cada|cada|ogni|su|per każde|на|из|на каждые)|/|每|auf|par)\s?$",
     re.IGNORECASE,
@@ -104,7 +130,28 @@ def is_no_claim(number: Number, text: str) -> bool:
         return True
     if value in (100.0, 1000.0) and _PER.search(before):
         return True
-    return _is_hypothetical(sentence_of(text, at))
+    if value == 20.0 and _SCALE_END.search(before):
+        return True  # a mark out of 20
+    model = _MODEL.search(before)
+    if model is not None and _NAME.search(text, max(0, at - 24), at - len(model.group())):
+        return True  # Boeing 737-800
+    sentence = sentence_of(text, at)
+    if value == 24.0 and _EVERY.search(before) and _DAILY.search(sentence):
+        return True
+    if value in _STATUS and _is_status(text, at, end, sentence):
+        return True
+    if value in (28.0, 29.0) and _DAYS_OF_FEBRUARY.search(sentence) and units.unit_after(text, end) == ("time", 86400.0):
+        return True
+    return _is_hypothetical(sentence)
+
+
+def _is_status(text: str, at: int, end: int, sentence: str) -> bool:
+    """``a 200``, ``no 500s``, of a server."""
+    return (
+        _STATUS_BEFORE.search(text, max(0, at - 12), at) is not None
+        and _STATUS_BEHIND.match(text, end) is not None
+        and _OF_SERVERS.search(sentence) is not None
+    )
 
 
 def _is_hypothetical(sentence: str) -> bool:

@@ -1,19 +1,27 @@
 """Numbers that follow from given ones: counts, totals, averages, differences, products and ratios.
 
 With many given numbers everything can be reached, so each kind of result is a tier of its own, the most natural first, and a
-number is held by a tier only if so many candidates would hardly hit it by chance.
+number is held by a tier only if the candidates of its size would hardly hit it by chance.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
+import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise
 from typing import Any
 
+from .reading import _readings
+from .times import clocks_in, dates_in
+
 CHANCE = 0.15
-"""Candidates × relative width of the number, above which a hit says nothing."""
+"""Share of the numbers of this size that the candidates cover, above which a hit says nothing."""
+_POINTS = 15.0
+"""Per cents are compared with the candidates so many points below and above."""
+_PROSE = 20_000
 _NODES = 20_000
 _ROWS = 2_000
 _POOL = 14
@@ -29,13 +37,32 @@ class Facts:
         self.counts: set[float] = set()
         self.sums: set[float] = set()
         self.totals: set[float] = set()
+        self.shares: set[float] = set()
+        self.rows: list[list[float]] = []
         self.pools: list[list[float]] = []
+        self.columns: list[list[float]] = []
 
     def add(self, text: str) -> None:
         """Read one given text: JSON, a table or lines."""
         value = parsed(text)
         if value is not None:
             self._walk(value)
+        if text.lstrip()[:1] not in ("{", "["):
+            self._prose(text)
+
+    def _prose(self, text: str) -> None:
+        """Numbers of sentences, and of lines that each say one or some of the same kind."""
+        lines = [found for line in without_moments(text[:_PROSE]).splitlines() if (found := operands_of(line))]
+        if len(lines) > 1 and len({len(line) for line in lines}) == 1:
+            for column in zip(*lines, strict=True):
+                self._column(list(column))
+            if len(lines[0]) > 1:
+                self._products([dict(zip("abcde", line, strict=False)) for line in lines], list("abcde"[: len(lines[0])]))
+                self.rows += [line[:_POOL] for line in lines[:_POOLS]]
+        numbers = list(dict.fromkeys(number for line in lines for number in line))
+        pools = self.columns if len(lines) > 2 and len(numbers) == len(lines) else self.pools
+        if 1 <= len(numbers) <= _POOL and len(pools) < _POOLS:
+            pools.append(numbers)
 
     def _walk(self, root: Any) -> None:
         stack, seen = [root], 0
@@ -67,8 +94,16 @@ class Facts:
         if 2 <= len(numbers) <= 40:
             self.totals.add(sum(numbers))
             self.totals.add(sum(numbers) / len(numbers))
+            self._parts(numbers)
         if numbers and len(self.pools) < _POOLS:
             self.pools.append(list(dict.fromkeys(numbers))[:_POOL])
+            self.rows.append(self.pools[-1])
+
+    def _parts(self, parts: Sequence[float]) -> None:
+        total = sum(parts)
+        if total > 0 and min(parts) >= 0 and len(parts) <= 40:
+            self.shares.update(part / total for part in parts)
+            self.shares.update((later - first) / first for first, later in pairwise(parts) if first)
 
     def _rows(self, rows: list[dict[str, Any]]) -> None:
         self.counts.add(float(len(rows)))
@@ -89,6 +124,8 @@ class Facts:
             if len(kind) <= _COUNTS:
                 self.counts.update(float(count) for count in kind.values())
                 self.counts.update(float(len(rows) - count) for count in kind.values() if count > 1 or len(kind) <= 3)
+            if 1 < len(kind) <= 12:
+                self._parts([float(count) for count in kind.values()])
             if 1 < len(kind) <= 12 and len(kind) < len(rows):
                 self._groups(rows, key, list(columns))
         self._products(rows, list(columns))
@@ -101,6 +138,8 @@ class Facts:
                 kind = row.get(key)
                 if number is not None and isinstance(kind, (str, bool, int)):
                     groups[kind].append(number)
+            if column != key:
+                self._parts([sum(group) for group in groups.values()])
             for group in groups.values():
                 if column != key and len(group) > 1:
                     self.totals.update((sum(group), sum(group) / len(group)))
@@ -109,9 +148,11 @@ class Facts:
         for i, one in enumerate(columns[:5]):
             for other in columns[i + 1 : 5]:
                 pairs = [(_number(row.get(one)), _number(row.get(other))) for row in rows]
-                known = [a * b for a, b in pairs if a is not None and b is not None]
+                known = [(a, b, a * b) for a, b in pairs if a is not None and b is not None]
                 if len(known) > 1:
-                    self.totals.add(sum(known))
+                    total = sum(each[2] for each in known)
+                    self.totals.add(total)
+                    self.totals.update(total / weight for weight in map(sum, list(zip(*known, strict=True))[:2]) if weight)
 
     def _column(self, column: list[float]) -> None:
         if len(column) < 2:
@@ -120,9 +161,11 @@ class Facts:
         middle = len(ordered) // 2
         median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
         self.sums.add(total)
+        self._parts(column)
         self.totals.update((total / len(column), median, ordered[-1] - ordered[0]))
-        if len(self.pools) < _POOLS:
-            self.pools.append(list(dict.fromkeys(column))[:_POOL])
+        self.totals.update((total - column[0], 2 * column[0] - total) if len(column) > 2 else ())
+        if len(self.columns) < _POOLS:
+            self.columns.append(list(dict.fromkeys(column))[:_POOL])
 
 
 def parsed(text: str) -> Any:
@@ -162,14 +205,65 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def holds(candidates: Sequence[float], readings: Iterable[tuple[float, float]], extra: int = 0, chance: float = CHANCE) -> bool:
-    """Whether one of the sorted candidates is the number, and hardly by chance."""
-    for value, half in readings:
-        if not value:
+_OPERAND = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+_DIGIT_GROUPS = re.compile(r"(?<=[0-9])[ \u00a0\u202f](?=[0-9]{3}(?![0-9]))")
+_DAY = re.compile(r"[0-9]{1,2}[./][0-9]{1,2}\.(?![0-9])|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?")
+_YEAR = re.compile(r"(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9]|[.,][0-9]| ?[€$£₽]| ?(?:EUR|USD|PLN|kWh|kg|km)\b)")
+
+
+def without_moments(text: str) -> str:
+    """A text with spaces for its dates, times of day and years."""
+    signs = list(text)
+    for start, end in {(each.start, each.end) for each in chain(dates_in(text), clocks_in(text))}:
+        if _OPERAND.fullmatch(text, start, end) is None or text.count(".", start, end) != 1:  # 17.50 is a price more often
+            signs[start:end] = " " * (end - start)
+    text = "".join(signs)
+    return _YEAR.sub("    ", _DAY.sub(lambda found: " " * len(found.group()), text))
+
+
+def operands_of(line: str) -> list[float]:
+    """The numbers of a line that one calculates with: without dates, times and what names things in front of a colon."""
+    if not any(map(str.isdigit, line)):
+        return []
+    label, colon, value = line.partition(":")
+    if colon and _OPERAND.search(value) is not None and label.rstrip()[-1:].isdigit():
+        line = value
+    line = _DIGIT_GROUPS.sub("", line)
+    found: list[float] = []
+    for token in _OPERAND.finditer(line):
+        before = line[max(0, token.start() - 1) : token.start()]
+        if not (before.isalpha() and before.isascii()):
+            found += [value for readings in _readings(token.group())[:1] for value, _ in readings]
+    return found
+
+
+def holds(
+    candidates: Sequence[float],
+    readings: Iterable[tuple[float, float]],
+    chance: float = CHANCE,
+    point: float = 0.0,
+    others: Iterable[Sequence[float]] = (),
+) -> bool:
+    """Whether one of the sorted candidates is the number, and hardly by chance.
+
+    ``point``: what one per cent is, where the number is some. ``others``: candidates that were tried before; half of them
+    count.
+    """
+    for signed, half in readings:
+        value = abs(signed)
+        if not value or not _near(candidates, value, half):
             continue
-        if (len(candidates) + extra) * half / abs(value) <= chance and _near(candidates, value, half):
+        low, high = value / 2, value * 2
+        if point:
+            low, high = max(0.0, value - _POINTS * point), value + _POINTS * point
+        rivals = _between(candidates, low, high) + sum(_between(other, low, high) for other in others) / 2
+        if (rivals * 2 * half) / (high - low) <= chance:
             return True
     return False
+
+
+def _between(values: Sequence[float], low: float, high: float) -> int:
+    return bisect_right(values, high) - bisect_left(values, low)
 
 
 def _near(values: Sequence[float], value: float, half: float) -> bool:
@@ -178,21 +272,25 @@ def _near(values: Sequence[float], value: float, half: float) -> bool:
     return at < len(values) and values[at] <= value + slack
 
 
-def tiers(pools: Sequence[Sequence[float]]) -> Iterator[list[float]]:
-    """The results of each tier, sorted: sums and differences, products and ratios, shares, per period, three operands."""
+def tiers(mixed: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = ()) -> Iterator[list[float]]:
+    """The results of each tier, sorted: sums and differences, products and ratios, shares, per period, by the year and hour, three operands.
+
+    ``alike``: numbers of the same kind, which nobody multiplies with each other and divides again.
+    """
+    pools = [*mixed, *alike]
     yield _distinct(result for pool in pools for result in _sums(pool))
     yield _distinct(result for pool in pools for result in _products(pool))
     yield _distinct(result for pool in pools for result in _shares(pool))
-    yield _distinct(value for pool in pools for a in pool for value in (a * 12, a / 12, a * 52, a * 7, a / 7, a * 365))
-    yield _distinct(result for pool in pools if len(pool) <= _TRIPLES for result in _threes(pool))
+    yield _distinct(value for pool in pools for a in pool if a >= 1 for value in (a * 12, a / 12, a * 52, a * 7, a / 7, a * 365))
+    yield _distinct(result for pool in mixed if len(pool) <= _TRIPLES for result in _threes(pool))
 
 
 class Tiers:
     """As :func:`tiers`, for many numbers: each is worked out when it is first asked for."""
 
-    def __init__(self, pools: Sequence[Sequence[float]]) -> None:
+    def __init__(self, pools: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = (), most: int = 5) -> None:
         self._known: list[list[float]] = []
-        self._rest = tiers(pools)
+        self._rest = islice(tiers(pools, alike), most)
 
     def __iter__(self) -> Iterator[list[float]]:
         at = 0
@@ -235,10 +333,9 @@ def _shares(pool: Sequence[float]) -> Iterator[float]:
             yield 1 - b / a
             if 0 < b <= 100:
                 yield a / (b * b)
-                yield from (a * b / 100, a * (1 - b / 100), a * (1 + b / 100))
+                yield from (a * b / 100, a * (1 - b / 100), a * (1 + b / 100), a / (1 + b / 100), a - a / (1 + b / 100))
             if 0 < b < 1:
                 yield from (a * (1 - b), a * (1 + b))
-            yield 100 * b / a
 
 
 def _threes(pool: Sequence[float]) -> Iterator[float]:
@@ -247,6 +344,15 @@ def _threes(pool: Sequence[float]) -> Iterator[float]:
             for k, c in enumerate(pool):
                 if i < j and k not in (i, j):
                     yield from (a + b + c, a + b - c, (a + b) * c, a * b * c, a * b + c, a * b - c, (a - b) * c)
+                    if 0 < c <= 100:
+                        yield from (
+                            a * b * c / 100,
+                            a * b * (1 - c / 100),
+                            a * b * (1 + c / 100),
+                            (a + b) * c / 100,
+                            (a - b) * c / 100,
+                        )
+                        yield from ((a + b) * (1 - c / 100), (a + b) * (1 + c / 100))
                     if c:
                         yield from (a * b / c, (a + b) / c, (a - b) / c)
 
@@ -256,12 +362,34 @@ def scaled(pools: Sequence[Sequence[float]], factors: Sequence[float]) -> list[f
     return _distinct(a * b / c for pool in pools for a in pool for b in factors for c in pool if c and a != c)
 
 
+def rates(rows: Sequence[Sequence[float]]) -> list[float]:
+    """What is given by the year or hour, for a number of months or minutes, and the other way round."""
+    found: set[float] = set()
+    for row in rows:
+        for i, a in enumerate(row):
+            for b in row[i + 1 :]:
+                found.update((a * b / 12, a * b / 60))
+                if a and b:
+                    found.update((60 * a / b, 60 * b / a))
+    return _distinct(found)
+
+
+def per_hundred(rows: Sequence[Sequence[float]]) -> list[float]:
+    """Prices or contents for 100 g, 100 km …"""
+    return _distinct(100 * a / b for row in rows for a in row for b in row if b and a != b)
+
+
+def ratios(numerators: Sequence[float], rows: Sequence[Sequence[float]]) -> list[float]:
+    """What share of the numbers of the rows some others are."""
+    return _distinct(a / b for a in numerators for row in rows for b in row if b and a != b)
+
+
 def runs(numbers: Sequence[float]) -> list[float]:
-    """Sums of numbers that follow each other, as under a list or a table."""
+    """Sums and averages of numbers that follow each other, as under a list or a table."""
     found: set[float] = set()
     for i in range(len(numbers)):
         total = numbers[i]
-        for number in numbers[i + 1 : i + 12]:
+        for count, number in enumerate(numbers[i + 1 : i + 12], start=2):
             total += number
-            found.add(total)
+            found.update((total, total / count))
     return sorted(found)

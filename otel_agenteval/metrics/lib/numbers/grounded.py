@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 
 from ....core.turn import Turn
 from ..grounding import Given
@@ -15,10 +15,16 @@ from .claims import is_hedged, is_no_claim
 from .moments import Timeline
 from .reading import Number, is_named, mixed_numbers, spaced_numbers, values_of, with_ascii_digits
 from .times import durations_in
-from .words import claims_in_words, may_have_numerals, may_have_words
+from .words import claims_in_words, factors_in, may_have_numerals, may_have_words, values_of_words
 
 _ASCII_DIGITS = frozenset("0123456789")
 _DIGIT = re.compile("[0-9]")
+_PER_CENT_BEFORE = re.compile(r"(?:%|yüzde|百分之)\s?$", re.IGNORECASE)
+_PER_HUNDRED = re.compile(r"100 ?(?:g|ml|km|mi|l|kg|cl)\b|100[克公]|100 ?г\b")
+_CENTS = re.compile(
+    r" ?(?:cents?|ct|centimes?|céntimos?|centesimi|centavos?|cêntimos?|gr(?:oszy)?|öre|øre|коп\w*|kuruş)\b|¢|分", re.IGNORECASE
+)
+_PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
 _PLAINLY_BEFORE = frozenset(" \n\t\":'([>$€£")
 _PLAINLY_BEHIND = frozenset(" \n\t\"';)]}<%°")
 """Signs that are part of no number or name."""
@@ -26,9 +32,12 @@ _SEARCHED_UP_TO = 50  # numbers that are searched for one by one; more are compa
 _MAX_OCCURRENCES = 20  # places where a number is looked at as text before its value decides
 _MAX_OPERANDS = 12  # more numbers than this combine to almost anything
 _QUANTITIES = 400
+_OPERANDS_IN_WORDS = frozenset((0.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0))
+_FEW = 8
 _EXAMINED = 100
 """Numbers that stand nowhere in the sources and are still looked at one by one."""
 _DERIVED_UP_TO = 60
+_ROUNDS = 4
 
 
 def word_numbers(text: str) -> list[Number]:
@@ -121,14 +130,16 @@ class _Evidence:
                 left = [number for number in left if not holds(number)]
                 if not left:
                     return []
-            left = [number for number in left if self._timeline.holds(number) is not True]
+            left = [
+                number for number in left if self._timeline.holds(number) is not True and not self._timeline.holds_week(number)
+            ]
         if not left or not derived:
             return left
-        for _ in range(2):  # results may be operands once
+        for _ in range(_ROUNDS):  # results may be operands
             left = self._unlike_shown(left)
             rest = left[_DERIVED_UP_TO:]
             results = _Results(self, left)
-            still = [number for number in left[:_DERIVED_UP_TO] if not self._is_derived(number, results)]
+            still = [number for number in left[:_DERIVED_UP_TO] if not self._is_derived_or_pace(number, results)]
             if len(still) + len(rest) == len(left):
                 break
             left = still + rest
@@ -182,7 +193,7 @@ class _Evidence:
     @cached_property
     def _timeline(self) -> Timeline:
         at = bisect_left(self._values, 1500)
-        return Timeline(self._text, self._sources, self._quantities, self._values[at : at + 400])
+        return Timeline(self._text, self._sources, self._quantities, self._values[at : at + 400], self._turn.start)
 
     @cached_property
     def _bare(self) -> list[float]:
@@ -225,6 +236,8 @@ class _Evidence:
             readings += number.readings[:1]
         if number.scale == 0.01:
             readings += [r for v, h in number.readings[:1] for r in ((1 - v / 100, h / 100), (100 - v, h))]
+        if number.scale == 1.0 and _CENTS.match(self._text, number.end):
+            readings += [(v / 100, h / 100) for v, h in number.readings[:1]]
         if "bp" in self._said or "basis" in self._said or "Basis" in self._said:
             readings += [(v * 100, h * 100) for v, h in number.readings[:1]]
         if any(half == 0.005 for _, half in readings):
@@ -233,7 +246,14 @@ class _Evidence:
 
     @cached_property
     def _asked(self) -> list[float]:
-        return values_of([with_ascii_digits((self._turn.input or "")[:5_000])])[:6]
+        asked = with_ascii_digits((self._turn.input or "")[:5_000])
+        return list(dict.fromkeys((*values_of([asked])[:6], *factors_in(asked))))
+
+    @cached_property
+    def _worded(self) -> list[tuple[int, float]]:
+        """Where the answer says small numbers, halves and doubles in words, which one calculates with."""
+        said = [(start, value) for start, _, value in values_of_words(self._text) if value in _OPERANDS_IN_WORDS]
+        return [*said, *((0, factor) for factor in factors_in(self._text))][:_MAX_OPERANDS]
 
     @cached_property
     def _said(self) -> str:
@@ -243,7 +263,9 @@ class _Evidence:
     def _says_scale(self) -> bool:
         return (
             re.search(
-                r"(?:in|_) ?(?:millions?|mio|mn|m|thousands?|k|bn|billions?|tsd|crores?|lakhs?)\b", self._said, re.IGNORECASE
+                r"(?:in|_) ?(?:millions?|mio|mn|m|thousands?|k|bn|billions?|tsd|crores?|lakhs?|млн|тыс)\b|[万億亿만억](?:元|円|원|人|명|_)?[\"')）:]",
+                self._said,
+                re.IGNORECASE,
             )
             is not None
         )
@@ -273,36 +295,98 @@ class _Evidence:
         )
         return ending is not None and len(own) >= 3 and _is_row_of(self._digits, own, whole=False)
 
+    def _is_derived_or_pace(self, number: Number, results: _Results) -> bool:
+        """As :meth:`_is_derived`; of dates and times nothing but a pace or a duration (``5:30``) follows by calculation."""
+        moment = self._timeline.moment_of(number)
+        if moment is None:
+            return self._is_derived(number, results)
+        pace = _PACE.fullmatch(self._text[moment.start : moment.end])
+        if pace is None:
+            return False
+        value = int(pace.group(1)) + int(pace.group(2)) / 60
+        return self._is_derived(Number(pace.group(), ((value, 0.5 / 60), (value * 60, 0.5)), False, moment.start), results)
+
     def _is_derived(self, number: Number, results: _Results) -> bool:
-        readings = self._exact(number)
-        value, half = readings[0]
+        value, half = number.readings[0]
         if half == 0.5 and value in self._facts.counts:
             return True
         if self._is_length(number) or (
             self._timeline.holds_age(number) and units.unit_of(number, self._text) in (None, ("time", 31556952.0))
         ):
             return True
-        if derive.holds(self._sums, readings, chance=0.3) or derive.holds(self._totals, readings):
+        if self._follows(number, self._sums, 0.3) or self._follows(number, self._totals, 0.3):
+            return True
+        if self._is_share(number) and self._follows(number, self._shares, 0.4):
+            return True
+        if self._follows(number, self._timeline.minutes_between):
             return True
         if not results.has_operands:
             return False
-        if derive.holds(results.runs, readings) or any(derive.holds(tier, readings) for tier in results.of_shown):
+        if self._follows(number, results.runs) or any(self._follows(number, tier) for tier in results.of_shown):
             return True
         near_by = self._shown_beside(number, results.missing)
-        if 1 < len(near_by) <= 4:
+        if 1 < len(near_by) <= 5:
             first, second, *more = derive.tiers([near_by])
-            if derive.holds(first, readings, chance=0.5) or derive.holds(second, readings, chance=0.5):
+            if self._follows(number, first, 0.5) or self._follows(number, second, 0.5):
                 return True
-            if any(derive.holds(tier, readings, chance=0.3) for tier in more):
+            if any(self._follows(number, tier, 0.3) for tier in more):
                 return True
-        if derive.holds(self._proportions, readings):
+        if self._follows(number, self._proportions, 0.3):
             return True
-        extra = 0
+        if any(self._follows(number, tier, 0.25) for tier in self._of_rows):
+            return True
+        if self._follows(number, self._per_hundred, 0.25) or self._follows(number, self._rates):
+            return True
+        if self._is_share(number) and len(near_by) <= 4 and self._follows(number, derive.ratios(near_by, self._rows), 0.25):
+            return True
+        tried: list[list[float]] = []
         for tier in results.of_pools:
-            if derive.holds(tier, readings, extra):
+            if self._follows(number, tier, others=tried):
                 return True
-            extra += len(tier) // 2
+            tried.append(tier)
         return False
+
+    def _is_share(self, number: Number) -> bool:
+        return number.scale == 0.01 or _PER_CENT_BEFORE.search(self._text, max(0, number.at - 9), number.at) is not None
+
+    def _follows(
+        self, number: Number, candidates: Sequence[float], chance: float = derive.CHANCE, others: Sequence[Sequence[float]] = ()
+    ) -> bool:
+        """Whether one of the results is the number; as a share, too, where it is a per cent."""
+        if not candidates:
+            return False
+        if self._is_share(number):
+            readings = number.readings[:1]
+            ratios = [(value * 0.01, half * 0.01) for value, half in readings]
+            return derive.holds(candidates, ratios, chance, 0.01, others) or derive.holds(
+                candidates, readings, chance, 1.0, others
+            )
+        return derive.holds(candidates, self._exact(number, ambiguous=not others), chance, 0.0, others)
+
+    @cached_property
+    def _shares(self) -> list[float]:
+        return sorted(self._facts.shares)
+
+    @cached_property
+    def _of_rows(self) -> derive.Tiers:
+        return derive.Tiers(self._rows, most=3)
+
+    @cached_property
+    def _rows(self) -> list[list[float]]:
+        return [row for row in self._facts.rows[:20] if len(row) <= 6]
+
+    @cached_property
+    def _rates(self) -> list[float]:
+        timed = any(each.dimension == "time" for each in self._quantities) or self._timeline.minutes_between
+        return (
+            derive.rates([[*row, *self._timeline.minutes_between[:3]] for row in (*self._rows, *self._facts.pools[:3])])
+            if timed
+            else []
+        )
+
+    @cached_property
+    def _per_hundred(self) -> list[float]:
+        return derive.per_hundred(self._rows) if _PER_HUNDRED.search(self._text) is not None else []
 
     @cached_property
     def _sums(self) -> list[float]:
@@ -314,15 +398,25 @@ class _Evidence:
 
     @cached_property
     def _proportions(self) -> list[float]:
-        return derive.scaled(self._facts.pools[:6], self._asked[:3])
+        return derive.scaled([*self._facts.pools[:6], *self._facts.columns[:3]], self._asked[:3])
 
-    def _exact(self, number: Number) -> list[tuple[float, float]]:
-        readings = self._readings(number)
-        if number.scale == 0.01:
-            readings = [(v * 0.01, h * 0.01) for v, h in number.readings[:1]] + [(v, h) for v, h in number.readings[:1]]
+    def _exact(self, number: Number, *, ambiguous: bool) -> list[tuple[float, float]]:
+        """What a number can mean: as exact as it is written first, then as the rounded figure that it can be."""
+        value, half = number.readings[-1] if number.scale > 1.0 else number.readings[0]
+        if number.scale > 1.0 and not number.after and half > 0.5 and "." not in number.text:
+            readings = [(value, 0.5), *([(value, half)] if is_hedged(number, self._text) else [])]  # 1万2千
+        else:
+            readings = [(value, half)]
+        rounding = self._rounding(value, half, number)
+        if rounding > half and (value % 1000 == 0 or is_hedged(number, self._text)):
+            readings.append((value, rounding))
+        if number.scale > 1.0 and self._says_scale:
+            readings.append((value / number.scale, half / number.scale))
+        if ambiguous and number.scale == 1.0:
+            readings += number.readings[1:]
         unit = units.unit_of(number, self._text)
-        if unit is not None and unit[0] == "time":
-            readings += [(v * unit[1] / 60, h * unit[1] / 60) for v, h in number.readings[:1]]
+        if unit is not None and unit == ("time", 3600.0):
+            readings.append((value * 60, half * 60))
         return readings
 
     def _is_length(self, number: Number) -> bool:
@@ -347,23 +441,39 @@ class _Evidence:
             number for number in (*self._numbers, *self._small) if not any(begin <= number.at < end for begin, end in missing)
         ]
         joined = self._joined(sorted(operands, key=lambda number: number.at))
-        return list(dict.fromkeys((each.readings[-1] if each.scale > 1 else each.readings[0])[0] for each in joined))
+        values = list(dict.fromkeys((each.readings[-1] if each.scale > 1 else each.readings[0])[0] for each in joined))
+        return [*values, *(value for _, value in self._worded[:3] if value not in values)]
 
     def _shown_beside(self, number: Number, missing: set[int]) -> list[float]:
         """The held numbers of the same line, which a reader takes as the operands."""
         begin = self._text.rfind("\n", 0, number.at) + 1
         end = self._text.find("\n", number.end)
         inside = [each for each in (*self._numbers, *self._small) if begin <= each.at < (end if end >= 0 else len(self._text))]
-        return list(dict.fromkeys(each.readings[-1 if each.scale > 1 else 0][0] for each in inside if each.at not in missing))
+        joined = self._joined([each for each in inside if each.at not in missing])
+        values = [each.readings[-1 if each.scale > 1 else 0][0] for each in joined]
+        worded = [value for at, value in self._worded if begin <= at < (end if end >= 0 else len(self._text))]
+        return list(dict.fromkeys((*values, *worded)))
 
     def pools(self, shown: Sequence[float]) -> list[list[float]]:
-        asked = self._asked
-        pools = [
-            list(dict.fromkeys((*pool, *asked, *(shown if len(shown) <= 4 else ()))))[:14] for pool in self._facts.pools[:20]
-        ]
-        if len(self._values) <= 8:
-            pools.append(self._values)
-        return [list(pool) for pool in pools]
+        """The numbers that belong together, with those of the question, and of the answer where they are few."""
+        pools = [self._with_said(pool, shown) for pool in self._facts.pools[:20]]
+        if len(self._operands) <= _FEW:
+            pools.append(self._operands)
+        return pools
+
+    @cached_property
+    def _operands(self) -> list[float]:
+        """What the short sources have to calculate with."""
+        lines = (line for source in self._sources if len(source) <= 2_000 for line in source.splitlines()[:100])
+        found = chain.from_iterable(map(derive.operands_of, map(derive.without_moments, lines)))
+        return list(dict.fromkeys(islice(found, 4 * _FEW)))
+
+    def columns(self, shown: Sequence[float]) -> list[list[float]]:
+        """The same for numbers of one kind."""
+        return [self._with_said(pool, shown) for pool in self._facts.columns[:20]]
+
+    def _with_said(self, pool: Sequence[float], shown: Sequence[float]) -> list[float]:
+        return list(dict.fromkeys((*pool, *self._asked, *(shown if len(shown) <= 4 else ()))))[:14]
 
 
 class _Results:
@@ -380,7 +490,7 @@ class _Results:
     @cached_property
     def has_operands(self) -> bool:
         """Whether anything can be calculated with."""
-        return self._evidence.shows_others(self.missing) or any(self._evidence.pools(()))
+        return self._evidence.shows_others(self.missing) or any(self._evidence.pools(())) or any(self._evidence.columns(()))
 
     @cached_property
     def _shown(self) -> list[float]:
@@ -396,7 +506,7 @@ class _Results:
 
     @cached_property
     def of_pools(self) -> derive.Tiers:
-        return derive.Tiers(self._evidence.pools(self._shown))
+        return derive.Tiers(self._evidence.pools(self._shown), self._evidence.columns(self._shown))
 
 
 def _is_row_of(text: str, digits: str, *, whole: bool) -> bool:

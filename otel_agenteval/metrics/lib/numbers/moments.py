@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain, islice
@@ -12,13 +14,36 @@ from .times import LIMIT, Moment, clocks_in, dates_in, durations_in, epochs_in, 
 from .units import Quantity
 
 _YEAR = 365.2425
+_DECIMAL = re.compile("[0-9]+[.][0-9]+")  # 17.50 is a price more often than a time
+_CLOCK_WITH_SECONDS = re.compile("(?<![0-9:])([0-2]?[0-9]):([0-5][0-9]):([0-5][0-9])")
+_FEW_CLOCKS = 6
+_RANGE_BEFORE = re.compile(r"(?<![0-9.,:/-])([0-3]?[0-9])\.?(?:\s?[-–—]\s?| (?:to|and|bis|und|au|et|al|y|e|do|по|и) )$")
+_RANGE_BEHIND = re.compile(r"(?:\s?[-–—]\s?| (?:to|and) )([0-3]?[0-9])(?=[.,;!?)](?![0-9])|\n|$)")
+_SECONDS = re.compile("[0-9]:[0-5][0-9]:(?!00)[0-5][0-9]")
+_WEEK = re.compile(
+    r"\b(?:week(?: number| no\.?)?|wk|cw|kw|kalenderwoche|woche|semaine(?: n°)?|semana|settimana|vecka|v\.|uge|uke|weeknummer|viikko|tydzień|tygodni\w+|"
+    r"недел\w+|тижд\w+|týden|hafta|minggu(?: ke)?|tuần)[ \u00a0-]?$|第$",
+    re.IGNORECASE,
+)
+_WEEK_BEHIND = re.compile(
+    r"(?:(?:st|nd|rd|th|\.|-?[яй]|ª|º|e)? ?(?:week|kalenderwoche|woche|kw|недел|тижд|semana|tydzień|hafta)|[週周]|주차)",
+    re.IGNORECASE,
+)
 
 
 class Timeline:
     """The moments of the given texts and of an answer."""
 
-    def __init__(self, text: str, sources: Sequence[str], quantities: Sequence[Quantity], years: Iterable[float]) -> None:
+    def __init__(
+        self,
+        text: str,
+        sources: Sequence[str],
+        quantities: Sequence[Quantity],
+        years: Iterable[float],
+        now: datetime.datetime | None = None,
+    ) -> None:
         self._text = text
+        self._today = now.date() if now is not None else None
         self._sources = sources
         self._quantities = [each for each in quantities if each.dimension == "time"]
         self._years = [int(year) for year in years if 1500 <= year <= 2200 and year == int(year)][:LIMIT]
@@ -38,6 +63,10 @@ class Timeline:
         return found + [clock for clock in clocks if clock.offset is None]
 
     @cached_property
+    def _has_seconds(self) -> bool:
+        return any(_SECONDS.search(text) is not None for text in self._sources)
+
+    @cached_property
     def _shifted(self) -> list[Moment]:
         if not self._given_clocks:
             return []
@@ -46,7 +75,15 @@ class Timeline:
 
     @cached_property
     def _answer(self) -> tuple[list[Moment], list[Moment], list[tuple[int, int, float, float]]]:
-        return list(dates_in(self._text)), list(clocks_in(self._text)), list(durations_in(self._text))
+        dates = list(dates_in(self._text))
+        for date in dates[:LIMIT]:
+            before = _RANGE_BEFORE.search(self._text, max(0, date.start - 12), date.start)
+            if before is not None:
+                dates.append(date._replace(start=before.start(1), end=before.end(1), day=int(before.group(1))))
+            behind = _RANGE_BEHIND.match(self._text, date.end)
+            if behind is not None:
+                dates.append(date._replace(start=behind.start(1), end=behind.end(1), day=int(behind.group(1))))
+        return dates, list(clocks_in(self._text)), list(durations_in(self._text))
 
     def holds(self, number: Number) -> bool | None:
         """Whether the date, time or duration that a number belongs to follows; None when it belongs to none."""
@@ -63,6 +100,29 @@ class Timeline:
             if start <= at < end and self._holds_duration(seconds, unit, at):
                 found = True
         return found
+
+    def moment_of(self, number: Number) -> Moment | None:
+        """The date or time of day of the answer that a number belongs to."""
+        dates, clocks, _ = self._answer
+        return next(
+            (
+                each
+                for each in (*dates, *clocks)
+                if each.start <= number.at < each.end and not _DECIMAL.fullmatch(self._text, each.start, each.end)
+            ),
+            None,
+        )
+
+    def holds_week(self, number: Number) -> bool:
+        """Whether it is the week of a given date, or of one that the answer states and that is held, and called one."""
+        if (
+            _WEEK.search(self._text, max(0, number.at - 24), number.at) is None
+            and _WEEK_BEHIND.match(self._text, number.end) is None
+        ):
+            return False
+        stated = (date for date in self._answer[0] if self._holds_date(date))
+        days = (given.date for given in (*self._given_dates, *stated))
+        return number.readings[0][0] in {float(day.isocalendar()[1]) for day in days if day is not None}
 
     def _holds_date(self, date: Moment) -> bool:
         if any(same_date(date, given) for given in chain(self._given_dates, self._shifted) if given.month is not None):
@@ -94,7 +154,9 @@ class Timeline:
         if step.factor > 700_000:
             months = round(step.value * (1 if step.factor < 3_000_000 else 12))
             year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-            moved += [datetime.date(year, month + 1, min(day.day, 28) if day.day > 28 else day.day)] if year < 9999 else []
+            if 1 <= year < 9999:
+                after = datetime.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+                moved += [after, after - datetime.timedelta(days=1)]
         return moved
 
     def _holds_clock(self, clock: Moment) -> bool:
@@ -119,12 +181,30 @@ class Timeline:
                 unit > 60 and 0 <= given - seconds < unit and given != seconds and unit < 2_000_000
             ):
                 return True
-        if any(abs(each - seconds) <= max(slack, 30 if unit >= 60 else slack) for each in self._spans(unit)):
+        if any(
+            abs(each - seconds) <= max(slack, 60 if unit == 60 and self._has_seconds else 30 if unit >= 60 else 0)
+            for each in self._spans(unit)
+        ):
             return True
         return unit >= 31_000_000 and self._holds_years(round(seconds / unit))
 
+    @cached_property
+    def minutes_between(self) -> list[float]:
+        """Minutes between the given times of day, where these are few."""
+        if not 2 <= len({clock.minutes for clock in self._given_clocks}) <= _FEW_CLOCKS and not self._has_seconds:
+            return []
+        return sorted({seconds / 60 for seconds in (*self._spans(60), *self._exact_spans) if seconds})
+
+    @cached_property
+    def _exact_spans(self) -> list[float]:
+        found = islice(chain.from_iterable(_CLOCK_WITH_SECONDS.findall(text[:20_000]) for text in self._sources), 2 * _FEW_CLOCKS)
+        clocks = list(dict.fromkeys(int(hour) * 3600 + int(minute) * 60 + int(second) for hour, minute, second in found))
+        return [float((end - start) % 86400) for i, start in enumerate(clocks) for end in clocks[i + 1 :]]
+
     def _spans(self, unit: float) -> Iterable[float]:
         """Seconds between the given moments."""
+        if self._has_seconds:
+            yield from self._exact_spans
         dates = [(given.date, given) for given in self._given_dates]
         known = [(day, given) for day, given in dates if day is not None][:40]
         for i, (first, one) in enumerate(known):
@@ -142,13 +222,14 @@ class Timeline:
 
     def _holds_years(self, years: int) -> bool:
         """Full years between two given dates or years, or up to today."""
-        today = datetime.datetime.now(datetime.timezone.utc).date()
+        today = self._today  # of the turn: when it is evaluated says nothing
         days = [day for given in self._given_dates if (day := given.date) is not None][:40]
-        for i, first in enumerate([*days, today]):
-            for second in days[i + 1 :] if i < len(days) else days:
+        days += [today] if today is not None else []
+        for i, first in enumerate(days):
+            for second in days[i + 1 :]:
                 if int(abs((second - first).days) / _YEAR) == years:
                     return True
-        known = [*self._years, today.year]
+        known = [*self._years, today.year] if today is not None else self._years
         return any(abs(second - first) == years for i, first in enumerate(known) for second in known[i + 1 :])
 
     def holds_age(self, number: Number) -> bool:

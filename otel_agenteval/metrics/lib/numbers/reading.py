@@ -247,25 +247,40 @@ def spaced_numbers(text: str) -> Iterator[Number]:
 
 
 _MIXED = re.compile(
-    r"([0-9][0-9.,]*) ?([万萬億亿兆千만억조천百백])(?: ?([0-9][0-9.,]*) ?([万萬만千천百백]?))?(?: ?([0-9][0-9.,]*))?"
+    r"[0-9][0-9.,]* ?[万萬億亿兆千만억조천百백]+(?: ?[0-9][0-9.,]* ?[万萬億亿兆千만억조천百백]+){0,6}(?: ?[0-9][0-9,]*)?"
 )
+_MIXED_PART = re.compile("([0-9][0-9.,]*)|([万萬億亿兆千만억조천百백])")
 _CJK_SCALE = {"千": 1e3, "천": 1e3, "百": 1e2, "백": 1e2, **{c: SCALES[c] for c in "万萬億亿兆만억조"}}
 
 
 def mixed_numbers(text: str) -> Iterator[Number]:
-    """Numbers that mix digits with Chinese, Japanese or Korean magnitudes (``34万2千``, ``3억 4,500만``), as one."""
+    """Numbers that mix digits with Chinese, Japanese or Korean magnitudes (``34万2千``, ``3천5백만``, ``3억 4,500만``), as one."""
     if text.isascii():
         return
     for found in _MIXED.finditer(text):
-        first, scale, second, under, third = found.groups()
-        value = _plain(first) * _CJK_SCALE[scale]
-        half = 0.5 * _CJK_SCALE[scale] * 10.0 ** -len(first.partition(".")[2])
-        if second:
-            value += _plain(second) * _CJK_SCALE.get(under, 1.0)
-            half = 0.5 * _CJK_SCALE.get(under, 1.0)
-        if third and under:
-            value, half = value + _plain(third), 0.5
-        yield Number(found.group(), ((value, half),), False, found.start(), _CJK_SCALE[scale])
+        value, half, scale = _mixed(found.group())
+        token = found.group().rstrip(".,")
+        yield Number(token, ((value, half),), False, found.start(), scale)
+
+
+def _mixed(token: str) -> tuple[float, float, float]:
+    """The value, half a unit of the last digit, and the largest magnitude."""
+    total = section = 0.0
+    digits: str | None = None
+    half, largest = 0.5, 1.0
+    for number, magnitude in _MIXED_PART.findall(token):
+        if number:
+            digits, half = number, 0.5 * 10.0 ** -len(number.rstrip(".,").partition(".")[2])
+            continue
+        scale = _CJK_SCALE[magnitude]
+        half, largest = half * scale, max(largest, scale)
+        if scale < 1e4:
+            section += (_plain(digits) if digits else 1.0) * scale
+        else:
+            total += (section + (_plain(digits) if digits else 0.0) or 1.0) * scale
+            section = 0.0
+        digits = None
+    return total + section + (_plain(digits) if digits else 0.0), half, largest
 
 
 def _plain(token: str) -> float:

@@ -50,7 +50,7 @@ _TABLE: dict[str, dict[float, str]] = {
         "päivää nap dní malam",
         604800.0: "week weeks wochen woche semaines semaine semanas semana settimane settimana weken недель недели неделя тижнів 周 週 週間 주 "
         "hafta tygodni tygodnie veckor uger minggu tuần أسابيع שבועות สัปดาห์",
-        2629746.0: "month months monate monaten monat mois meses mes mesi mese mês maanden maand месяцев месяца месяц місяців 个月 個月 ヶ月 か月 "
+        2629746.0: "month months monate monaten monat mths mies miesiąc мес mois meses mes mesi mese mês maanden maand месяцев месяца месяц місяців 个月 個月 ヶ月 か月 "
         "개월 ay aydır miesięcy miesiące månader måneder bulan tháng أشهر חודשים เดือน महीने",
         31556952.0: "y yr yrs year years jahre jahren jahr ans années an años año anni anno anos ano jaar jaren лет года год років роки 年 年間 년 "
         "yıl lat lata år tahun năm سنة سنوات שנים ปี साल वर्ष yaşında",
@@ -108,12 +108,21 @@ def unit_before(text: str, at: int) -> tuple[str, float] | None:
     return None
 
 
+_RANGE = re.compile(r"(?:\s?[-–—]\s?| (?:to|or|bis|oder|à|ou|a|o|do|lub|до|или|tot) )[0-9]+")
+
+
+def _unit_of_range(text: str, at: int) -> tuple[str, float] | None:
+    """The unit of the first number of ``3–5 days``."""
+    found = _RANGE.match(text, at)
+    return unit_after(text, found.end()) if found is not None else None
+
+
 def quantities_in(text: str, limit: int) -> Iterator[Quantity]:
     """The numbers of a source that have a unit, at most ``limit``."""
     for count, found in enumerate(_TOKEN.finditer(text)):
         if count >= limit:
             return
-        unit = unit_after(text, found.end()) or unit_before(text, found.start())
+        unit = unit_after(text, found.end()) or _unit_of_range(text, found.end()) or unit_before(text, found.start())
         if unit is not None:
             for readings in _readings(found.group()):
                 for value, _ in readings:

@@ -277,3 +277,31 @@ def _cjk(numerals: str) -> int | None:
         else:
             total, section, digit = total + (section + digit or 1) * _CJK_MYRIAD[c], 0, 0
     return total + section + digit
+
+
+_TENTHS = re.compile("([1-9一二三四五六七八九])(?:[.点]?([1-9一二三四五六七八九]))? ?([折成割])")
+_TWICE = re.compile(
+    r"\b(?:twice|doubl[eé]\w*|doppel\w*|verdoppel\w*|doble|doppio|doppia|raddoppi\w*|dobro|dubbel\w*|dwukrotn\w*|dwa razy|podwó\w+|вдвое|"
+    r"удво\w+|двойн\w+|вдвічі|подвій\w+|dobbelt\w*|dua kali|gấp đôi)\b|iki kat|iki misli|ضعف|दोगुन|दुगुन|פי שניים|כפול|두 배|倍",
+    re.IGNORECASE,
+)
+_THRICE = re.compile(
+    r"\b(?:thrice|triple[ds]?|dreifach\w*|tripl\w+|drievoud\w*|trzykrotn\w*|втрое|втричі|tredub\w*)\b", re.IGNORECASE
+)
+
+
+def factors_in(text: str) -> list[float]:
+    """What words like ``twice`` and 八折 (at 80 per cent), 三成 (30 per cent) multiply by."""
+    found: list[float] = []
+    if _TWICE.search(text) is not None:
+        found.append(2.0)
+    if _THRICE.search(text) is not None:
+        found.append(3.0)
+    for first, second, kind in _TENTHS.findall(text) if not text.isascii() else ():
+        share = _tenth(first) / 10 + (_tenth(second) / 100 if second else 0)
+        found += [share, 1 - share] if kind != "成" else [share]
+    return found[:4]
+
+
+def _tenth(digit: str) -> int:
+    return _CJK_DIGIT.get(digit) or int(digit)
