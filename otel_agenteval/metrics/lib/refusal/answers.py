@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .evidence import language_of, plain
 from .model import Read, read
 from .rules import Kind, declines
 from .text import length
@@ -12,13 +13,26 @@ from .weights import WEIGHTS
 
 _LONGEST = 2_000
 """Longer answers deliver something (in Latin letters)."""
-_THRESHOLD = -0.3
-"""The share found still grows down to here, while of the recordings' ordinary answers one in a thousand reaches it."""
+_LONG = 400
+_MANY_DIGITS = 12
+"""A long answer with more digits than a telephone number has delivers something."""
+_DIGITS = b"0123456789"
+_THRESHOLD = -0.7
+"""By leaving out one author's cases at a time: about one in twenty of the hard negatives reaches it, and hardly an ordinary answer."""
 SECOND_OPINION = 1.5
 """What a sentence that declines by a known pattern adds. Fixed, not fitted: the patterns were made with the same cases."""
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
-_CODE = re.compile(r"```|^(?: {4}|\t)\S|^\s*\|.*\|.*\|", re.MULTILINE)
+_CODE = re.compile(r"^(?: {4}|\t)\S|^\s*\|.*\|.*\|", re.MULTILINE)
+
+_DECLINED = re.compile(
+    r"""\{\s*"(?:status|state|result|decision|outcome|action|verdict|response_type|type|answer|error|refusal|code)"\s*:\s*"""
+    r"""(?:"(?:declined?|refus(?:ed?|al)|rejected|denied|forbidden|blocked|(?:not|un)[_ -]?(?:allowed|permitted|supported|authori[sz]ed)|permission_denied|policy_violation|out_of_scope)"|true)""",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r""""(?:reason|message|explanation|error|detail|why|grund|motivo|raison)"\s*:\s*"[^"]{8}|null|\[\s*\]""", re.IGNORECASE
+)
 
 
 class Refusal(NamedTuple):
@@ -30,6 +44,8 @@ class Refusal(NamedTuple):
 
 def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | None:
     """The refusal that an answer is, or None. ``asked`` are the user's words; ``acted``: the agent called tools for it."""
+    if output[:1] in ("{", "["):
+        return _in_json(output, asked)
     if _delivers(output):
         return None
     found = read(output, asked, acted)
@@ -41,6 +57,14 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | N
     return Refusal(_kind(found), found.language)
 
 
+def _in_json(output: str, asked: str) -> Refusal | None:
+    """An object of which the state is that it declines, and which gives a reason or nothing."""
+    if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
+        return None
+    table = language_of(plain(asked[:_LONG]))
+    return Refusal("declines", table.name if table else "en")
+
+
 def score_of(found: Read) -> float:
     """The weighed evidence: the logarithm of the odds."""
     return WEIGHTS["bias"] + sum(WEIGHTS[name] * value for name, value in found.numbers.items() if value)
@@ -50,7 +74,13 @@ def _delivers(output: str) -> bool:
     """What can be seen without reading: length, data, code, tables, many numbers."""
     if len(output) > _LONGEST or output.lstrip()[:1] in ("", "{", "["):
         return True
-    if _CODE.search(output) or len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
+    if len(output) > _LONG:
+        text = output.encode("ascii", "replace")
+        if len(text) - len(text.translate(None, _DIGITS)) >= _MANY_DIGITS:
+            return True
+    if "```" in output or (("\n" in output or output[:1] in "| \t") and _CODE.search(output)):
+        return True
+    if len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
         return True
     return not output.isascii() and length(output) > _LONGEST
 

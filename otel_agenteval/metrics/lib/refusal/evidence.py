@@ -9,10 +9,13 @@ from typing import NamedTuple
 from ..injection.normalise import folded
 from .lexicon import LEXICONS, Lexicon
 from .lexicon_more import MORE
+from .lexicon_wider import WIDER
 
 CLASSES = ("no", "me", "rule", "wrong", "scope", "quit", "other", "instead", "done", "failed", "lack")
 _ALL = (*CLASSES, "asked", "touchy")
 BITS = {field: 1 << place for place, field in enumerate(_ALL)}
+_KNOWN = 20_000
+"""Words per language of which the classes are kept."""
 _ELIDING = frozenset(("fr", "it"))
 """Languages in which short words lean on the next with an apostrophe."""
 _PIECES_ONLY = frozenset(("ar", "he", "hi", "ja", "zh", "ko", "th", "fa"))
@@ -48,6 +51,8 @@ class Table(NamedTuple):
     phrases: dict[str, tuple[tuple[str, int], ...]]
     """By their first word."""
     pieces: tuple[tuple[str, int], ...]
+    known: dict[str, int]
+    """What single words were found to be, as long as there are few."""
 
 
 def plain(text: str) -> str:
@@ -62,8 +67,11 @@ def _table(lexicon: Lexicon) -> Table:
     ends: dict[str, int] = {}
     phrases: dict[str, int] = {}
     pieces: dict[str, int] = {}
+    wider = WIDER.get(lexicon.name, {})
     for field in _ALL:
-        for written in getattr(lexicon, field).split("|"):
+        for written in f"{getattr(lexicon, field)}|{wider.get(field, '')}".split("|"):
+            if not written:
+                continue
             entry = plain(written.replace("-", " ") if lexicon.name not in _PIECES_ONLY else written)
             if lexicon.name in _ELIDING:
                 entry = entry.replace("'", "' ").strip()
@@ -84,7 +92,7 @@ def _table(lexicon: Lexicon) -> Table:
         by_word[first] = (*by_word.get(first, ()), (phrase, bits))
     return Table(
         lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
-        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()),
+        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()), {},
     )  # fmt: skip
 
 
@@ -98,14 +106,23 @@ def language_of(text: str) -> Table | None:
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
                 return _table(_BY_NAME[name])
-    seen = frozenset(words_of(text))
-    best, most = None, 0
-    for lexicon in _LATIN:
-        table = _table(lexicon)
-        count = len(seen & table.common)
-        if count > most:
-            best, most = table, count
-    return best
+    counts = [0] * len(_LATIN)
+    languages = _languages_of_words()
+    for word in frozenset(words_of(text)):
+        for place in languages.get(word, ()):
+            counts[place] += 1
+    most = max(counts)
+    return _table(_LATIN[counts.index(most)]) if most else None
+
+
+@cache
+def _languages_of_words() -> dict[str, tuple[int, ...]]:
+    """For each frequent word the places of its languages in ``_LATIN``."""
+    places: dict[str, list[int]] = {}
+    for place, lexicon in enumerate(_LATIN):
+        for word in _table(lexicon).common:
+            places.setdefault(word, []).append(place)
+    return {word: tuple(where) for word, where in places.items()}
 
 
 def words_of(text: str) -> list[str]:
@@ -128,17 +145,27 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
         return found
     words = words_of(sentence.replace("'", "' ") if table.name in _ELIDING else sentence)
     spaced = f" {' '.join(words)} "
+    known = table.known
     for word in words:
-        found |= table.words.get(word, 0)
-        for length in table.stem_lengths:
-            if length > len(word):
-                break
-            found |= table.stems.get(word[:length], 0)
-        for length in table.end_lengths:
-            if length >= len(word):
-                break
-            found |= table.ends.get(word[-length:], 0)
-        for phrase, bits in table.phrases.get(word, ()):
+        bits = known.get(word)
+        found |= _word(word, table) if bits is None else bits
+        for phrase, of_phrase in table.phrases.get(word, ()):
             if phrase in spaced:
-                found |= bits
+                found |= of_phrase
+    return found
+
+
+def _word(word: str, table: Table) -> int:
+    """The classes of a word by itself, its beginning and its ending."""
+    found = table.words.get(word, 0)
+    for length in table.stem_lengths:
+        if length > len(word):
+            break
+        found |= table.stems.get(word[:length], 0)
+    for length in table.end_lengths:
+        if length >= len(word):
+            break
+        found |= table.ends.get(word[-length:], 0)
+    if len(table.known) < _KNOWN:
+        table.known[word] = found
     return found

@@ -13,7 +13,7 @@ from .text import EMPHASIS, IDIOM, ITEM, length, sentences_of, without_quotes
 _READ = 1_500
 _SENTENCES = 14
 _DIGITS = re.compile(r"[0-9]+")
-_TO_REWORD = re.compile("[\"'“„«「:：]")
+_TO_REWORD = re.compile("[\"“„«「:：]|(?<![a-z])'|'(?![a-z])")
 """The text to translate or to reword stands in the question."""
 _QUESTION = ("?", "？", "؟", ";")
 _FOR_DATA = frozenset(
@@ -97,6 +97,11 @@ _PAIRS = (
     ("me", "scope"), ("me", "quit"), ("me", "done"), ("rule", "quit"), ("me", "rule"), ("rule", "other"), ("wrong", "quit"),
     ("wrong", "me"), ("scope", "rule"),
 )  # fmt: skip
+_DECLINES = ("no", "rule", "wrong", "scope", "quit", "other")
+_WEIGHED_BARE = (*_DECLINES, "me", "touchy")
+_WEIGHED_ORDERED = (*_DECLINES, "done", "me", "touchy", "failed", "lack")
+_APART = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "instead"), ("no", "other"), ("rule", "other"), ("wrong", "other"), ("scope", "instead"), ("wrong", "rule"))  # fmt: skip
+"""What may stand in different sentences."""
 _DECLINING = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
 
@@ -132,12 +137,12 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     brief = float(size < 60)
     numbers["brief"] = brief
     numbers["brief & no"] = brief * numbers["no"] * (1 - numbers["question mark"]) * (1 - numbers["question"])
-    numbers["data"] = float(output.lstrip()[:1] in ("{", "["))
     numbers["rewording"] = float(TRANSLATION.search(question) is not None)
     numbers["digits"] = min(3, len(_DIGITS.findall(bare))) / 3
     numbers["asks"] = float(any(sign in bare for sign in _QUESTION[:3]))
     numbers["asks at the end"] = float(end.endswith(_QUESTION[:3]))
     numbers["quotes"] = float(bare.count("…") > head.count("…"))
+    numbers |= _of_both(numbers)
     numbers["items"] = min(3, len(ITEM.findall(output[:_READ]))) / 3
     return Read(table.name, numbers)
 
@@ -195,3 +200,16 @@ def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[
         "for data & rule": data * answer["rule"],
         "for data & quit": data * answer["quit"],
     }
+
+
+def _of_both(numbers: dict[str, float]) -> dict[str, float]:
+    """What the evidence means when an order was given, and when nothing was reported, missing or asked."""
+    order = (1 - numbers["question mark"]) * (1 - numbers["question"])
+    bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
+    both = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
+    both |= {f"bare & {name}": bare * numbers[name] for name in _WEIGHED_BARE}
+    both |= {f"order & {name}": order * numbers[name] for name in _WEIGHED_ORDERED}
+    kinds = sum(numbers[name] for name in _DECLINES) / len(_DECLINES)
+    both |= {"kinds": kinds, "kinds & bare": kinds * bare, "kinds & touchy": kinds * numbers["touchy"]}
+    both |= {f"{one} + {other}": numbers[one] * numbers[other] for one, other in _APART}
+    return both
