@@ -19,6 +19,9 @@ _MANY_DIGITS = 12
 _DIGITS = b"0123456789"
 _THRESHOLD = -0.7
 """By leaving out one author's cases at a time: about one in twenty of the hard negatives reaches it, and hardly an ordinary answer."""
+_SPEAKING = ("no", "quit", "wrong", "me")
+_IMPERSONAL = 0.5
+"""What is needed where nobody speaks and nothing is negated: "ask a specialist" is also a fact about specialists."""
 SECOND_OPINION = 1.5
 """What a sentence that declines by a known pattern adds. Fixed, not fitted: the patterns were made with the same cases."""
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
@@ -52,7 +55,8 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | N
     if found is None:
         return None
     score = score_of(found)
-    if score <= _THRESHOLD and (score + SECOND_OPINION <= _THRESHOLD or declines(output, asked) is None):
+    least = _THRESHOLD if any(found.numbers[name] for name in _SPEAKING) else _IMPERSONAL
+    if score <= least and (score + SECOND_OPINION <= _THRESHOLD or declines(output, asked) is None):
         return None
     return Refusal(_kind(found), found.language)
 
