@@ -28,6 +28,13 @@ _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
 _CODE = re.compile(r"^(?: {4}|\t)\S|^\s*\|.*\|.*\|", re.MULTILINE)
 
+_PIECES = (
+    "n't", "no", "orr", "only", "just", "stay", "ask", "need", "can ", "never", "unable", "instead", "declin", "rather", "pass", "leav", "doctor", "lawyer", "privat", "confid",
+    "prefer", "avoid", "beyond", "outside", "off ", "keep", "harm", "permi", "allow", "polic", "legal", "law", "speak", "contact", "talk", "reach", "consult",
+    "decis", "stop", "refus", "away", "belong", "handl", "cop", "right", "else", "between", "would", "rule", "reserv", "access", "limit", "their",
+    "his ", "hers", "hr", "better", "best", "wish", "afraid", "line", "clos", "have to", "all you", "set by", "work out", "own ", "must", "remain", "final", "without", "requires",
+)  # fmt: skip
+"""Of which every refusal in English has one."""
 _DECLINED = re.compile(
     r"""\{\s*"(?:status|state|result|decision|outcome|action|verdict|response_type|type|answer|error|refusal|code)"\s*:\s*"""
     r"""(?:"(?:declined?|refus(?:ed?|al)|rejected|denied|forbidden|blocked|(?:not|un)[_ -]?(?:allowed|permitted|supported|authori[sz]ed)|permission_denied|policy_violation|out_of_scope)"|true)""",
@@ -51,6 +58,8 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | N
         return _in_json(output, asked)
     if _delivers(output):
         return None
+    if _plainly_reports(output, acted):
+        return None
     found = read(output, asked, acted)
     if found is None:
         return None
@@ -59,6 +68,19 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | N
     if score <= least and (score + SECOND_OPINION <= _THRESHOLD or declines(output, asked) is None):
         return None
     return Refusal(_kind(found), found.language)
+
+
+def _plainly_reports(output: str, acted: bool) -> bool:
+    """Whether it is English, after a tool call or with a figure, and has no piece with which anybody declines."""
+    if not output.isascii():
+        return False
+    text = output.lower()
+    if not (" the " in text or "you" in text or " is " in text or text.startswith("the ")):
+        return False
+    for piece in _PIECES:  # a generator would cost more than the search
+        if piece in text:
+            return False
+    return acted or any(map(text.__contains__, "0123456789"))
 
 
 def _in_json(output: str, asked: str) -> Refusal | None:

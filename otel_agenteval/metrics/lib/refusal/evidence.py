@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..injection.normalise import folded
@@ -49,7 +50,7 @@ class Table(NamedTuple):
     ends: dict[str, int]
     end_lengths: tuple[int, ...]
     phrases: dict[str, tuple[tuple[str, int], ...]]
-    """By their first word."""
+    """By their first two words."""
     pieces: tuple[tuple[str, int], ...]
     known: dict[str, int]
     """What single words were found to be, as long as there are few."""
@@ -88,7 +89,7 @@ def _table(lexicon: Lexicon) -> Table:
             into[key] = into.get(key, 0) | BITS[field]
     by_word: dict[str, tuple[tuple[str, int], ...]] = {}
     for phrase, bits in phrases.items():
-        first = phrase.split(None, 1)[0]
+        first = " ".join(phrase.split(None, 2)[:2])
         by_word[first] = (*by_word.get(first, ()), (phrase, bits))
     return Table(
         lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
@@ -147,9 +148,11 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
     spaced = f" {' '.join(words)} "
     known = table.known
     for word in words:
-        bits = known.get(word)
-        found |= _word(word, table) if bits is None else bits
-        for phrase, of_phrase in table.phrases.get(word, ()):
+        known_bits = known.get(word)
+        found |= _word(word, table) if known_bits is None else known_bits
+    phrases = table.phrases
+    for first, second in pairwise(words):
+        for phrase, of_phrase in phrases.get(f"{first} {second}", ()):
             if phrase in spaced:
                 found |= of_phrase
     return found

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .evidence import BITS, CLASSES, Table, classes, language_of, pieces_in, plain, words_of
 from .languages import DRAFT, TRANSLATION
-from .text import EMPHASIS, IDIOM, ITEM, length, sentences_of, without_quotes
+from .text import EMPHASIS, ENGLISH_IDIOM, ITEM, OTHER_IDIOM, length, sentences_of, without_quotes
 
 _READ = 1_500
 _SENTENCES = 14
@@ -119,7 +119,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     table = language_of(head[:500] + " " + question[:200])
     if table is None:
         return None
-    bare = IDIOM.sub(" … ", without_quotes(head))
+    bare = (ENGLISH_IDIOM if table.name == "en" else OTHER_IDIOM).sub(" … ", without_quotes(head))
     if DRAFT.match(bare) or (TRANSLATION.search(question) and _TO_REWORD.search(question)):
         return None
     sentences = sentences_of(bare)[:_SENTENCES]
