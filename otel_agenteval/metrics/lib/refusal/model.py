@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from .evidence import BITS, CLASSES, Table, classes, language_of, pieces_in, plain, words_of
-from .languages import DRAFT, TRANSLATION
+from .languages import DECLINING_TEXT, DRAFT, TRANSLATION
 from .text import EMPHASIS, ENGLISH_IDIOM, ITEM, OTHER_IDIOM, length, sentences_of, without_quotes
 
 _READ = 1_500
@@ -120,7 +120,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     if table is None:
         return None
     bare = (ENGLISH_IDIOM if table.name == "en" else OTHER_IDIOM).sub(" … ", without_quotes(head))
-    if DRAFT.match(bare) or (TRANSLATION.search(question) and _TO_REWORD.search(question)):
+    if DRAFT.match(bare) or DECLINING_TEXT.search(question) or (TRANSLATION.search(question) and _TO_REWORD.search(question)):
         return None
     sentences = sentences_of(bare)[:_SENTENCES]
     pieces = pieces_in(bare, table)
@@ -139,6 +139,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     numbers["brief & no"] = brief * numbers["no"] * (1 - numbers["question mark"]) * (1 - numbers["question"])
     numbers["rewording"] = float(TRANSLATION.search(question) is not None)
     numbers["digits"] = min(3, len(_DIGITS.findall(bare))) / 3
+    numbers["echo"] = _echo(question, bare)
     numbers["asks"] = float(any(sign in bare for sign in _QUESTION[:3]))
     numbers["asks at the end"] = float(end.endswith(_QUESTION[:3]))
     numbers["quotes"] = float(bare.count("…") > head.count("…"))
@@ -162,6 +163,12 @@ def _of_answer(found: list[int]) -> dict[str, float]:
     numbers["no & me & quit"] = float(any(bits & all_three == all_three for bits in found))
     numbers["neutral share"] = sum(1 for bits in found if not bits & (_DECLINING | BITS["instead"])) / count
     first = found[0]
+    numbers["first quit"] = float(bool(first & BITS["quit"]))
+    numbers["first rule"] = float(bool(first & BITS["rule"]))
+    numbers["first wrong"] = float(bool(first & BITS["wrong"]))
+    numbers["first scope"] = float(bool(first & BITS["scope"]))
+    numbers["first me & quit"] = numbers["first quit"] * float(bool(first & BITS["me"]))
+    numbers["last other"] = float(bool(found[-1] & (BITS["other"] | BITS["instead"])) and count > 1)
     numbers["first no"] = float(bool(first & BITS["no"]))
     numbers["first done"] = float(bool(first & BITS["done"]) and not first & BITS["no"])
     return numbers
@@ -213,3 +220,11 @@ def _of_both(numbers: dict[str, float]) -> dict[str, float]:
     both |= {"kinds": kinds, "kinds & bare": kinds * bare, "kinds & touchy": kinds * numbers["touchy"]}
     both |= {f"{one} + {other}": numbers[one] * numbers[other] for one, other in _APART}
     return both
+
+
+def _echo(question: str, answer: str) -> float:
+    """Whether the answer says that the ordered thing is done, in English: "Block him" and "Blocked"."""
+    ordered = words_of(question[:40])[:1]
+    if not ordered or len(ordered[0]) < 3:
+        return 0.0
+    return float(any(word.startswith(ordered[0][:4]) and word.endswith("ed") for word in words_of(answer[:80])[:6]))
