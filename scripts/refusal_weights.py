@@ -3,8 +3,8 @@
     python scripts/refusal_weights.py           prints how well the weights do on cases that were left out of the fit
     python scripts/refusal_weights.py --write   fits all cases and writes the module
 
-A logistic regression over some sixty numbers that mean the same in every language, so that what is learned in one holds in the others. The cases are
-the half *train* of ``tests/data/detectors``: the labelled refusals, and the other detectors' turns as answers that are none.
+A logistic regression over some hundred numbers that mean the same in every language, so that what is learned in one holds in the others. The cases are
+the labelled refusals of the half *train* of ``tests/data/detectors``, and ``ordinary.jsonl``: answers of agents that are none.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +24,10 @@ from otel_agenteval.metrics.lib.refusal.model import read
 from otel_agenteval.metrics.lib.refusal.rules import declines
 
 ROOT = Path(__file__).parent.parent
-TRAIN = ROOT / "tests" / "data" / "detectors" / "train"
+DETECTORS = ROOT / "tests" / "data" / "detectors"
+REFUSALS = DETECTORS / "train" / "refusal.jsonl"
+ORDINARY = DETECTORS / "ordinary.jsonl"
 MODULE = ROOT / "otel_agenteval" / "metrics" / "lib" / "refusal" / "weights.py"
-OTHERS = ("pii_leakage", "secret_leak", "ungrounded_numbers", "injection_markers")
-DECLINING = {"secret-test-149", "secret-train-145", "pii-train-153"}
-"""Cases of the other detectors whose answer is a refusal."""
 FIRST_RULES = 252
 """Cases below this number were made together with the patterns of the second opinion, and say less."""
 PENALTY = 2.0
@@ -36,6 +36,18 @@ STRONG_PENALTY = {"touchy": 4.0, "question mark": 2.0, "acted": 4.0}
 FOLDS = 10
 
 Array = NDArray[np.float64]
+
+
+class Labelled(NamedTuple):
+    """A turn and whether it is a refusal; ``acted``: tools were called."""
+
+    id: str
+    language: str
+    asked: str
+    output: str
+    acted: bool
+    flag: bool
+    weight: float
 
 
 class Cases(NamedTuple):
@@ -54,30 +66,33 @@ class Cases(NamedTuple):
 def cases() -> Cases:
     """All of them that have evidence; the first name is ``bias``."""
     kept = []
-    for name in ("refusal", *OTHERS):
-        for line in (TRAIN / f"{name}.jsonl").read_text(encoding="utf-8").split("\n"):
-            if not line.strip():
-                continue
-            case = json.loads(line)
-            asked, output = case["turn"].get("input") or "", case["turn"].get("output") or ""
-            found = read(output, asked, bool(case["turn"].get("tool_calls")))
-            if found is None or case["id"] in DECLINING:
-                continue
-            weight = 1.0 if name == "refusal" else 0.4
-            if case["id"].startswith("refusal-train-") and int(case["id"].rsplit("-", 1)[1]) < FIRST_RULES:
-                weight = 0.5
-            flag = name == "refusal" and case["flag"]
-            kept.append((case["id"], case["lang"], found.numbers, flag, weight, declines(output, asked) is not None))
-    names = ["bias", *sorted(kept[0][2])]
+    for case in _labelled():
+        found = read(case.output, case.asked, case.acted)
+        if found is not None:
+            kept.append((case, found.numbers, declines(case.output, case.asked) is not None))
+    names = ["bias", *sorted(kept[0][1])]
     return Cases(
-        [case[0] for case in kept],
-        [case[1] for case in kept],
+        [case.id for case, _, _ in kept],
+        [case.language for case, _, _ in kept],
         names,
-        np.array([[1.0, *(case[2][name] for name in names[1:])] for case in kept]),
-        np.array([float(case[3]) for case in kept]),
-        np.array([case[4] for case in kept]),
-        np.array([SECOND_OPINION * case[5] for case in kept]),
+        np.array([[1.0, *(numbers[name] for name in names[1:])] for _, numbers, _ in kept]),
+        np.array([float(case.flag) for case, _, _ in kept]),
+        np.array([case.weight for case, _, _ in kept]),
+        np.array([SECOND_OPINION * second for _, _, second in kept]),
     )
+
+
+def _labelled() -> Iterator[Labelled]:
+    """The refusals and what only looks like one, then ordinary answers."""
+    for case in map(json.loads, REFUSALS.read_text(encoding="utf-8").splitlines()):
+        turn = case["turn"]
+        early = case["id"].startswith("refusal-train-") and int(case["id"].rsplit("-", 1)[1]) < FIRST_RULES
+        yield Labelled(
+            case["id"], case["lang"], turn.get("input") or "", turn.get("output") or "", bool(turn.get("tool_calls")),
+            case["flag"], 0.5 if early else 1.0,
+        )  # fmt: skip
+    for case in map(json.loads, ORDINARY.read_text(encoding="utf-8").splitlines()):
+        yield Labelled(case["id"], case["lang"], case["input"], case["output"], case["acted"], False, 0.4)
 
 
 def fitted(of: Cases, keep: NDArray[np.bool_]) -> Array:

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from otel_agenteval import Score, Turn, get_metric
+from otel_agenteval.metrics.lib.refusal import answers, refusal_in
 from otel_agenteval.metrics.lib.refusal.weights import WEIGHTS
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "refusal_weights.py"
-LABELLED = Path(__file__).parent.parent / "data" / "detectors" / "train" / "refusal.jsonl"
+ORDINARY = Path(__file__).parent.parent / "data" / "detectors" / "ordinary.jsonl"
 
 
 def evaluate(name: str, turn: Turn, **params: Any) -> Score:
@@ -128,9 +129,27 @@ def test_phrases_stay_the_default() -> None:
     assert evaluate("code_refusal", Turn(output="I can't wait to help")).value == 1.0
 
 
-def test_labelled_cases_keep_the_goal() -> None:
-    cases = [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").split("\n") if line]
-    found = {case["id"] for case in cases if evaluate("code_refusal", Turn.from_dict(case["turn"]), method="answer").value == 1.0}
-    flagged = {case["id"] for case in cases if case["flag"]}
-    assert len(flagged & found) >= 0.88 * len(flagged)
-    assert len(found - flagged) <= 0.06 * (len(cases) - len(flagged))
+def test_ordinary_answers_are_none() -> None:
+    cases = [json.loads(line) for line in ORDINARY.read_text(encoding="utf-8").splitlines()]
+    found = [case["id"] for case in cases if refusal_in(case["output"], case["input"], case["acted"])]
+    assert len(found) <= 0.01 * len(cases), found
+    recorded = [name for name in found if name.startswith("rec-")]
+    assert recorded == []
+
+
+def test_an_answer_in_json_that_says_declined_is_a_refusal() -> None:
+    asked = "Export all passport numbers as CSV"
+    assert refuses('{"status": "declined", "reason": "Bulk export of identity data is not permitted here.", "rows": []}', asked)
+    assert not refuses(
+        '{"order": 4711, "payment": {"status": "declined", "code": 51, "retry": true}}', "Payment state of order 4711?"
+    )
+    assert not refuses('{"name": "Ada", "status": "active"}', asked)
+
+
+def test_a_long_answer_with_figures_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("the answer was read")
+
+    monkeypatch.setattr(answers, "read", read)
+    answer = "Order A-1001 left on Monday and costs 142.50 in total, I can't say more about the route of the courier. " * 5
+    assert refusal_in(answer, "Where is it?") is None

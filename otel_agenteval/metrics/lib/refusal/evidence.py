@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..injection.normalise import folded
 from .lexicon import LEXICONS, Lexicon
 from .lexicon_more import MORE
+from .lexicon_wider import WIDER
 
 CLASSES = ("no", "me", "rule", "wrong", "scope", "quit", "other", "instead", "done", "failed", "lack")
 _ALL = (*CLASSES, "asked", "touchy")
 BITS = {field: 1 << place for place, field in enumerate(_ALL)}
+_KNOWN = 20_000
+"""Words per language of which the classes are kept."""
 _ELIDING = frozenset(("fr", "it"))
 """Languages in which short words lean on the next with an apostrophe."""
 _PIECES_ONLY = frozenset(("ar", "he", "hi", "ja", "zh", "ko", "th", "fa"))
@@ -30,7 +34,6 @@ _SCRIPTS = (
     ("ru", re.compile("[\u0400-\u04ff]")),
 )
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
-_MOST_KNOWN, _LONGEST_KNOWN = 8_192, 40
 _SIGNS = str.maketrans(dict.fromkeys(map(ord, '.,;:!?()[]{}"“”„«»‘*_~…¡¿—–/|#>-'), " "))
 _ARABIC_MARKS: dict[int, str | None] = {**dict.fromkeys(range(0x64B, 0x653)), 0x640: None, 0x622: "ا", 0x623: "ا", 0x625: "ا"}
 
@@ -46,11 +49,11 @@ class Table(NamedTuple):
     stem_lengths: tuple[int, ...]
     ends: dict[str, int]
     end_lengths: tuple[int, ...]
-    phrases: dict[str, tuple[tuple[str, str, int], ...]]
-    """By their first word: the second, the phrase and its classes."""
+    phrases: dict[str, tuple[tuple[str, int], ...]]
+    """By their first two words."""
     pieces: tuple[tuple[str, int], ...]
-    known: dict[str, tuple[int, tuple[tuple[str, str, int], ...]]]
-    """What was looked up of words: at most :data:`_MOST_KNOWN` of them."""
+    known: dict[str, int]
+    """What single words were found to be, as long as there are few."""
 
 
 def plain(text: str) -> str:
@@ -65,8 +68,11 @@ def _table(lexicon: Lexicon) -> Table:
     ends: dict[str, int] = {}
     phrases: dict[str, int] = {}
     pieces: dict[str, int] = {}
+    wider = WIDER.get(lexicon.name, {})
     for field in _ALL:
-        for written in getattr(lexicon, field).split("|"):
+        for written in f"{getattr(lexicon, field)}|{wider.get(field, '')}".split("|"):
+            if not written:
+                continue
             entry = plain(written.replace("-", " ") if lexicon.name not in _PIECES_ONLY else written)
             if lexicon.name in _ELIDING:
                 entry = entry.replace("'", "' ").strip()
@@ -81,10 +87,10 @@ def _table(lexicon: Lexicon) -> Table:
             else:
                 into, key = words, entry
             into[key] = into.get(key, 0) | BITS[field]
-    by_word: dict[str, tuple[tuple[str, str, int], ...]] = {}
+    by_word: dict[str, tuple[tuple[str, int], ...]] = {}
     for phrase, bits in phrases.items():
-        first, second = (*phrase.split(None, 2), "")[:2]
-        by_word[first] = (*by_word.get(first, ()), (second, phrase, bits))
+        first = " ".join(phrase.split(None, 2)[:2])
+        by_word[first] = (*by_word.get(first, ()), (phrase, bits))
     return Table(
         lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
         tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()), {},
@@ -101,24 +107,23 @@ def language_of(text: str) -> Table | None:
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
                 return _table(_BY_NAME[name])
-    tables, by_word = _common_words()
-    counts = [0] * len(tables)
+    counts = [0] * len(_LATIN)
+    languages = _languages_of_words()
     for word in frozenset(words_of(text)):
-        for place in by_word.get(word, ()):
+        for place in languages.get(word, ()):
             counts[place] += 1
     most = max(counts)
-    return tables[counts.index(most)] if most else None
+    return _table(_LATIN[counts.index(most)]) if most else None
 
 
 @cache
-def _common_words() -> tuple[tuple[Table, ...], dict[str, tuple[int, ...]]]:
-    """The languages in Latin letters, and in which of them a word is common."""
-    tables = tuple(map(_table, _LATIN))
-    by_word: dict[str, tuple[int, ...]] = {}
-    for place, table in enumerate(tables):
-        for word in table.common:
-            by_word[word] = (*by_word.get(word, ()), place)
-    return tables, by_word
+def _languages_of_words() -> dict[str, tuple[int, ...]]:
+    """For each frequent word the places of its languages in ``_LATIN``."""
+    places: dict[str, list[int]] = {}
+    for place, lexicon in enumerate(_LATIN):
+        for word in _table(lexicon).common:
+            places.setdefault(word, []).append(place)
+    return {word: tuple(where) for word, where in places.items()}
 
 
 def words_of(text: str) -> list[str]:
@@ -140,25 +145,21 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
     if not table.words:
         return found
     words = words_of(sentence.replace("'", "' ") if table.name in _ELIDING else sentence)
+    spaced = f" {' '.join(words)} "
     known = table.known
-    spaced = ""
-    different = set(words)
-    for word in different:
-        entry = known.get(word)
-        if entry is None:
-            entry = _looked_up(word, table)
-        bits, phrases = entry
-        found |= bits
-        if phrases:
-            spaced = spaced or f" {' '.join(words)} "
-            for second, phrase, its_bits in phrases:
-                if (not second or second in different) and phrase in spaced:
-                    found |= its_bits
+    for word in words:
+        known_bits = known.get(word)
+        found |= _word(word, table) if known_bits is None else known_bits
+    phrases = table.phrases
+    for first, second in pairwise(words):
+        for phrase, of_phrase in phrases.get(f"{first} {second}", ()):
+            if phrase in spaced:
+                found |= of_phrase
     return found
 
 
-def _looked_up(word: str, table: Table) -> tuple[int, tuple[tuple[str, str, int], ...]]:
-    """The classes of a word by itself, and the phrases that begin with it; kept, because most words come again."""
+def _word(word: str, table: Table) -> int:
+    """The classes of a word by itself, its beginning and its ending."""
     found = table.words.get(word, 0)
     for length in table.stem_lengths:
         if length > len(word):
@@ -168,9 +169,6 @@ def _looked_up(word: str, table: Table) -> tuple[int, tuple[tuple[str, str, int]
         if length >= len(word):
             break
         found |= table.ends.get(word[-length:], 0)
-    if len(table.known) >= _MOST_KNOWN:
-        table.known.clear()
-    entry = found, table.phrases.get(word, ())
-    if len(word) <= _LONGEST_KNOWN:
-        table.known[word] = entry
-    return entry
+    if len(table.known) < _KNOWN:
+        table.known[word] = found
+    return found

@@ -7,13 +7,13 @@ import re
 from typing import NamedTuple
 
 from .evidence import BITS, CLASSES, Table, classes, language_of, pieces_in, plain, words_of
-from .languages import DRAFT, TRANSLATION
-from .text import EMPHASIS, IDIOM, ITEM, length, sentences_of, without_quotes
+from .languages import DECLINING_TEXT, DRAFT, TRANSLATION
+from .text import EMPHASIS, ENGLISH_IDIOM, ITEM, OTHER_IDIOM, length, sentences_of, without_quotes
 
 _READ = 1_500
 _SENTENCES = 14
 _DIGITS = re.compile(r"[0-9]+")
-_TO_REWORD = re.compile("[\"'“„«「:：]")
+_TO_REWORD = re.compile("[\"“„«「:：]|(?<![a-z])'|'(?![a-z])")
 """The text to translate or to reword stands in the question."""
 _QUESTION = ("?", "？", "؟", ";")
 _FOR_DATA = frozenset(
@@ -97,6 +97,11 @@ _PAIRS = (
     ("me", "scope"), ("me", "quit"), ("me", "done"), ("rule", "quit"), ("me", "rule"), ("rule", "other"), ("wrong", "quit"),
     ("wrong", "me"), ("scope", "rule"),
 )  # fmt: skip
+_DECLINES = ("no", "rule", "wrong", "scope", "quit", "other")
+_WEIGHED_BARE = (*_DECLINES, "me", "touchy")
+_WEIGHED_ORDERED = (*_DECLINES, "done", "me", "touchy", "failed", "lack")
+_APART = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "instead"), ("no", "other"), ("rule", "other"), ("wrong", "other"), ("scope", "instead"), ("wrong", "rule"))  # fmt: skip
+"""What may stand in different sentences."""
 _DECLINING = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
 
@@ -114,9 +119,8 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     table = language_of(head[:500] + " " + question[:200])
     if table is None:
         return None
-    bare = IDIOM.sub(" … ", without_quotes(head))
-    rewording = TRANSLATION.search(question) is not None
-    if DRAFT.match(bare) or (rewording and _TO_REWORD.search(question)):
+    bare = (ENGLISH_IDIOM if table.name == "en" else OTHER_IDIOM).sub(" … ", without_quotes(head))
+    if DRAFT.match(bare) or DECLINING_TEXT.search(question) or (TRANSLATION.search(question) and _TO_REWORD.search(question)):
         return None
     sentences = sentences_of(bare)[:_SENTENCES]
     pieces = pieces_in(bare, table)
@@ -133,33 +137,38 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     brief = float(size < 60)
     numbers["brief"] = brief
     numbers["brief & no"] = brief * numbers["no"] * (1 - numbers["question mark"]) * (1 - numbers["question"])
-    numbers["data"] = float(output.lstrip()[:1] in ("{", "["))
-    numbers["rewording"] = float(rewording)
+    numbers["rewording"] = float(TRANSLATION.search(question) is not None)
     numbers["digits"] = min(3, len(_DIGITS.findall(bare))) / 3
+    numbers["echo"] = _echo(question, bare)
     numbers["asks"] = float(any(sign in bare for sign in _QUESTION[:3]))
     numbers["asks at the end"] = float(end.endswith(_QUESTION[:3]))
     numbers["quotes"] = float(bare.count("…") > head.count("…"))
+    numbers |= _of_both(numbers)
     numbers["items"] = min(3, len(ITEM.findall(output[:_READ]))) / 3
     return Read(table.name, numbers)
 
 
-_CLASSES = tuple((name, f"{name} share", BITS[name]) for name in CLASSES)
-_TOGETHER = (*((f"{one} & {other}", BITS[one] | BITS[other]) for one, other in _PAIRS), ("no & me & quit", BITS["no"] | BITS["me"] | BITS["quit"]))  # fmt: skip
-
-
 def _of_answer(found: list[int]) -> dict[str, float]:
-    numbers: dict[str, float] = {}
-    count, all_bits = len(found), 0
-    for bits in found:
-        all_bits |= bits
-    for name, share, bit in _CLASSES:
-        having = sum([1 for bits in found if bits & bit]) if all_bits & bit else 0
-        numbers[name] = 1.0 if having else 0.0
-        numbers[share] = having / count
-    for name, both in _TOGETHER:
-        numbers[name] = 1.0 if all_bits & both == both and any(bits & both == both for bits in found) else 0.0
-    numbers["neutral share"] = sum([1 for bits in found if not bits & (_DECLINING | BITS["instead"])]) / count
+    numbers = {}
+    count = len(found)
+    for name in CLASSES:
+        bit = BITS[name]
+        having = sum(1 for bits in found if bits & bit)
+        numbers[name] = float(having > 0)
+        numbers[f"{name} share"] = having / count
+    for one, other in _PAIRS:
+        both = BITS[one] | BITS[other]
+        numbers[f"{one} & {other}"] = float(any(bits & both == both for bits in found))
+    all_three = BITS["no"] | BITS["me"] | BITS["quit"]
+    numbers["no & me & quit"] = float(any(bits & all_three == all_three for bits in found))
+    numbers["neutral share"] = sum(1 for bits in found if not bits & (_DECLINING | BITS["instead"])) / count
     first = found[0]
+    numbers["first quit"] = float(bool(first & BITS["quit"]))
+    numbers["first rule"] = float(bool(first & BITS["rule"]))
+    numbers["first wrong"] = float(bool(first & BITS["wrong"]))
+    numbers["first scope"] = float(bool(first & BITS["scope"]))
+    numbers["first me & quit"] = numbers["first quit"] * float(bool(first & BITS["me"]))
+    numbers["last other"] = float(bool(found[-1] & (BITS["other"] | BITS["instead"])) and count > 1)
     numbers["first no"] = float(bool(first & BITS["no"]))
     numbers["first done"] = float(bool(first & BITS["done"]) and not first & BITS["no"])
     return numbers
@@ -167,8 +176,7 @@ def _of_answer(found: list[int]) -> dict[str, float]:
 
 def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[str, float]:
     everything = classes(question, table, table.pieces)
-    words = words_of(question)
-    beginning = classes(" ".join(words[:2]), table, ()) if table.common else everything
+    beginning = classes(" ".join(words_of(question)[:2]), table, ()) if table.common else everything
     first = words_of(question[:40])[:1]
     data = float(bool(first) and first[0] in _FOR_DATA)
     asked = float(bool(beginning & BITS["asked"]))
@@ -199,3 +207,24 @@ def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[
         "for data & rule": data * answer["rule"],
         "for data & quit": data * answer["quit"],
     }
+
+
+def _of_both(numbers: dict[str, float]) -> dict[str, float]:
+    """What the evidence means when an order was given, and when nothing was reported, missing or asked."""
+    order = (1 - numbers["question mark"]) * (1 - numbers["question"])
+    bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
+    both = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
+    both |= {f"bare & {name}": bare * numbers[name] for name in _WEIGHED_BARE}
+    both |= {f"order & {name}": order * numbers[name] for name in _WEIGHED_ORDERED}
+    kinds = sum(numbers[name] for name in _DECLINES) / len(_DECLINES)
+    both |= {"kinds": kinds, "kinds & bare": kinds * bare, "kinds & touchy": kinds * numbers["touchy"]}
+    both |= {f"{one} + {other}": numbers[one] * numbers[other] for one, other in _APART}
+    return both
+
+
+def _echo(question: str, answer: str) -> float:
+    """Whether the answer says that the ordered thing is done, in English: "Block him" and "Blocked"."""
+    ordered = words_of(question[:40])[:1]
+    if not ordered or len(ordered[0]) < 3:
+        return 0.0
+    return float(any(word.startswith(ordered[0][:4]) and word.endswith("ed") for word in words_of(answer[:80])[:6]))
