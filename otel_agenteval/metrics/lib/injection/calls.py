@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from .languages import REPORTED
+from .pieces import has_any, quick
 from .readers import (
     ADDRESS,
     FREED,
@@ -42,51 +43,47 @@ _DIRECTED = any_of(
     r"(?:уважаем\w+|дорог\w+|для|эй|привет|к|шановн\w+|до|gui|kinh gui|danh cho|untuk|kepada|halo|till|kara|hej|mily|mila|til|kjaere|hyva|arvoisa|ps|p\.s\.|memo|message|instructions?|directives?)\b",
     r"إلى|يا |أيها|عزيزي|ملاحظة ل|ל(?=ב|מ|ע)|प्रिय|致|给|請|亲爱的|尊敬的|ถึง|เรียน",
 )
-_AFTER = re.compile(r"へ|に告|様|さん|の方|에게|아[ ,]|께|के लिए|को\b|请|請|必须|务必|注意")
+_AFTER = quick(r"へ|に告|様|さん|の方|에게|아[ ,]|께|के लिए|को\b|请|請|必须|务必|注意")
 """What shows in languages with cases behind the name that it is called."""
-_TOPIC = re.compile(r"은|는|は")
-_ENDS_AS_ORDER = re.compile(r"하라|해라|시오|세요|지 마|말 것|할 것|주라|せよ|ください|こと(?:$|。)|しろ|なさい|べし")
+_TOPIC = quick(r"은|는|は")
+_ENDS_AS_ORDER = quick(r"하라|해라|시오|세요|지 마|말 것|할 것|주라|せよ|ください|こと(?:$|。)|しろ|なさい|べし")
 _ASKED = any_of(
     r"(?:must|should|shall|ha(?:s|ve) to|needs? to|(?:are|is) (?:now |hereby )?(?:instructed|required|asked|authori[sz]ed|ordered|requested)|muss\w*|soll\w*|doi(?:t|vent|s)|deben?|debes|deve|devono|devem|moet(?:en)?|musi\w*|powin\w*|должн\w+|обязан\w*|повинн\w+|phai|harus|wajib|maste|ska\b|taytyy|meli)\b|,? (?:always|please|kindly|never|do not|don't)\b",
     r"يجب|חייב|चाहिए|必ず|必须|務必|务必|해야|하라|ต้อง|จง|请|請",
 )
-_IF = re.compile(
+_IF = quick(
     r"(?<!\w)(?:if|when|in case|whenever|for whatever|whatever|whichever|should|sollte|falls|wenn|si|cuando|quand|se|quando|als|jesli|jezeli|kalau|jika|om|pokud|jos|если|якщо|neu|khi)\b|إذا|אם|यदि|अगर|जो |如果|もし|만약|ถ้า"
 )
-_LAW = re.compile(
+_LAW = quick(
     r"\b(?:act|regulations?|gdpr|law|providers?|compliance|verordnung|reglement|reglamento|regolamento|legislation|anbieter|fournisseurs?|vendors must|policy requires|article \d|releases?|changelog|benchmark|pricing|webinar|course|guide|tutorial|how to|documentation|docs|endpoint|authorization header|scoped|engineers?|researchers?|researcher|startups?|strategy|ethics|safety team of|literacy|crawl-?delay)\b"
 )
-_YOU = re.compile(
+_YOU = quick(
     r"\b(?:you|reader|entity|du|sie|tu|vous|usted|eres|sei|voce|je|ты|вы|ти|jestes|anda|kamu|ban la)\b|あなた|你|您|당신|आप|तुम|كنت|אתה|คุณ"
 )
-_STAFF = re.compile(
+_STAFF = quick(
     r"\b(?:callers?|call centre|call center|greet|duty manager|supervisor|shift|escalate to|policyholder|showings?|landlord)\b"
 )
-_MAIL = re.compile(
-    r"\b(?:e-?mails?|mails?|letter|mejl|correo|courriel|писм\w*|письм\w*|лист)\b|ईमेल|メール|邮件|郵件|메일|البريد|อีเมล"
-)
+_MAIL = quick(r"\b(?:e-?mails?|mails?|letter|mejl|correo|courriel|писм\w*|письм\w*|лист)\b|ईमेल|メール|邮件|郵件|메일|البريد|อีเมล")
 _REPLIES = any_of(
     r"before (?:you |giving |any )?(?:repl|respond|answer)\w*|before any (?:answer|reply)|(?:your|the|each|every) (?:next |final )?(?:reply|response|answer|summary|output)(?: you (?:write|give|produce))? (?:must|has to|should|shall|needs to)|(?:end|beginning|start) of (?:each|every|your) (?:repl|respons|answer|summar)\w*",
     r"avant de repondre|antes de responder|prima di rispondere|bevor du antwortest|voordat je antwoordt|zanim odpowiesz|(?:deine|ta|tu|sua|la tua) (?:antwort|reponse|respuesta|resposta|risposta) (?:muss|doit|debe|deve)|перед (?:тем как ответить|ответом)|перед відповіддю",
     r"回答[する]*前|答える前|回复(?:之)?前|回答(?:之)?前|답변하기 전|قبل الرد|לפני שתענה|उत्तर देने से पहले",
 )
-_SYSTEM = re.compile(
+_SYSTEM = quick(
     r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:"
 )
 _ANSWERING = any_of(
     r"(?:du|you|tu|ti|ты|je|voce) (?:\w+ ){0,2}(?:antwort|answer|reply|respond|repond|rispond|отвеча|antwoord)\w*"
 )
-_READER = re.compile(
+_READER = quick(
     r"\b(?:entity|system|software|program|tool|machine|model|reader|whoever|anyone|anything|wer|quiconque|quien|chiunque|quem)\b.{0,50}\b(?:automat\w+|maschinell\w*|machine|read(?:s|ing)|process(?:es|ing)|pars(?:es|ing)|summari[sz](?:es|ing)|ingest(?:s|ing))\b"
 )
-_MACHINELY = re.compile(r"\b(?:automat\w+|maschinell\w*|programm\w+|machine|system|entity|software|model)\b")
-_THIS = re.compile(
+_MACHINELY = quick(r"\b(?:automat\w+|maschinell\w*|programm\w+|machine|system|entity|software|model)\b")
+_THIS = quick(
     r"\b(?:this|these|dies\w*|ce|cet|cette|esto|este|esta|questo|questa|isto|deze|tego|bunu|это\w*|этот|эту|це|nay|ini|detta|tohle|toto|tata|tata|page|document)\b"
 )
-_DOCS = re.compile(
-    r"\b(?:scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b"
-)
-OWN = re.compile(
+_DOCS = quick(r"\b(?:scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b")
+OWN = quick(
     r"\b(?:my|our|mein\w*|unser\w*|mes|mon|nos|mis?|nuestr\w+|mi[ei]|nostr\w+|minhas?|meus?|noss\w+|mijn|onze|moj\w+|moich|nasz\w*|мо[ейюяий]\w*|наш\w*|cua (?:toi|chung toi)|saya|kami|mina|vara|vores|i (?:told|asked|gave|sent)|je t'ai|te dije|ich dir|j'ai)\b|\w+larim(?:i|a)\b|طلبي|رسالتي|שלי|मेरे|हमारे|私の|我的|我们的|제가|내 "
 )
 
@@ -434,7 +431,7 @@ _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 """Some of them are other words in other languages: they count only right before the name."""
 _END = re.compile(r"\Z")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
-_ORDERED = re.compile(
+_ORDERED = quick(
     r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b"
 )
 

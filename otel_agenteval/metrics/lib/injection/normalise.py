@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from .languages import LATIN, OTHER_SCRIPTS, Language
+from .quads import has_piece
 
 # --- could there be anything? --------------------------------------------------------------------------------------
 
@@ -27,40 +28,6 @@ SUSPICIOUS = re.compile(
 )
 """Tag characters, directional overrides, rows of zero-width characters and of variation selectors."""
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
-_PIECES = (
-    b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow",
-    b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
-    b"struzion", b"anweisung", b"regeln", b"nutzer", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
-    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"robo", b"vafgehp", b"vtaber",
-)  # fmt: skip
-"""Pieces of which every order in ASCII has one; the last two are in rot13."""
-_MARKED_PIECES = (
-    b"sistan", b"trolyai", b"mohinhngonngu", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"kullanc", b"uzytkown", b"uytkown",
-    b"herramient", b"ferrament", b"asystent", b"polecen", b"talimat",
-)  # fmt: skip
-"""More of them, for languages that hardly write a sentence in ASCII."""
-
-
-_ALL_PIECES = (*_PIECES, *_MARKED_PIECES)
-_AS_WRITTEN = ("LLM", " llm", "llm_", "AI", "KI", "IA", "bot:", "bot,", "Bot,", "%20", "<!--")
-"""Short names in capitals, escapes, and signs of text that is not shown."""
-
-
-def _without_marks(code: int) -> int:
-    first = unicodedata.normalize("NFD", chr(code))[0]
-    return ord(first.lower()) if first.isascii() else ord("s") if first == "ß" else ord("x")
-
-
-_SQUEEZE_LATIN = _SQUEEZE[:0xC0] + bytes(map(_without_marks, range(0xC0, 0x100)))
-_SQUEEZED_AWAY_LATIN = _SQUEEZED_AWAY + bytes(range(0x80, 0xC0))
-
-
-def _squeezed_marks(text: str) -> bytes:
-    """As :func:`squeezed`, with letters that have marks as letters without; texts in Latin-1 cost as much as ASCII."""
-    try:
-        return text.encode("latin-1").translate(_SQUEEZE_LATIN, _SQUEEZED_AWAY_LATIN)
-    except UnicodeEncodeError:
-        return squeezed(unicodedata.normalize("NFKD", text))
 
 
 def squeezed(text: str) -> bytes:
@@ -74,21 +41,19 @@ def is_harmless(text: str) -> bool:
         return False
     if ("\\" in text and ("\\u" in text or "\\x" in text)) or ("&" in text and "&#" in text):
         return False
-    for sign in _AS_WRITTEN:
-        if sign in text:
-            return False
+    if ("%" in text and "%20" in text) or "<!--" in text:
+        return False
     if "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
         return False
-    pieces: tuple[bytes, ...] = _PIECES
-    if text.isascii():
-        letters = squeezed(text)
-    else:
-        letters = _squeezed_marks(text)
-        pieces = _ALL_PIECES
-    for piece in pieces:  # a generator would cost more than the search
-        if piece in letters:
-            return False
-    return _LONG_TOKEN not in text.encode("ascii", "replace").translate(_SHAPE)
+    data = text.encode("ascii", "replace")
+    capitals = data.translate(None, _NO_NAME)
+    if (b"AI" in capitals or b"KI" in capitals or b"IA" in capitals) and _NAME.search(text):
+        return False
+    return not has_piece(text) and _LONG_TOKEN not in data.translate(_SHAPE)
+
+
+_NO_NAME = bytes(code for code in range(256) if code not in b"AIK")
+_NAME = re.compile("A\\.?I|KI|IA")
 
 
 def _has_foreign_piece(text: str) -> bool:

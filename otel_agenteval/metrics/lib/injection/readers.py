@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from .pieces import Quick, quick
+
 _SHORT_NAME = re.compile(r"(?<![A-Za-z0-9_.])(?:A\.I\.|(?:AI|KI|IA|ИИ|ШІ|LLM)s?)(?![A-Za-z0-9_])")
 
 
@@ -17,12 +19,12 @@ def marked(text: str) -> str:
     return _SHORT_NAME.sub("aiagent", text)
 
 
-def any_of(*alternatives: str) -> re.Pattern[str]:
+def any_of(*alternatives: str) -> Quick:
     """One pattern for all of them, in the normal form of folded texts; Latin and Cyrillic ones from the beginning of a word."""
     words = "|".join(part for part in alternatives if _begins_a_word(part))
     signs = "|".join(part for part in alternatives if not _begins_a_word(part))
     parts = ([f"(?<![a-z0-9_\u00c0-\u058f])(?:{words})"] if words else []) + ([signs] if signs else [])
-    return re.compile(unicodedata.normalize("NFKC", "|".join(parts)))
+    return Quick(re.compile(unicodedata.normalize("NFKC", "|".join(parts))))
 
 
 def _begins_a_word(part: str) -> bool:
@@ -57,7 +59,7 @@ NAMES = (
     r"(?:أيها |عزيزي )?المساعد|النموذج|עוזר|המודל|לעוזר|सहायक|助手|助理|모델|에이전트|비서(?=[ ,:님])|ผู้ช่วย",
 )
 """Names that people and things have too: only who is called by one is meant."""
-HUMANS = re.compile(
+HUMANS = quick(
     r"(?:estate|insurance|travel|support|letting|service|call|sales|ticket|field|shipping|duty|booking|customs|admin\w*|executive|medical|dental|teaching|research|personal|legal|shop|store) (?:agents?|assistants?)\b"
     r"|(?:agents?|assistants?) (?:on duty|of the|in our|at our|immobilier|maternel|medical|de direction|d'accueil|social|administrat)|assistante? (?:maternel|de direction|social)\w*|\bour (?:\w+ ){0,2}(?:chat)?(?:bots?|assistants?|agents?|models?)\b(?! reading)|秘書|役員"
     r"|(?:notre|nuestr[oa]|nostr[oa]|unser\w*|nossa?o?|onze?|nasz\w*|var|наш\w*|my|their|his|her|its) (?:\w+ )?(?:chat)?(?:bot|assist|asist|asyst|agent|model|бот|ассист)\w*|asistente (?:de|del) |assistente (?:administrat|social|di |del)|assistent(?:in|en)? (?:der|des|van|von)\b",
@@ -128,7 +130,7 @@ NOW_YOU = any_of(
     r"(?:from now on|you are now|you can do anything|mode enabled|(?:your|sua|tua|tu|ta|deine|jouw|je|twoje|la tua|il tuo) (?:unica|unico|einzige|seule|only|sole|new|neue|nueva|nova|nouvelle|nuova|nuovo|nieuwe|nowe|jedyne) (?:func\w+|fun[cz]ion\w*|aufgabe|fonction|task|function|job|purpose|mission\w*|compito|taak|zadanie|rolle?|tache)|you're now|you can now|henceforth|you are no longer)|ab (?:jetzt|sofort) (?:bist|antwort)|du bist (?:jetzt|nun|ab)|von nun an|desormais (?:tu|vous)|tu es (?:maintenant|desormais)|a partir de (?:maintenant|ahora|agora)|desde ahora|ahora eres|eres ahora|d'ora in poi|ora sei|de agora em diante|agora voce|voce agora|vanaf nu|je bent nu|voortaan|od teraz|jestes teraz|bundan (?:sonra|boyle)|artik (?:sen|bir)|теперь ты|отныне|с этого момента ты|відтепер|tu (?:bay )?gio|ke tu bay gio|mulai sekarang|fran (?:och med )?nu|du ar nu|od (?:ted|nynejska)|nyt olet",
     r"من الآن|أنت الآن|מעכשיו|מעתה|अब से|अब तुम|これから|今から|从现在|现在你|你现在|지금부터|이제부터|ตั้งแต่นี้",
 )
-TOOLS = re.compile(r"(?<![\w/.@-])[a-z]+_[a-z]+(?:_[a-z]+)?\b(?!\S*@)|(?<!\w)tools?\b|(?:curl|wget|bash|rm|sudo) ")
+TOOLS = quick(r"(?<![\w/.@-])[a-z]+_[a-z]+(?:_[a-z]+)?\b(?!\S*@)|(?<!\w)tools?\b|(?:curl|wget|bash|rm|sudo) ")
 GRANTS = any_of(
     r"(?:approve|accept|refund|pay|transfer|wire|purchase|buy|order|delete|erase|cancel|close|disable|grant|install|execute|run|invoke|merge|store|remember|save|override|comply|obey|add|append|begin|end|urge|include|open|click)\w{0,2}\b|genehmig\w*|gewahr\w*|akzeptier\w*|bestell\w*|losch\w*|uberweis\w*|gib\b|installier\w*|fuhr\w*|fug\w*|approuv\w*|accept\w*|command\w*|passe\b|supprim\w*|attribu\w*|renvoye\w*|ajout\w*|vire\b|aprueb\w*|aprob\w*|acept\w*|ejecut\w*|borr\w*|elimin\w*|compr\w*|anad\w*",
     r"approv\w*|accett\w*|esegu\w*|cancell\w*|aggiung\w*|acquist\w*|aprov\w*|apagu?\w*|aceit\w*|compre\b|execut\w*|conced\w*|keur\w*|verwijder\w*|zet\b|voer\b|zatwierdz\w*|usun\w*|wywolaj|zamow\w*|onayla\w*|sil\b|одобр\w*|удали\w*|оплат\w*|закаж\w*|переведи|схвал\w*|видали\w*|виклич\w*|постав\w*|phe duyet|chap nhan|xoa\b|mua\b|setujui|hapus|beli\b|godkann|radera|bestall|schval\w*|smaz\w*|zrus\w*|hyvaksy\w*|poista\w*|tilaa\b",
