@@ -70,7 +70,7 @@ _REPLIES = any_of(
     r"回答[する]*前|答える前|回复(?:之)?前|回答(?:之)?前|답변하기 전|قبل الرد|לפני שתענה|उत्तर देने से पहले",
 )
 _SYSTEM = quick(
-    r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:"
+    r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|[|,;>:]\W{0,4}(?:system|admin|administrator|developer|root) (?:override|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:"
 )
 _ANSWERING = any_of(
     r"(?:du|you|tu|ti|ты|je|voce) (?:\w+ ){0,2}(?:antwort|answer|reply|respond|repond|rispond|отвеча|antwoord)\w*"
@@ -108,7 +108,7 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
         after = sentences[place + 1] if place + 1 < len(sentences) else ""
         called, end = _called(sentence, staff) if may_be_named else (0, 0)
         if called:
-            wanted = _wanted(sentence[end:], tools)
+            wanted = _wanted(sentence[end:], tools) or int(called == 2 and _is_imperative(sentence[end:]))
             if called < 2 or len(sentence) - end >= 3:
                 wanted = max(wanted, _wanted(after, tools) - (called < 2))
             else:  # a heading, also of what coding agents are to know of a project
@@ -127,7 +127,27 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
     return False
 
 
+_IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
+_DESCRIBES = frozenset(
+    "the an this that these those our your their his her its we they you it he she there here see is are was were has have can will may how what why when where who which new now more most all some "
+    "and or but for with from in on at by of to not no if as be available version released der die das ein eine einen wir sie es ist sind kann alle neue mehr le la les un une des nous il elle est sont "
+    "el los las una unos nosotros es son nuevo il lo gli uno noi sono nuovo os as um uma nos sao novo de het een wij zijn is nieuwe to jest sa nowy den det en ett vi ar en bir bu".split()
+)
+"""Words that begin a sentence about something."""
+
+
+def _is_imperative(rest: str) -> bool:
+    """Whether what follows the call begins as an order does: with neither an article, a pronoun nor a form in -ing."""
+    found = _IMPERATIVE.match(rest)
+    return found is not None and found["first"] not in _DESCRIBES and not found["first"].endswith(("ing", "ed", "s"))
+
+
 _CALL_PIECES = (
+    "computer",
+    "crawler",
+    "νοημοσ",
+    "自动",
+    "自動",
     "aiagent",
     "ai ",
     "ai-",
@@ -384,7 +404,7 @@ def _called(sentence: str, staff: bool) -> tuple[int, int]:
     return best
 
 
-_MARK = re.compile(r"[,:!،、#]|\s[-–—]\s")
+_MARK = re.compile(r"\)\s?:|[,:!،、#\]】]|\s[-–—]\s")
 _CLAUSE = re.compile(r"[.,:;!?()\[\]#*/>\"|}{=،、。,]|--|\s[-–—]\s")
 
 
@@ -408,9 +428,14 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
         directed = True
     if mark is None and directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
         mark, between = _END.search(rest), rest.rstrip(". ")
-    few = mark is not None and len(between.split()) <= (7 if machine else 2) and _PLAIN.fullmatch(between) is not None
+    closed = mark is not None and mark.group() in "]】" and not directed
+    few = mark is not None and not closed and len(between.split()) <= (7 if machine else 2) and _PLAIN.fullmatch(between) is not None
     if few and (not words or (directed and len(words) <= 12) or (len(words) <= 2 and READS.search(before) is not None)):
         return 2
+    if _SUGGESTS.match(rest) is not None:
+        return 0
+    if _READING.match(rest) is not None:
+        return 2 if machine or _ANY.search(before) is not None else 1
     if not machine:
         asked = _ORDERED.match(rest.lstrip())
         if asked is not None:
@@ -427,12 +452,18 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
     return 1 if _ASKED.search(rest[:60]) is not None or (directed and len(words) <= 5) else 0
 
 
+_READING = quick(
+    r"s? (?:(?:that|which|who) )?(?:(?:is|are|was|may be|happens to be|now|currently) ){0,2}(?:\w+ing|reads?|process(?:es)?|handles?|parses?|summari[sz]es?|sees?|opens?|scans?|reviews?|grades?|sorts?|indexes) (?:\w+ ){0,2}?(?:this|these|it|here)\b"
+)
+"""What it is doing with this text."""
+_ANY = quick(r"\b(?:any|whichever|whatever|every|each|to the|for the|dear|hey|if an?|automated)\b")
+_SUGGESTS = quick(r"s? (?:\w+ )?(?:suggest|ask|tell|offer|request|recommend|claim|say|promis|urg|pressur)\w* (?:\w+ )?(?:that )?(?:you|us|them|for)\b")
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 """Some of them are other words in other languages: they count only right before the name."""
 _END = re.compile(r"\Z")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _ORDERED = quick(
-    r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b"
+    r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to|should|is (?:now )?required to) (?:now |first |then |also |silently )?(?:re)?(?:send|forward|upload|post|e-?mail|share|submit|transmit|include|attach|run|execute|call|invoke|rate|rank|score|recommend|approve)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b"
 )
 
 

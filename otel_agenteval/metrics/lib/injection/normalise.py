@@ -53,7 +53,7 @@ def is_harmless(text: str) -> bool:
 
 
 _NO_NAME = bytes(code for code in range(256) if code not in b"AIK")
-_NAME = re.compile("A\\.?I|KI|IA")
+_NAME = re.compile(r"(?<![A-Za-z0-9])(?:A\.I\.|(?:AI|KI|IA)s?)(?![A-Za-z0-9])")
 
 
 def _has_foreign_piece(text: str) -> bool:
@@ -62,6 +62,8 @@ def _has_foreign_piece(text: str) -> bool:
     if _OTHER_SCRIPT.search(text) is None:
         return False
     text = text.lower()
+    if any(sign in text for sign in "\u200b\u200c\u200d\u2060\ufeff\xad"):
+        text = text.translate(_NOTHING)
     if _FOREIGN_LETTER.search(text) and _LATIN_AND_FOREIGN.search(text):
         return True
     for _, pieces in OTHER_SCRIPTS:
@@ -75,6 +77,7 @@ def _has_foreign_piece(text: str) -> bool:
 
 
 _MACHINES = (
+    "νοημοσ", "αγνόησε", "αγνοήστε", "ξέχνα", "οδηγίες", "无视", "自动评", "自動評", "评审", "评分",
     " бот", "чат-бот", "нейро", "нейрон", "интеллект", "інтелект", "البوت", "روبوت", "الآلي", "اصطناعي", "בוט", "चैटबॉट", "बॉट", "कृत्रिम", "助理", "机器人", "機器人", "智能", "大模型", "人工", "ボット", "챗봇", "봇", "언어 모델", "เอไอ", "ปัญญา", "บอท", "ผู้ช่วย", "คำสั่ง",
 )  # fmt: skip
 """Names of machines in scripts that are not Latin."""

@@ -12,12 +12,12 @@ _PIECES = (
     b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow",
     b"inst]", b"<|im", b"<|us", b"<|as", b"<|sy", b"<|en", b"<|eo", b"<|be", b"<|st", b"bot,", b"llm", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
     b"struzion", b"anweisung", b"regeln", b"nutzer", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
-    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"robo", b"vafgehp", b"vtaber",
+    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"chatbot", b"casoomiso", b"crawler", b"computerlisten", b"computerread", b"robo", b"vafgehp", b"vtaber",
 )  # fmt: skip
 """Pieces of which every order in ASCII has one; the last two are in rot13."""
 _MARKED_PIECES = (
     b"sistan", b"trolyai", b"mohinhngonngu", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"kullanc", b"uzytkown", b"uytkown",
-    b"herramient", b"ferrament", b"asystent", b"polecen", b"talimat",
+    b"herramient", b"ferrament", b"asystent", b"polecen", b"talimat", b"tekoaly", b"kielimall", b"ohjee", b"jazykov", b"pokyny",
 )  # fmt: skip
 """More of them, for languages that hardly write a sentence in ASCII."""
 
