@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from .languages import REPORTED
-from .pieces import has_any, quick
+from .pieces import quick
 from .readers import (
     ADDRESS,
     FREED,
@@ -82,7 +82,9 @@ _MACHINELY = quick(r"\b(?:automat\w+|maschinell\w*|programm\w+|machine|system|en
 _THIS = quick(
     r"\b(?:this|these|dies\w*|ce|cet|cette|esto|este|esta|questo|questa|isto|deze|tego|bunu|это\w*|этот|эту|це|nay|ini|detta|tohle|toto|tata|tata|page|document)\b"
 )
-_DOCS = quick(r"\b(?:scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b")
+_DOCS = quick(
+    r"\b(?:version \d|changelog|scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b"
+)
 OWN = quick(
     r"\b(?:my|our|mein\w*|unser\w*|mes|mon|nos|mis?|nuestr\w+|mi[ei]|nostr\w+|minhas?|meus?|noss\w+|mijn|onze|moj\w+|moich|nasz\w*|мо[ейюяий]\w*|наш\w*|cua (?:toi|chung toi)|saya|kami|mina|vara|vores|i (?:told|asked|gave|sent)|je t'ai|te dije|ich dir|j'ai)\b|\w+larim(?:i|a)\b|طلبي|رسالتي|שלי|मेरे|हमारे|私の|我的|我们的|제가|내 "
 )
@@ -119,7 +121,7 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
                     max((2 * _is_hostile(each) for each in sentences[place + 2 : place + 4]), default=0),
                 )
         elif hidden:
-            called, wanted = 1, _wanted(sentence, tools)
+            called, wanted = 1, 0 if _FOR_EDITORS.search(sentence) is not None else _wanted(sentence, tools)
         else:
             called, wanted = (2, 2) if _is_freed(sentence, after) else (0, 0)
         if wanted and called + wanted >= FOUND and not _is_about(f"{sentence} {after}"):
@@ -129,9 +131,140 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
 
 _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
 _DESCRIBES = frozenset(
-    "the an this that these those our your their his her its we they you it he she there here see is are was were has have can will may how what why when where who which new now more most all some "
-    "and or but for with from in on at by of to not no if as be available version released der die das ein eine einen wir sie es ist sind kann alle neue mehr le la les un une des nous il elle est sont "
-    "el los las una unos nosotros es son nuevo il lo gli uno noi sono nuovo os as um uma nos sao novo de het een wij zijn is nieuwe to jest sa nowy den det en ett vi ar en bir bu".split()
+    [
+        "the",
+        "an",
+        "this",
+        "that",
+        "these",
+        "those",
+        "our",
+        "your",
+        "their",
+        "his",
+        "her",
+        "its",
+        "we",
+        "they",
+        "you",
+        "it",
+        "he",
+        "she",
+        "there",
+        "here",
+        "see",
+        "is",
+        "are",
+        "was",
+        "were",
+        "has",
+        "have",
+        "can",
+        "will",
+        "may",
+        "how",
+        "what",
+        "why",
+        "when",
+        "where",
+        "who",
+        "which",
+        "new",
+        "now",
+        "more",
+        "most",
+        "all",
+        "some",
+        "and",
+        "or",
+        "but",
+        "for",
+        "with",
+        "from",
+        "in",
+        "on",
+        "at",
+        "by",
+        "of",
+        "to",
+        "not",
+        "no",
+        "if",
+        "as",
+        "be",
+        "available",
+        "version",
+        "released",
+        "der",
+        "die",
+        "das",
+        "ein",
+        "eine",
+        "einen",
+        "wir",
+        "sie",
+        "es",
+        "ist",
+        "sind",
+        "kann",
+        "alle",
+        "neue",
+        "mehr",
+        "le",
+        "la",
+        "les",
+        "un",
+        "une",
+        "des",
+        "nous",
+        "il",
+        "elle",
+        "est",
+        "sont",
+        "el",
+        "los",
+        "las",
+        "una",
+        "unos",
+        "nosotros",
+        "es",
+        "son",
+        "nuevo",
+        "il",
+        "lo",
+        "gli",
+        "uno",
+        "noi",
+        "sono",
+        "nuovo",
+        "os",
+        "as",
+        "um",
+        "uma",
+        "nos",
+        "sao",
+        "novo",
+        "de",
+        "het",
+        "een",
+        "wij",
+        "zijn",
+        "is",
+        "nieuwe",
+        "to",
+        "jest",
+        "sa",
+        "nowy",
+        "den",
+        "det",
+        "en",
+        "ett",
+        "vi",
+        "ar",
+        "en",
+        "bir",
+        "bu",
+    ]
 )
 """Words that begin a sentence about something."""
 
@@ -142,6 +275,10 @@ def _is_imperative(rest: str) -> bool:
     return found is not None and found["first"] not in _DESCRIBES and not found["first"].endswith(("ing", "ed", "s"))
 
 
+_FOR_EDITORS = quick(
+    r"\b(?:todo|fixme|xxx|hack|eslint|prettier|stylelint|remove before|remove after|copyright|licen[sc]e|generated by|google tag|analytics|deprecated|cms|stylesheet|selector|jquery|polyfill)\b"
+)
+"""Comments that authors of pages write for each other."""
 _CALL_PIECES = (
     "computer",
     "crawler",
@@ -429,9 +566,16 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
     if mark is None and directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
         mark, between = _END.search(rest), rest.rstrip(". ")
     closed = mark is not None and mark.group() in "]】" and not directed
-    few = mark is not None and not closed and len(between.split()) <= (7 if machine else 2) and _PLAIN.fullmatch(between) is not None
+    few = (
+        mark is not None
+        and not closed
+        and len(between.split()) <= (7 if machine else 2)
+        and _PLAIN.fullmatch(between) is not None
+    )
     if few and (not words or (directed and len(words) <= 12) or (len(words) <= 2 and READS.search(before) is not None)):
         return 2
+    if _PERSON.match(rest) is not None or _DEFINES.search(before) is not None:
+        return 0
     if _SUGGESTS.match(rest) is not None:
         return 0
     if _READING.match(rest) is not None:
@@ -453,11 +597,17 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
 
 
 _READING = quick(
-    r"s? (?:(?:that|which|who) )?(?:(?:is|are|was|may be|happens to be|now|currently) ){0,2}(?:\w+ing|reads?|process(?:es)?|handles?|parses?|summari[sz]es?|sees?|opens?|scans?|reviews?|grades?|sorts?|indexes) (?:\w+ ){0,2}?(?:this|these|it|here)\b"
+    r"s?(?:[ -](?:assistant|agent|chatbot|model|tool|system)s?)? (?:(?:that|which|who) )?(?:(?:is|are|was|may be|happens to be|now|currently) ){0,2}(?:\w+ing|reads?|process(?:es)?|handles?|parses?|summari[sz]es?|sees?|opens?|scans?|reviews?|grades?|sorts?|indexes) (?:\w+ ){0,2}?(?:this|these|it|here)\b"
 )
 """What it is doing with this text."""
 _ANY = quick(r"\b(?:any|whichever|whatever|every|each|to the|for the|dear|hey|if an?|automated)\b")
-_SUGGESTS = quick(r"s? (?:\w+ )?(?:suggest|ask|tell|offer|request|recommend|claim|say|promis|urg|pressur)\w* (?:\w+ )?(?:that )?(?:you|us|them|for)\b")
+_PERSON = quick(
+    r"s?[ -](?:users?|engineers?|developers?|teams?|vendors?|compan(?:y|ies)|customers?|research\w*|experts?|startups?|scientists?|trainers?|features?|skills?)\b"
+)
+_DEFINES = quick(r"(?<!you )\b(?:is|are|was|were|ist|sind|est|sont|sono) (?:an?|the|ein\w*|une?|una|uno|our) (?:\w+ ){0,2}\Z")
+_SUGGESTS = quick(
+    r"s?(?:[ -](?:assistant|agent|chatbot|model|tool|system)s?)? (?:\w+ )?(?:suggest|ask|tell|offer|request|recommend|claim|say|promis|urg|pressur)\w* (?:\w+ )?(?:that )?(?:you|us|them|for)\b"
+)
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 """Some of them are other words in other languages: they count only right before the name."""
 _END = re.compile(r"\Z")

@@ -83,10 +83,34 @@ _MACHINES = (
 """Names of machines in scripts that are not Latin."""
 
 
+_SHORT = 120
+"""Texts below this length may have none of the frequent words of their language."""
+_FREQUENT = {
+    "de": "der und das ist nicht du sie ein eine fur mit auf den dem zu alle diese dieser wenn als im bitte deine dein sind von aus dir nur oder bei dann keine",
+    "fr": "le la les et est ne pas tu vous une du de des au aux pour dans ce cette sur toute tous ton votre sans il si que qui",
+    "es": "el la los las y es no del de una por para en con su tu este esta todo todas todos que si cuando sin lo al como",
+    "it": "il lo la gli e non di del della una per con questo questa tutto tutti tutte che se sei tuo quando le al alla un",
+    "pt": "o os as e nao de do da uma por para em com seu sua este esta isto todo todas que se quando sem voce ao um",
+    "nl": "het een en niet van de je deze dit voor met op als alle naar aan zijn moet geen uw jouw bij ook dat",
+    "pl": "i nie w na z do to jest sie wszystkie dla ten jesli czy ze tego od po za jako oraz swoje twoje wszystko",
+    "tr": "ve bir bu icin ile tum de da ki olarak sen siz degil her onceki lutfen ne kadar daha",
+    "vi": "va la khong cua cho nguoi nay cac mot voi ban hay moi trong den duoc nhung neu tat truoc",
+    "id": "dan yang di ke ini untuk dengan semua tidak dari anda kamu jangan jika itu pada adalah sebagai harus",
+    "sv": "och att det ar en ett inte som for med pa alla den till av du om denna detta har din dina",
+}
+_COMMON = {language: frozenset(words.split()) for language, words in _FREQUENT.items()}
+
+
 def languages_of(text: str) -> list[Language]:
     """The languages in which the text, folded, can have an order."""
     letters = squeezed(text)
-    found = [language for language, pieces in LATIN if language.name == "en" or any(piece in letters for piece in pieces)]
+    words = None if len(text) < _SHORT else set(text.split())
+    found = [
+        language
+        for language, pieces in LATIN
+        if language.name == "en"
+        or ((words is None or not words.isdisjoint(_COMMON[language.name])) and any(piece in letters for piece in pieces))
+    ]
     if not text.isascii():
         found += [language for language, pieces in OTHER_SCRIPTS if any(piece in text for piece in pieces)]
     return found

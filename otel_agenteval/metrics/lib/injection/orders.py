@@ -49,7 +49,9 @@ _BLOCKQUOTE = re.compile(r":\s*(?:</\w+>)?\s*<blockquote.{0,5000}?</blockquote>"
 _CUSTOMER = re.compile(
     r"^\W{0,3}(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest)\s?:", re.MULTILINE | re.IGNORECASE
 )
-_SPEAKER = re.compile(r"^(\W{0,3})(?:agent|assistant|bot|chatbot|support)\s?:", re.MULTILINE | re.IGNORECASE)
+_SPEAKER = re.compile(
+    r"^(\W{0,3})(?:agent|assist\w*|asist\w*|bot|chatbot|support|system|systeme|sistema|система)\s?:", re.MULTILINE | re.IGNORECASE
+)
 """In a talk between people and agents, names before a colon say who speaks."""
 _CODE = re.compile(r"`[^`\n]{1,400}`")
 _QUOTED = re.compile(
@@ -198,13 +200,19 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     if (
         set_aside
         and ignored is not None
-        and OWN.search(re.split(r"[,、:]", sentence[max(0, ignored.start() - 30) : ignored.end() + 30])[0])
+        and (OWN.search(_clause_at(sentence, ignored)) or _TO_SEVERAL.match(sentence, ignored.start()))
     ):
         set_aside = False  # what the writer himself said before
     order += 2 * set_aside
-    if words.override.search(sentence) and not _is_reported(sentence, words.override):
+    override = words.override.search(sentence)
+    if override is not None and not sentence.startswith(" about ", override.end()) and not _is_reported(sentence, words.override):
         order = max(order, 2)
-    role = words.role.search(sentence) is not None and not _is_reported(sentence, words.role)
+    persona = words.role.search(sentence)
+    role = (
+        persona is not None
+        and OWN.search(sentence[persona.start() : persona.end() + 25]) is None
+        and not _is_reported(sentence, words.role)
+    )
     order += 2 * role
     user = words.user.search(sentence) is not None
     hides = words.hide.search(sentence) is not None
@@ -270,6 +278,18 @@ def _sets_aside(sentence: str, verb: re.Match[str], words: Words, language: Lang
         if len(between.split()) <= 8 and words.former.search(between) and not _reported_before(sentence, found.start()):
             return True
     return False
+
+
+_TO_SEVERAL = re.compile(
+    r"ignorate|dimenticate|trascurate|zignorujcie|zapomnijcie|ignoriert|vergesst|ignorad|olvidad|ignorem|esquecam|تجاهلوا|انسوا"
+)
+"""Said to several people."""
+
+
+def _clause_at(sentence: str, verb: re.Match[str]) -> str:
+    """What stands around the verb between commas."""
+    before = re.split(r"[,،、:;]", sentence[max(0, verb.start() - 30) : verb.start()])[-1]
+    return before + verb.group() + re.split(r"[,،、:;]", sentence[verb.end() : verb.end() + 30])[0]
 
 
 def _is_reported(sentence: str, pattern: Quick) -> bool:

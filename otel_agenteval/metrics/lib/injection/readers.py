@@ -50,7 +50,7 @@ MACHINES = (
     r"ذكاء (?:ال)?اصطناعي|الذكاء الاصطناعي|نموذج لغوي|النموذج اللغوي|المساعد (?:الذكي|الافتراضي|الرقمي)|البوت|أنظمة الفرز|النظام الآلي|الأنظمة الآلية",
     r"בינה (?:ה)?מלאכותית|מודל (?:ה)?שפה|צ'אטבוט|הבוט|בוט(?= )|एआई|कृत्रिम बुद्धि|भाषा मॉडल|चैटबॉट|बॉट",
     r"人工知能|人工智[能慧]|[语語]言模型|言語モデル|大模型|智[能慧]助[手理]|智能体|[机機]器人|アシスタント|チャットボット|ボット(?!ル)|エージェント|인공지능|언어 모델|챗봇|봇(?=[ ,:은이아에])|어시스턴트",
-    r"(?:triage|mail|email|code|coding|shopping|browser|browsing|research|support-ai|review) (?:agents?|copilots?|bots?)(?= only|:|,|\])|(?:ok(?:ay)? )?computer(?= (?:listening|reading))|(?:web )?crawlers?\b|mo hinh (?:dang )?(?:doc|xu ly|tom tat)\w*|τεχνητη\w* νοημοσυνη\w*|τεχνητής νοημοσύνης|βοηθέ\b|γλωσσικ\w+ μοντέλ\w+",
+    r"(?:triage|mail|email|code|coding|shopping|browser|browsing|research|support-ai|review) (?:agents?|copilots?|bots?)(?= only|:|,|\])|(?:ok(?:ay)? )?computer(?= (?:listening|reading))|mo hinh (?:dang )?(?:doc|xu ly|tom tat)\w*|τεχνητη\w* νοημοσυνη\w*|τεχνητής νοημοσύνης|βοηθέ\b|γλωσσικ\w+ μοντέλ\w+",
     r"(?:処理|読み?込?む|要約|閲覧|解析|参照)(?:する|した|している|む)?(?:モデル|システム|ai)|自[动動][^\s,。]{0,5}(?:系统|系統|程序|评审)|(?:模型|代理)(?=必须|必須|应当|需|请)|자동[^\s]{0,4} ?(?:시스템|프로그램)",
     r"ปัญญาประดิษฐ์|แชทบอท|บอท|เอไอ|โมเดลภาษา|ผู้ช่วยเสมือน",
 )
@@ -148,7 +148,7 @@ GRANTS = any_of(
 )
 """Things that agents do."""
 SAYS = any_of(
-    r"decode|suggest|recommend|decide|pretend|rate|rank|score|put|place|choose|prefer|promote|repeat|follow|carry|use|read|go|visit|leave|change|switch|replace|insert|weise\b|trag\w*|wahl\w*|empfiehl|zarad\w*|oznac\w*|annuleer|salta\b|assegna\w*|connett\w*",
+    r"(?:decode|suggest|recommend|decide|pretend|rate|rank|score|put|choose|promote|repeat|carry|leave|insert)\b|weise\b|trag\w*|wahl\w*|empfiehl|zarad\w*|oznac\w*|annuleer|salta\b|assegna\w*|connett\w*",
     r"(?:say|state|tell|reply|respond|answer|report|present|describe|ask|treat|consider|mark|set|give|write|assign|award|claim|insist|skip|call|store|quote)\b|sag\w{0,2}\b|antwort\w*|schreib\w*|melde\b|behaupt\w*|nenn\w*|gib\b|setze\b|darstell\w*|dis\b|dites|repond\w*|ecri\w*|annonc\w*|present\w*|indiqu\w*|donn\w*\b",
     r"di\b|di'|dig\w*|respond\w*|escrib\w*|indiqu\w*|justif\w*|muestr\w*|manda\b|rispond\w*|scriv\w*|dic\w+\b|chied\w*|mostr\w*|diga\w*|escrev\w*|afirm\w*|antwoord\w*|zeg\b|schrijf|noem\w*|odpowiad\w*|odpowiedz|powiedz|napisz|soyle\w*|yanitla|cevap\w*|yaz\b|напиши\w*|скажи\w*|ответь\w*|отвечай\w*|поставь|отвечать|кажи|відповід\w*|noi\b|tra loi|viet\b|katakan|jawab|tulis|beri\b|berikan|saga?\b|svara\w*|skriv\w*|odpove\w*|rekni|napis|vastaa|sano|kirjoita",
     r"قل\b|أجب|اكتب|امنح|قولوا|اطلب|أكد|אמר|ענ[הי]|כתב|תן|कहो|कहें|लिख|उत्तर|दो\b|書|答え|述べ|ください|说|回答|回复|写|답|말할|말하|작성|주고|주십시오|하라|해야|하세요|บอก|ตอบ|ขอรหัส|แนะนำ|ให้คะแนน|请|記載|報告し|すること|ζήτησε|πες|γράψε",
