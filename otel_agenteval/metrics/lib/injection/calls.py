@@ -513,7 +513,14 @@ _FREE_PIECES = (
 """Parts of what the patterns find: a text, and then a sentence, without any is looked at no further."""
 
 
-def _has(text: str, pieces: Sequence[str]) -> bool:
+_IN_ASCII = {
+    pieces: tuple(piece for piece in pieces if piece.isascii()) for pieces in (_CALL_PIECES, _ASIDE_PIECES, _FREE_PIECES)
+}
+
+
+def _has(text: str, pieces: tuple[str, ...]) -> bool:
+    if text.isascii():
+        pieces = _IN_ASCII[pieces]
     for piece in pieces:  # a generator would cost more than the search
         if piece in text:
             return True

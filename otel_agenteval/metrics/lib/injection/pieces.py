@@ -11,16 +11,20 @@ _SHORTEST = 2
 class Quick:
     """A pattern that rules most texts out by their words; finds what the pattern finds."""
 
-    __slots__ = ("match", "pattern", "pieces", "search")
+    __slots__ = ("in_ascii", "match", "pattern", "pieces", "search")
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self.pattern = pattern
         self.pieces = required(pattern.pattern)
+        self.in_ascii = tuple(piece for piece in self.pieces or () if piece.isascii())
         self.match = pattern.match
         self.search = pattern.search if self.pieces is None else self._search
 
     def _search(self, text: str, start: int = 0, end: int = 1_000_000) -> re.Match[str] | None:
-        return self.pattern.search(text, start, end) if has_any(text, self.pieces or ()) else None
+        for piece in self.in_ascii if text.isascii() else self.pieces or ():  # a generator would cost more than the search
+            if piece in text:
+                return self.pattern.search(text, start, end)
+        return None
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
         """All that the pattern finds."""
