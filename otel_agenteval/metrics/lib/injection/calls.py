@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from .languages import REPORTED
+from .pieces import quick
 from .readers import (
     ADDRESS,
     FREED,
@@ -42,51 +43,49 @@ _DIRECTED = any_of(
     r"(?:уважаем\w+|дорог\w+|для|эй|привет|к|шановн\w+|до|gui|kinh gui|danh cho|untuk|kepada|halo|till|kara|hej|mily|mila|til|kjaere|hyva|arvoisa|ps|p\.s\.|memo|message|instructions?|directives?)\b",
     r"إلى|يا |أيها|عزيزي|ملاحظة ل|ל(?=ב|מ|ע)|प्रिय|致|给|請|亲爱的|尊敬的|ถึง|เรียน",
 )
-_AFTER = re.compile(r"へ|に告|様|さん|の方|에게|아[ ,]|께|के लिए|को\b|请|請|必须|务必|注意")
+_AFTER = quick(r"へ|に告|様|さん|の方|에게|아[ ,]|께|के लिए|को\b|请|請|必须|务必|注意")
 """What shows in languages with cases behind the name that it is called."""
-_TOPIC = re.compile(r"은|는|は")
-_ENDS_AS_ORDER = re.compile(r"하라|해라|시오|세요|지 마|말 것|할 것|주라|せよ|ください|こと(?:$|。)|しろ|なさい|べし")
+_TOPIC = quick(r"은|는|は")
+_ENDS_AS_ORDER = quick(r"하라|해라|시오|세요|지 마|말 것|할 것|주라|せよ|ください|こと(?:$|。)|しろ|なさい|べし")
 _ASKED = any_of(
     r"(?:must|should|shall|ha(?:s|ve) to|needs? to|(?:are|is) (?:now |hereby )?(?:instructed|required|asked|authori[sz]ed|ordered|requested)|muss\w*|soll\w*|doi(?:t|vent|s)|deben?|debes|deve|devono|devem|moet(?:en)?|musi\w*|powin\w*|должн\w+|обязан\w*|повинн\w+|phai|harus|wajib|maste|ska\b|taytyy|meli)\b|,? (?:always|please|kindly|never|do not|don't)\b",
     r"يجب|חייב|चाहिए|必ず|必须|務必|务必|해야|하라|ต้อง|จง|请|請",
 )
-_IF = re.compile(
+_IF = quick(
     r"(?<!\w)(?:if|when|in case|whenever|for whatever|whatever|whichever|should|sollte|falls|wenn|si|cuando|quand|se|quando|als|jesli|jezeli|kalau|jika|om|pokud|jos|если|якщо|neu|khi)\b|إذا|אם|यदि|अगर|जो |如果|もし|만약|ถ้า"
 )
-_LAW = re.compile(
+_LAW = quick(
     r"\b(?:act|regulations?|gdpr|law|providers?|compliance|verordnung|reglement|reglamento|regolamento|legislation|anbieter|fournisseurs?|vendors must|policy requires|article \d|releases?|changelog|benchmark|pricing|webinar|course|guide|tutorial|how to|documentation|docs|endpoint|authorization header|scoped|engineers?|researchers?|researcher|startups?|strategy|ethics|safety team of|literacy|crawl-?delay)\b"
 )
-_YOU = re.compile(
+_YOU = quick(
     r"\b(?:you|reader|entity|du|sie|tu|vous|usted|eres|sei|voce|je|ты|вы|ти|jestes|anda|kamu|ban la)\b|あなた|你|您|당신|आप|तुम|كنت|אתה|คุณ"
 )
-_STAFF = re.compile(
+_STAFF = quick(
     r"\b(?:callers?|call centre|call center|greet|duty manager|supervisor|shift|escalate to|policyholder|showings?|landlord)\b"
 )
-_MAIL = re.compile(
-    r"\b(?:e-?mails?|mails?|letter|mejl|correo|courriel|писм\w*|письм\w*|лист)\b|ईमेल|メール|邮件|郵件|메일|البريد|อีเมล"
-)
+_MAIL = quick(r"\b(?:e-?mails?|mails?|letter|mejl|correo|courriel|писм\w*|письм\w*|лист)\b|ईमेल|メール|邮件|郵件|메일|البريد|อีเมล")
 _REPLIES = any_of(
     r"before (?:you |giving |any )?(?:repl|respond|answer)\w*|before any (?:answer|reply)|(?:your|the|each|every) (?:next |final )?(?:reply|response|answer|summary|output)(?: you (?:write|give|produce))? (?:must|has to|should|shall|needs to)|(?:end|beginning|start) of (?:each|every|your) (?:repl|respons|answer|summar)\w*",
     r"avant de repondre|antes de responder|prima di rispondere|bevor du antwortest|voordat je antwoordt|zanim odpowiesz|(?:deine|ta|tu|sua|la tua) (?:antwort|reponse|respuesta|resposta|risposta) (?:muss|doit|debe|deve)|перед (?:тем как ответить|ответом)|перед відповіддю",
     r"回答[する]*前|答える前|回复(?:之)?前|回答(?:之)?前|답변하기 전|قبل الرد|לפני שתענה|उत्तर देने से पहले",
 )
-_SYSTEM = re.compile(
-    r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:"
+_SYSTEM = quick(
+    r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|[|,;>:]\W{0,4}(?:system|admin|administrator|developer|root) (?:override|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:"
 )
 _ANSWERING = any_of(
     r"(?:du|you|tu|ti|ты|je|voce) (?:\w+ ){0,2}(?:antwort|answer|reply|respond|repond|rispond|отвеча|antwoord)\w*"
 )
-_READER = re.compile(
+_READER = quick(
     r"\b(?:entity|system|software|program|tool|machine|model|reader|whoever|anyone|anything|wer|quiconque|quien|chiunque|quem)\b.{0,50}\b(?:automat\w+|maschinell\w*|machine|read(?:s|ing)|process(?:es|ing)|pars(?:es|ing)|summari[sz](?:es|ing)|ingest(?:s|ing))\b"
 )
-_MACHINELY = re.compile(r"\b(?:automat\w+|maschinell\w*|programm\w+|machine|system|entity|software|model)\b")
-_THIS = re.compile(
+_MACHINELY = quick(r"\b(?:automat\w+|maschinell\w*|programm\w+|machine|system|entity|software|model)\b")
+_THIS = quick(
     r"\b(?:this|these|dies\w*|ce|cet|cette|esto|este|esta|questo|questa|isto|deze|tego|bunu|это\w*|этот|эту|це|nay|ini|detta|tohle|toto|tata|tata|page|document)\b"
 )
-_DOCS = re.compile(
-    r"\b(?:scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b"
+_DOCS = quick(
+    r"\b(?:version \d|changelog|scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b"
 )
-OWN = re.compile(
+OWN = quick(
     r"\b(?:my|our|mein\w*|unser\w*|mes|mon|nos|mis?|nuestr\w+|mi[ei]|nostr\w+|minhas?|meus?|noss\w+|mijn|onze|moj\w+|moich|nasz\w*|мо[ейюяий]\w*|наш\w*|cua (?:toi|chung toi)|saya|kami|mina|vara|vores|i (?:told|asked|gave|sent)|je t'ai|te dije|ich dir|j'ai)\b|\w+larim(?:i|a)\b|طلبي|رسالتي|שלי|मेरे|हमारे|私の|我的|我们的|제가|내 "
 )
 
@@ -111,7 +110,7 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
         after = sentences[place + 1] if place + 1 < len(sentences) else ""
         called, end = _called(sentence, staff) if may_be_named else (0, 0)
         if called:
-            wanted = _wanted(sentence[end:], tools)
+            wanted = _wanted(sentence[end:], tools) or int(called == 2 and _is_imperative(sentence[end:]))
             if called < 2 or len(sentence) - end >= 3:
                 wanted = max(wanted, _wanted(after, tools) - (called < 2))
             else:  # a heading, also of what coding agents are to know of a project
@@ -122,7 +121,7 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
                     max((2 * _is_hostile(each) for each in sentences[place + 2 : place + 4]), default=0),
                 )
         elif hidden:
-            called, wanted = 1, _wanted(sentence, tools)
+            called, wanted = 1, 0 if _FOR_EDITORS.search(sentence) is not None else _wanted(sentence, tools)
         else:
             called, wanted = (2, 2) if _is_freed(sentence, after) else (0, 0)
         if wanted and called + wanted >= FOUND and not _is_about(f"{sentence} {after}"):
@@ -130,7 +129,162 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
     return False
 
 
+_IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
+_DESCRIBES = frozenset(
+    [
+        "the",
+        "an",
+        "this",
+        "that",
+        "these",
+        "those",
+        "our",
+        "your",
+        "their",
+        "his",
+        "her",
+        "its",
+        "we",
+        "they",
+        "you",
+        "it",
+        "he",
+        "she",
+        "there",
+        "here",
+        "see",
+        "is",
+        "are",
+        "was",
+        "were",
+        "has",
+        "have",
+        "can",
+        "will",
+        "may",
+        "how",
+        "what",
+        "why",
+        "when",
+        "where",
+        "who",
+        "which",
+        "new",
+        "now",
+        "more",
+        "most",
+        "all",
+        "some",
+        "and",
+        "or",
+        "but",
+        "for",
+        "with",
+        "from",
+        "in",
+        "on",
+        "at",
+        "by",
+        "of",
+        "to",
+        "not",
+        "no",
+        "if",
+        "as",
+        "be",
+        "available",
+        "version",
+        "released",
+        "der",
+        "die",
+        "das",
+        "ein",
+        "eine",
+        "einen",
+        "wir",
+        "sie",
+        "es",
+        "ist",
+        "sind",
+        "kann",
+        "alle",
+        "neue",
+        "mehr",
+        "le",
+        "la",
+        "les",
+        "un",
+        "une",
+        "des",
+        "nous",
+        "il",
+        "elle",
+        "est",
+        "sont",
+        "el",
+        "los",
+        "las",
+        "una",
+        "unos",
+        "nosotros",
+        "es",
+        "son",
+        "nuevo",
+        "il",
+        "lo",
+        "gli",
+        "uno",
+        "noi",
+        "sono",
+        "nuovo",
+        "os",
+        "as",
+        "um",
+        "uma",
+        "nos",
+        "sao",
+        "novo",
+        "de",
+        "het",
+        "een",
+        "wij",
+        "zijn",
+        "is",
+        "nieuwe",
+        "to",
+        "jest",
+        "sa",
+        "nowy",
+        "den",
+        "det",
+        "en",
+        "ett",
+        "vi",
+        "ar",
+        "en",
+        "bir",
+        "bu",
+    ]
+)
+"""Words that begin a sentence about something."""
+
+
+def _is_imperative(rest: str) -> bool:
+    """Whether what follows the call begins as an order does: with neither an article, a pronoun nor a form in -ing."""
+    found = _IMPERATIVE.match(rest)
+    return found is not None and found["first"] not in _DESCRIBES and not found["first"].endswith(("ing", "ed", "s"))
+
+
+_FOR_EDITORS = quick(
+    r"\b(?:todo|fixme|xxx|hack|eslint|prettier|stylelint|remove before|remove after|copyright|licen[sc]e|generated by|google tag|analytics|deprecated|cms|stylesheet|selector|jquery|polyfill)\b"
+)
+"""Comments that authors of pages write for each other."""
 _CALL_PIECES = (
+    "computer",
+    "crawler",
+    "νοημοσ",
+    "自动",
+    "自動",
     "aiagent",
     "ai ",
     "ai-",
@@ -359,7 +513,14 @@ _FREE_PIECES = (
 """Parts of what the patterns find: a text, and then a sentence, without any is looked at no further."""
 
 
-def _has(text: str, pieces: Sequence[str]) -> bool:
+_IN_ASCII = {
+    pieces: tuple(piece for piece in pieces if piece.isascii()) for pieces in (_CALL_PIECES, _ASIDE_PIECES, _FREE_PIECES)
+}
+
+
+def _has(text: str, pieces: tuple[str, ...]) -> bool:
+    if text.isascii():
+        pieces = _IN_ASCII[pieces]
     for piece in pieces:  # a generator would cost more than the search
         if piece in text:
             return True
@@ -387,7 +548,7 @@ def _called(sentence: str, staff: bool) -> tuple[int, int]:
     return best
 
 
-_MARK = re.compile(r"[,:!،、#]|\s[-–—]\s")
+_MARK = re.compile(r"\)\s?:|[,:!،、#\]】]|\s[-–—]\s")
 _CLAUSE = re.compile(r"[.,:;!?()\[\]#*/>\"|}{=،、。,]|--|\s[-–—]\s")
 
 
@@ -411,9 +572,21 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
         directed = True
     if mark is None and directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
         mark, between = _END.search(rest), rest.rstrip(". ")
-    few = mark is not None and len(between.split()) <= (7 if machine else 2) and _PLAIN.fullmatch(between) is not None
+    closed = mark is not None and mark.group() in "]】" and not directed
+    few = (
+        mark is not None
+        and not closed
+        and len(between.split()) <= (7 if machine else 2)
+        and _PLAIN.fullmatch(between) is not None
+    )
     if few and (not words or (directed and len(words) <= 12) or (len(words) <= 2 and READS.search(before) is not None)):
         return 2
+    if _PERSON.match(rest) is not None or _DEFINES.search(before) is not None:
+        return 0
+    if _SUGGESTS.match(rest) is not None:
+        return 0
+    if _READING.match(rest) is not None:
+        return 2 if machine or _ANY.search(before) is not None else 1
     if not machine:
         asked = _ORDERED.match(rest.lstrip())
         if asked is not None:
@@ -430,12 +603,24 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
     return 1 if _ASKED.search(rest[:60]) is not None or (directed and len(words) <= 5) else 0
 
 
+_READING = quick(
+    r"s?(?:[ -](?:assistant|agent|chatbot|model|tool|system)s?)? (?:(?:that|which|who) )?(?:(?:is|are|was|may be|happens to be|now|currently) ){0,2}(?:\w+ing|reads?|process(?:es)?|handles?|parses?|summari[sz]es?|sees?|opens?|scans?|reviews?|grades?|sorts?|indexes) (?:\w+ ){0,2}?(?:this|these|it|here)\b"
+)
+"""What it is doing with this text."""
+_ANY = quick(r"\b(?:any|whichever|whatever|every|each|to the|for the|dear|hey|if an?|automated)\b")
+_PERSON = quick(
+    r"s?[ -](?:users?|engineers?|developers?|teams?|vendors?|compan(?:y|ies)|customers?|research\w*|experts?|startups?|scientists?|trainers?|features?|skills?)\b"
+)
+_DEFINES = quick(r"(?<!you )\b(?:is|are|was|were|ist|sind|est|sont|sono) (?:an?|the|ein\w*|une?|una|uno|our) (?:\w+ ){0,2}\Z")
+_SUGGESTS = quick(
+    r"s?(?:[ -](?:assistant|agent|chatbot|model|tool|system)s?)? (?:\w+ )?(?:suggest|ask|tell|offer|request|recommend|claim|say|promis|urg|pressur)\w* (?:\w+ )?(?:that )?(?:you|us|them|for)\b"
+)
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 """Some of them are other words in other languages: they count only right before the name."""
 _END = re.compile(r"\Z")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
-_ORDERED = re.compile(
-    r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b"
+_ORDERED = quick(
+    r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to|should|is (?:now )?required to) (?:now |first |then |also |silently )?(?:re)?(?:send|forward|upload|post|e-?mail|share|submit|transmit|include|attach|run|execute|call|invoke|rate|rank|score|recommend|approve)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b"
 )
 
 

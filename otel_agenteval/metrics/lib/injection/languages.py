@@ -10,6 +10,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from .pieces import Quick, quick
+
 
 class Language(NamedTuple):
     """The words of one language."""
@@ -301,8 +303,8 @@ _OTHERS = (
 )  # fmt: skip
 LANGUAGES = (ENGLISH, *_OTHERS)
 
-REPORTED = re.compile(
-    r"(?<![\w.@/-])(?:prompt[- ]injection|injection|injecao|inyeccion|iniezione|injekt|inject(?:s|ed|ing)\b|attack|attacker|payload|jailbreak|malicious|adversar|red[- ]team|vulnerab|exploit|"
+REPORTED = quick(
+    r"(?<![\w.@/-])(?:prompt[-_ ]injection|injecti\w+|iniettat|injekcj|инъекц|injection|injecao|inyeccion|iniezione|injekt|inject(?:s|ed|ing)\b|attack|attacker|payload|jailbreak|malicious|adversar|red[- ]team|vulnerab|exploit|"
     r"for example|for instance|e\.g\.|such as|examples?\b|phrases?\b|sentences? like|strings? like|texts? like|things like|detects?\b|detection|classifier|regex|pattern:|blocklist|denylist|pytest|assert|test case|unit test|steps to reproduce|postmortem|scenario|"
     r"angreifer|angriff|beispiel|attaque|pirate|exemple|ataque|atacante|ejemplo|exemplo|attacc|aggressor|esempio|aanval|voorbeeld|atak|przyklad|saldir|ornegin|атак|злоумышл|например|зловмис|наприклад|serangan|contoh|tan cong|vi du|angrip|exempel)"
     r"|هجوم|مهاجم|مثال|תוקף|התקפ|לדוגמה|हमल|उदाहरण|攻撃|例えば|インジェクション|攻击|例如|注入|之类|공격|예를 들|인젝션"
@@ -313,39 +315,37 @@ REPORTED = re.compile(
 class Words(NamedTuple):
     """The fields of a language, compiled."""
 
-    ignore: re.Pattern[str]
-    rules: re.Pattern[str]
-    former: re.Pattern[str]
-    override: re.Pattern[str]
-    role: re.Pattern[str]
-    agent: re.Pattern[str]
-    user: re.Pattern[str]
-    say: re.Pattern[str]
-    hide: re.Pattern[str]
-    send: re.Pattern[str]
-    data: re.Pattern[str]
-    favour: re.Pattern[str]
-    act: re.Pattern[str]
-    people: re.Pattern[str]
+    ignore: Quick
+    rules: Quick
+    former: Quick
+    override: Quick
+    role: Quick
+    agent: Quick
+    user: Quick
+    say: Quick
+    hide: Quick
+    send: Quick
+    data: Quick
+    favour: Quick
+    act: Quick
+    people: Quick
 
 
 @cache
 def compiled(language: Language) -> Words:
     """The fields of a language as patterns, made on first use."""
     start = r"(?<!\w)" if language.spaced else ""
-    return Words(*(re.compile(f"{start}(?:{getattr(language, field)})") for field in Words._fields))
+    return Words(*(Quick(re.compile(f"{start}(?:{getattr(language, field)})")) for field in Words._fields))
 
 
 ENGLISH_WORDS = re.compile(r"(?<!\w)(?:the|your|you|and|this|that|please|my|with|how|are|must|from|for|should)(?!\w)")
 """Two of them make a sentence English: words of other languages in it are chance."""
-REVEAL = re.compile(
+REVEAL = quick(
     r"(?<!\w)(?:reveal|print|show|output|repeat|leak|expose|disclose|display|write out|reproduce|recite|quote|paste|include|send|tell me|dump|echo|revel|rivel|affich|montr|muestr|mostr|gib\b|verrat|zeig|toon|onthul|geef|ujawni|pokaz|goster|ifsa|раскр|выведи|покажи|розкр"
     r"|visa\b|avsloj|skriv ut|tiet lo|in ra|hien thi|ungkap|tampilkan|imprim|escrib|ecris|schreib|stampa|opisz|napisz|напиши)|اكشف|اطبع|أظهر|اعرض|חשוף|הצג|הדפס|दिखा|उजागर|表示|明か|開示|出力|输出|显示|泄露|透露|公开|打印|공개|출력|보여"
 )
 """To say what the prompt is."""
-PEOPLE = re.compile(
-    "|".join(f"(?<![\\w.@/-])(?:{language.people})" if language.spaced else language.people for language in LANGUAGES)
-)
+PEOPLE = quick("|".join(f"(?<![\\w.@/-])(?:{language.people})" if language.spaced else language.people for language in LANGUAGES))
 """Readers who are people, in any language: a notice in one is often read as one in its neighbour."""
 ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
 """Fields beside such a word hold what was reported."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from .languages import LATIN, OTHER_SCRIPTS, Language
+from .quads import has_piece
 
 # --- could there be anything? --------------------------------------------------------------------------------------
 
@@ -27,40 +28,6 @@ SUSPICIOUS = re.compile(
 )
 """Tag characters, directional overrides, rows of zero-width characters and of variation selectors."""
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
-_PIECES = (
-    b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow",
-    b"inst]", b"<|", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
-    b"struzion", b"anweisung", b"regeln", b"nutzer", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
-    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"robo", b"vafgehp", b"vtaber",
-)  # fmt: skip
-"""Pieces of which every order in ASCII has one; the last two are in rot13."""
-_MARKED_PIECES = (
-    b"sistan", b"trolyai", b"mohinhngonngu", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"kullanc", b"uzytkown", b"uytkown",
-    b"herramient", b"ferrament", b"asystent", b"polecen", b"talimat",
-)  # fmt: skip
-"""More of them, for languages that hardly write a sentence in ASCII."""
-
-
-_ALL_PIECES = (*_PIECES, *_MARKED_PIECES)
-_AS_WRITTEN = ("LLM", " llm", "llm_", "AI", "KI", "IA", "bot:", "bot,", "Bot,", "%20", "<!--")
-"""Short names in capitals, escapes, and signs of text that is not shown."""
-
-
-def _without_marks(code: int) -> int:
-    first = unicodedata.normalize("NFD", chr(code))[0]
-    return ord(first.lower()) if first.isascii() else ord("s") if first == "ß" else ord("x")
-
-
-_SQUEEZE_LATIN = _SQUEEZE[:0xC0] + bytes(map(_without_marks, range(0xC0, 0x100)))
-_SQUEEZED_AWAY_LATIN = _SQUEEZED_AWAY + bytes(range(0x80, 0xC0))
-
-
-def _squeezed_marks(text: str) -> bytes:
-    """As :func:`squeezed`, with letters that have marks as letters without; texts in Latin-1 cost as much as ASCII."""
-    try:
-        return text.encode("latin-1").translate(_SQUEEZE_LATIN, _SQUEEZED_AWAY_LATIN)
-    except UnicodeEncodeError:
-        return squeezed(unicodedata.normalize("NFKD", text))
 
 
 def squeezed(text: str) -> bytes:
@@ -74,21 +41,19 @@ def is_harmless(text: str) -> bool:
         return False
     if ("\\" in text and ("\\u" in text or "\\x" in text)) or ("&" in text and "&#" in text):
         return False
-    for sign in _AS_WRITTEN:
-        if sign in text:
-            return False
+    if ("%" in text and "%20" in text) or "<!--" in text:
+        return False
     if "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
         return False
-    pieces: tuple[bytes, ...] = _PIECES
-    if text.isascii():
-        letters = squeezed(text)
-    else:
-        letters = _squeezed_marks(text)
-        pieces = _ALL_PIECES
-    for piece in pieces:  # a generator would cost more than the search
-        if piece in letters:
-            return False
-    return _LONG_TOKEN not in text.encode("ascii", "replace").translate(_SHAPE)
+    data = text.encode("ascii", "replace")
+    capitals = data.translate(None, _NO_NAME)
+    if (b"AI" in capitals or b"KI" in capitals or b"IA" in capitals) and _NAME.search(text):
+        return False
+    return not has_piece(text) and _LONG_TOKEN not in data.translate(_SHAPE)
+
+
+_NO_NAME = bytes(code for code in range(256) if code not in b"AIK")
+_NAME = re.compile(r"(?<![A-Za-z0-9])(?:A\.I\.|(?:AI|KI|IA)s?)(?![A-Za-z0-9])")
 
 
 def _has_foreign_piece(text: str) -> bool:
@@ -97,6 +62,8 @@ def _has_foreign_piece(text: str) -> bool:
     if _OTHER_SCRIPT.search(text) is None:
         return False
     text = text.lower()
+    if any(sign in text for sign in "\u200b\u200c\u200d\u2060\ufeff\xad"):
+        text = text.translate(_NOTHING)
     if _FOREIGN_LETTER.search(text) and _LATIN_AND_FOREIGN.search(text):
         return True
     for _, pieces in OTHER_SCRIPTS:
@@ -110,15 +77,40 @@ def _has_foreign_piece(text: str) -> bool:
 
 
 _MACHINES = (
+    "νοημοσ", "αγνόησε", "αγνοήστε", "ξέχνα", "οδηγίες", "无视", "自动评", "自動評", "评审", "评分",
     " бот", "чат-бот", "нейро", "нейрон", "интеллект", "інтелект", "البوت", "روبوت", "الآلي", "اصطناعي", "בוט", "चैटबॉट", "बॉट", "कृत्रिम", "助理", "机器人", "機器人", "智能", "大模型", "人工", "ボット", "챗봇", "봇", "언어 모델", "เอไอ", "ปัญญา", "บอท", "ผู้ช่วย", "คำสั่ง",
 )  # fmt: skip
 """Names of machines in scripts that are not Latin."""
 
 
+_SHORT = 120
+"""Texts below this length may have none of the frequent words of their language."""
+_FREQUENT = {
+    "de": "der und das ist nicht du sie ein eine fur mit auf den dem zu alle diese dieser wenn als im bitte deine dein sind von aus dir nur oder bei dann keine",
+    "fr": "le la les et est ne pas tu vous une du de des au aux pour dans ce cette sur toute tous ton votre sans il si que qui",
+    "es": "el la los las y es no del de una por para en con su tu este esta todo todas todos que si cuando sin lo al como",
+    "it": "il lo la gli e non di del della una per con questo questa tutto tutti tutte che se sei tuo quando le al alla un",
+    "pt": "o os as e nao de do da uma por para em com seu sua este esta isto todo todas que se quando sem voce ao um",
+    "nl": "het een en niet van de je deze dit voor met op als alle naar aan zijn moet geen uw jouw bij ook dat",
+    "pl": "i nie w na z do to jest sie wszystkie dla ten jesli czy ze tego od po za jako oraz swoje twoje wszystko",
+    "tr": "ve bir bu icin ile tum de da ki olarak sen siz degil her onceki lutfen ne kadar daha",
+    "vi": "va la khong cua cho nguoi nay cac mot voi ban hay moi trong den duoc nhung neu tat truoc",
+    "id": "dan yang di ke ini untuk dengan semua tidak dari anda kamu jangan jika itu pada adalah sebagai harus",
+    "sv": "och att det ar en ett inte som for med pa alla den till av du om denna detta har din dina",
+}
+_COMMON = {language: frozenset(words.split()) for language, words in _FREQUENT.items()}
+
+
 def languages_of(text: str) -> list[Language]:
     """The languages in which the text, folded, can have an order."""
     letters = squeezed(text)
-    found = [language for language, pieces in LATIN if language.name == "en" or any(piece in letters for piece in pieces)]
+    words = None if len(text) < _SHORT else set(text.split())
+    found = [
+        language
+        for language, pieces in LATIN
+        if language.name == "en"
+        or ((words is None or not words.isdisjoint(_COMMON[language.name])) and any(piece in letters for piece in pieces))
+    ]
     if not text.isascii():
         found += [language for language, pieces in OTHER_SCRIPTS if any(piece in text for piece in pieces)]
     return found

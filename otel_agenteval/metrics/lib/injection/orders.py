@@ -11,6 +11,7 @@ from ....core import jsonio
 from .calls import OWN, calls
 from .languages import ATTACK, ENGLISH_WORDS, PEOPLE, REPORTED, REVEAL, Language, Words, compiled
 from .normalise import SUSPICIOUS, disguises, folded, languages_of, payloads, squeezed, without_entities
+from .pieces import Quick, quick
 from .readers import marked
 
 FOUND = 2
@@ -48,7 +49,9 @@ _BLOCKQUOTE = re.compile(r":\s*(?:</\w+>)?\s*<blockquote.{0,5000}?</blockquote>"
 _CUSTOMER = re.compile(
     r"^\W{0,3}(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest)\s?:", re.MULTILINE | re.IGNORECASE
 )
-_SPEAKER = re.compile(r"^(\W{0,3})(?:agent|assistant|bot|chatbot|support)\s?:", re.MULTILINE | re.IGNORECASE)
+_SPEAKER = re.compile(
+    r"^(\W{0,3})(?:agent|assist\w*|asist\w*|bot|chatbot|support|system|systeme|sistema|система)\s?:", re.MULTILINE | re.IGNORECASE
+)
 """In a talk between people and agents, names before a colon say who speaks."""
 _CODE = re.compile(r"`[^`\n]{1,400}`")
 _QUOTED = re.compile(
@@ -170,10 +173,10 @@ _NOT_AN_ORDER = re.compile(
     r"(?:\b(?:to|not|never|that|which|who|can|could|would|may|might|cannot|they|we|i|it|he|she|users?|models?|people|attackers?|always|if you|system (?:must|should|will)|ai will|llms?|gpt|bot|assistants?"
     r"|(?:instruct|tell|ask|caus|forc)\w* (?:it|them|the \w+))|n't)\W{0,2}\Z"
 )
-_STILL_AN_ORDER = re.compile(
+_STILL_AN_ORDER = quick(
     r"\b(?:you (?:have|need|are|ought|want you|must)|want you|need you|order you|ask you|required|assistants?,?|please|be sure|remember)(?: to)?\W*\Z"
 )
-_SECRET_FILE = re.compile(
+_SECRET_FILE = quick(
     r"\.aws|\.ssh|\.env\b|api[ -]?key|password|credential|_token\b|system prompt|previous messages|conversation|chat history"
 )
 _LONGEST = 700
@@ -197,13 +200,19 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     if (
         set_aside
         and ignored is not None
-        and OWN.search(re.split(r"[,、:]", sentence[max(0, ignored.start() - 30) : ignored.end() + 30])[0])
+        and (OWN.search(_clause_at(sentence, ignored)) or _TO_SEVERAL.match(sentence, ignored.start()))
     ):
         set_aside = False  # what the writer himself said before
     order += 2 * set_aside
-    if words.override.search(sentence) and not _is_reported(sentence, words.override):
+    override = words.override.search(sentence)
+    if override is not None and not sentence.startswith(" about ", override.end()) and not _is_reported(sentence, words.override):
         order = max(order, 2)
-    role = words.role.search(sentence) is not None and not _is_reported(sentence, words.role)
+    persona = words.role.search(sentence)
+    role = (
+        persona is not None
+        and OWN.search(sentence[persona.start() : persona.end() + 25]) is None
+        and not _is_reported(sentence, words.role)
+    )
     order += 2 * role
     user = words.user.search(sentence) is not None
     hides = words.hide.search(sentence) is not None
@@ -239,7 +248,7 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
 
 
 _VERB_FIRST = frozenset({"en", "fr", "es", "it", "pt", "pl", "ru", "uk", "ar", "he", "vi", "id", "sv"})
-_CALLED = re.compile(
+_CALLED = quick(
     r"^\W{0,6}(?:[\w'’]+[\s,:]+){0,4}?(?:[\w'’]{0,3})(?:(?:ki|ai|ia|ии|ші)[- ](?:assist\w*|agent\w*|syst\w*|model\w*|bot\w*|ассистент\w*|агент\w*|помощник\w*|асистент\w*|помічник\w*)"
     r"|(?:assist|asist|asyst)\w+ (?:de )?(?:ia|ai|ki|virtuel|virtual|d'ia)\b|agent\w* (?:de )?(?:ia|ai)|agen ai|asisten ai|(?:modele? de lang\w+|modelo de l\w+|modello linguistico|sprachmodell\w*|taalmodel\w*|model\w* jezykow\w+|model bahasa|sprakmodell\w*)"
     r"|yapay zeka (?:asistan|ajan|model)\w*|tro ly ai|языков\w+ модел\w+|нейросет\w+|ai(?:アシスタント|エージェント)|(?:ai|智能)助手|ai (?:어시스턴트|에이전트)|एआई (?:सहायक|एजेंट)|مساعد الذكاء الاصطناعي|עוזר הבינה המלאכותית)"
@@ -247,11 +256,11 @@ _CALLED = re.compile(
     r"|اصطناعي:|המלאכותית:|アシスタントへ|アシスタントは必ず|에게:"
 )
 """An agent is called, in languages other than English."""
-_TOOL_CALL = re.compile(
+_TOOL_CALL = quick(
     r"(?:must|have to|need to|now|first|dois|devez|debes|debe|devi|deve|musst|moet|musisz|должен|mora)\b[^.]{0,40}\b(?:tool|outil|herramienta|ferramenta|strumento|werkzeug|narzedzi\w+|инструмент)\b[^.]{0,25}\b[a-z]+_[a-z]"
 )
 _ANSWER = re.compile(r"(?<!\w)(?:your|the|each|every) (?:reply|response|answer|summary|output)\b|!\[")
-_PROBE = re.compile(
+_PROBE = quick(
     r"system[- ]?prompt(?!s)|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w+ )(?:提示|プロンプト|프롬프트|промпт)"
 )
 
@@ -271,7 +280,19 @@ def _sets_aside(sentence: str, verb: re.Match[str], words: Words, language: Lang
     return False
 
 
-def _is_reported(sentence: str, pattern: re.Pattern[str]) -> bool:
+_TO_SEVERAL = re.compile(
+    r"ignorate|dimenticate|trascurate|zignorujcie|zapomnijcie|ignoriert|vergesst|ignorad|olvidad|ignorem|esquecam|تجاهلوا|انسوا"
+)
+"""Said to several people."""
+
+
+def _clause_at(sentence: str, verb: re.Match[str]) -> str:
+    """What stands around the verb between commas."""
+    before = re.split(r"[,،、:;]", sentence[max(0, verb.start() - 30) : verb.start()])[-1]
+    return before + verb.group() + re.split(r"[,،、:;]", sentence[verb.end() : verb.end() + 30])[0]
+
+
+def _is_reported(sentence: str, pattern: Quick) -> bool:
     found = pattern.search(sentence)
     return found is not None and _reported_before(sentence, found.start())
 

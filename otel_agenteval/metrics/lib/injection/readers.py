@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from .pieces import Quick, quick
+
 _SHORT_NAME = re.compile(r"(?<![A-Za-z0-9_.])(?:A\.I\.|(?:AI|KI|IA|ИИ|ШІ|LLM)s?)(?![A-Za-z0-9_])")
 
 
@@ -17,12 +19,12 @@ def marked(text: str) -> str:
     return _SHORT_NAME.sub("aiagent", text)
 
 
-def any_of(*alternatives: str) -> re.Pattern[str]:
+def any_of(*alternatives: str) -> Quick:
     """One pattern for all of them, in the normal form of folded texts; Latin and Cyrillic ones from the beginning of a word."""
     words = "|".join(part for part in alternatives if _begins_a_word(part))
     signs = "|".join(part for part in alternatives if not _begins_a_word(part))
     parts = ([f"(?<![a-z0-9_\u00c0-\u058f])(?:{words})"] if words else []) + ([signs] if signs else [])
-    return re.compile(unicodedata.normalize("NFKC", "|".join(parts)))
+    return Quick(re.compile(unicodedata.normalize("NFKC", "|".join(parts))))
 
 
 def _begins_a_word(part: str) -> bool:
@@ -48,6 +50,8 @@ MACHINES = (
     r"ذكاء (?:ال)?اصطناعي|الذكاء الاصطناعي|نموذج لغوي|النموذج اللغوي|المساعد (?:الذكي|الافتراضي|الرقمي)|البوت|أنظمة الفرز|النظام الآلي|الأنظمة الآلية",
     r"בינה (?:ה)?מלאכותית|מודל (?:ה)?שפה|צ'אטבוט|הבוט|בוט(?= )|एआई|कृत्रिम बुद्धि|भाषा मॉडल|चैटबॉट|बॉट",
     r"人工知能|人工智[能慧]|[语語]言模型|言語モデル|大模型|智[能慧]助[手理]|智能体|[机機]器人|アシスタント|チャットボット|ボット(?!ル)|エージェント|인공지능|언어 모델|챗봇|봇(?=[ ,:은이아에])|어시스턴트",
+    r"(?:triage|mail|email|code|coding|shopping|browser|browsing|research|support-ai|review) (?:agents?|copilots?|bots?)(?= only|:|,|\])|(?:ok(?:ay)? )?computer(?= (?:listening|reading))|mo hinh (?:dang )?(?:doc|xu ly|tom tat)\w*|τεχνητη\w* νοημοσυνη\w*|τεχνητής νοημοσύνης|βοηθέ\b|γλωσσικ\w+ μοντέλ\w+",
+    r"(?:処理|読み?込?む|要約|閲覧|解析|参照)(?:する|した|している|む)?(?:モデル|システム|ai)|自[动動][^\s,。]{0,5}(?:系统|系統|程序|评审)|(?:模型|代理)(?=必须|必須|应当|需|请)|자동[^\s]{0,4} ?(?:시스템|프로그램)",
     r"ปัญญาประดิษฐ์|แชทบอท|บอท|เอไอ|โมเดลภาษา|ผู้ช่วยเสมือน",
 )
 """Names that only machines have."""
@@ -57,12 +61,14 @@ NAMES = (
     r"(?:أيها |عزيزي )?المساعد|النموذج|עוזר|המודל|לעוזר|सहायक|助手|助理|모델|에이전트|비서(?=[ ,:님])|ผู้ช่วย",
 )
 """Names that people and things have too: only who is called by one is meant."""
-HUMANS = re.compile(
+HUMANS = quick(
     r"(?:estate|insurance|travel|support|letting|service|call|sales|ticket|field|shipping|duty|booking|customs|admin\w*|executive|medical|dental|teaching|research|personal|legal|shop|store) (?:agents?|assistants?)\b"
     r"|(?:agents?|assistants?) (?:on duty|of the|in our|at our|immobilier|maternel|medical|de direction|d'accueil|social|administrat)|assistante? (?:maternel|de direction|social)\w*|\bour (?:\w+ ){0,2}(?:chat)?(?:bots?|assistants?|agents?|models?)\b(?! reading)|秘書|役員"
     r"|(?:notre|nuestr[oa]|nostr[oa]|unser\w*|nossa?o?|onze?|nasz\w*|var|наш\w*|my|their|his|her|its) (?:\w+ )?(?:chat)?(?:bot|assist|asist|asyst|agent|model|бот|ассист)\w*|asistente (?:de|del) |assistente (?:administrat|social|di |del)|assistent(?:in|en)? (?:der|des|van|von)\b",
 )
 READS = any_of(
+    r"revis\w+|corrig\w+|correg\w+|califi\w+|clasific\w+|trie[nrsz]?\w{0,2}\b|class\w{0,3}\b|compar\w+|confront\w+|control\w+|vergleich\w*|sortier\w*|pruf\w*|sortuj\w*|porownu\w*|ocenia\w*|porovnav\w*|hodnot\w*|vyhodnot\w*|beoordel\w*|vergelijk\w*|controle\w*|bedom\w*|granska\w*|jamfor\w*|degerlendir\w*|karsilastir\w*|проверя\w+|оценива\w+|сравнива\w+|сортиру\w+|оціню\w+|порівню\w+|сорту\w+|kiem tra|danh gia|so sanh|menilai|memeriksa|membandingkan|arvioi\w*|διαβάζ\w+|επεξεργάζ\w+",
+    r"يراجع|يقيّ?م|يفرز|بודק\w*|מדרג\w*|मूल्यांकन|जाँच|審査|採点|評価|比較|评审|评分|审核|筛选|比较|심사|채점|평가|비교|ตรวจ|ประเมิน",
     r"(?:read|process|pars|summari[sz]|evaluat|handl|review|index|crawl|analy[sz]|scan|ingest|screen|grad|sort|assess|work)(?:s|es|ing|e|ed)?\b|les(?:en|t|end)\b|liest|verarbeite\w*|auswert\w*|ausgewertet|bewerte\w*|zusammenfass\w*",
     r"li[ts]\b|lisent|lisant|trait(?:e|ent|ant|ez)\b|analys\w+|resum\w+|evalu\w+|lee[ns]?\b|leyendo|lea[ns]?\b|proces\w+|legge\w*|legg\w+|elabora\w*|riassum\w+|le\b|lendo|ler\b|process\w+|lees\b|leest|verwerkt?\b|samenvat\w*",
     r"czyta\w*|przetwarza\w*|okuyan|isleyen|ozetleyen|чита\w+|обрабатыва\w+|анализиру\w+|обробля\w+|dang doc|doc\b|xu ly|tom tat|membaca|merangkum|memproses|laser\b|behandlar|sammanfattar|cte\b|ctou|zpracova\w+|luet\b|lukee",
@@ -72,6 +78,7 @@ READS = any_of(
 # --- what is wanted ------------------------------------------------------------------------------------------------
 
 HIDES = any_of(
+    r"(?:need not|needn't|doesn't have to|does not need to|has no need to) (?:know|hear|see|learn)|silently|quietly|discreetly|behind (?:the|his|her|their) back|stillschweigend|heimlich|unauffallig|taire\b|discretement|en silence|silencieusement|silenciosamente|discretamente|en silencio|silenziosamente|di nascosto|stilletjes|stiekem|po cichu|dyskretnie|sessizce|gizlice|молча|незаметно|тайком|мовчки|непомітно|am tham|lang le|diam-diam|tyst\b|i hemlighet|potichu|mlcky|tajne|hiljaa|salaa|no senal\w+|non segnal\w+",
     r"(?:do not|don't|never|without|avoid|not|no need to|nor|needn't|won't) (?:\w+ ){0,3}(?:tell|inform|alert|notif|mention|reveal|disclos|show|let|warn|ask|report|highlight|say|bother|log|list|pointing|point|confirm|know|learn|flag|note|compar|explain|question|refer)\w*|say nothing|keep (?:it|this|that|quiet)|leav\w+ \w+ (?:\w+ )?out|leave out|hid(?:e|ing)\b|conceal|omit|secretly|as if nothing",
     r"(?:no|any|skip|without) (?:further |prior )?(?:confirmation|approval|consent|questions)|(?:user|human|customer|reader|person|developer)s? (?:must|should|may|need|does|do) not",
     r"(?:nicht|nichts|ohne|kein\w*)\b.{0,40}(?:erwahn|sag|mitteil|verrat|informier|merken|wissen|frag|bestatig|nenn|protokoll|alternativ)|(?:erwahn|sag|teile|informier|frag|nenn|protokollier|verrat)\w*\b.{0,60}(?:nichts?|kein\w*)\b|verschweig|verheimlich|geheim",
@@ -87,6 +94,7 @@ HIDES = any_of(
 )
 """Do not say it."""
 SENDS = any_of(
+    r"resend|re-send|read out|speak out|lahet\w+|stel\b|αποστείλε|στείλε|steile",
     r"(?:send|forward|bounce|upload|transmit|e-?mail|exfiltrate|leak|paste|post|export|share|cc|bcc|dump|pass|hand)\b|leite\b|schick\w*|sende\b|ubermittl\w+|teile\b|exportier\w*|transfer\w*|envo(?:ie|yer|yez)\b|transmet\w*|partage\w*|envi[ae]\w*|reenvi\w*|manda\w*|compart\w+|invia\w*|inoltr\w+|condivid\w+|encaminh\w+|mande\b",
     r"stuur\w*|doorstuur\w*|verzend\w*|deel\b|wysl\w+|wyslij|przesl\w+|udostepnij|gonder\w*|ilet\b|paylas\w*|перешл\w+|отправ\w+|пошли|вышли|поделись|надішл\w+|перешли|gui\b|chuyen tiep|chia se|kirim\w*|teruskan|bagikan|skicka|vidarebefordra|dela\b|posli|odesli|preposli|laheta|sdil\w+",
     r"أرسل|ارسل|حوّ?ل|شارك|שלח|העבר|שתפ|भेज|साझा|फॉरवर्ड|送信|転送|送[りっれ]|お送り|共有|发送|发到|发给|转发|上传|傳送|發送|전송|보내|전달|공유|ส่ง|แชร์",
@@ -98,10 +106,12 @@ LOOT = any_of(
     r"كلمات? المرور|بيانات|رسائل|محادث|جهات|סיסמ|היומן|הודעות|अनुशंसा|पासवर्ड|संदेश|会話|履歴|名簿|パスワード|連絡先|聊天|密码|密碼|联系人|数据|资料|대화|비밀번호|연락처|รหัสผ่าน|ข้อมูล",
 )
 SETS_ASIDE = any_of(
+    r"ha(?:z|ga) caso omiso|no ha(?:gas|ga) caso|ne tiens? (?:pas|plus) compte|fais abstraction|lass\w* .{0,30}ausser acht|non tenere conto|lascia perdere|nao leve em conta|laat .{0,20}buiten beschouwing|pomin\b|nie zwracaj uwagi|не обращай внимания|не зважай|jangan hiraukan|unohda|αγνόησε|αγνοησε|ξέχνα|ξεχνα|neber v uvahu",
     r"ignor\w*|disregard|forget|scrap|drop|override|discard|abandon|stop (?:using|following)|vergiss|vergesst|missacht\w*|verwirf|oublie\w*|neglige|olvid\w+|desatiend\w+|descart\w+|dimentic\w+|scart\w+|trascur\w+|esque[cç]\w+|desconsider\w+|negeer|vergeet|zapomn\w+|zignoruj|bir kenara|unut\w*|gormezden|dikkate alma\w*|забуд\w+|отмен\w+|игнорируй\w*|ігноруй\w*|забуд\w*|bo qua|quen\b|abaikan|lupakan|ignorera|glom\b|bortse|zapomen|unohda|alita valita",
     r"zahl\w* nicht mehr|no longer (?:appl|valid|count)\w*|not apply|suspended|تجاهل|انس\b|התעלמ|התעלם|שכח|छोड|भूल|अनदेखा|無視|忘れ|捨て|忽略|忘记|忘掉|不用管|无视|無視|무시|잊|버리|ลืม|เพิกเฉย",
 )
 GIVEN_ORDERS = any_of(
+    r"(?:your|the) (?:configuration|system settings)|tu (?:configuracion|programacion)|ta (?:configuration|programmation)|deine (?:konfiguration|programmierung)|la tua (?:configurazione|programmazione)|(?:sua|tua) (?:configuracao|programacao)|twoj\w+ (?:konfiguracj|ustawien)\w*|(?:твою|твои) (?:настройк|конфигурац)\w+|προηγούμενες οδηγίες|προηγουμενες οδηγιες",
     r"(?:told|asked|instructed|ordered|gave|given) you|you (?:were|have been|'ve been) (?:told|asked|given|instructed|taught)|(?:your|the) (?:developer|operator|creator|vendor|maker|provider|designer|programmer)s?(?:'s)?\b|your (?:system )?(?:rules|guidelines|instructions|programming|restrictions|prompt|setup|safety|training|orders)|safety checks|whatever they (?:told|said)",
     r"(?:man|wer|sie) dir\b|dir (?:vorher|bisher|zuvor|aufgetragen|gesagt)|dein\w* (?:entwickler|regeln|vorgaben|anweisungen|betreiber|hersteller|auftrag)|t'(?:a|ont|as) (?:demande|dit|ordonne)|(?:ton|tes|vos|votre) (?:concepteur|developpeur|regles|consignes|createur|instructions)|te (?:pidieron|dijeron|ordenaron|mandaron|han dicho)|tus (?:reglas|instrucciones|creadores)",
     r"(?:suas|tuas) (?:regras|instrucoes)|mandaram (?:voce|te)|(?:voce|te) (?:mandaram|disseram|pediram)|(?:vostro|tuo) sviluppatore|ti (?:hanno|e stato) (?:detto|chiesto|ordinato)|(?:tue|vostre) (?:regole|istruzioni)|direttive|je (?:is|werd|was) opgedragen|jouw regels|wat je (?:is|was)|kazano ci|twoje (?:zasady|instrukcje)|twoich tworcow|sana (?:soylenen|verilen)|onceki (?:talimat|komut)|gelistirici\w*",
@@ -120,15 +130,17 @@ REVEALS = any_of(
     r"内部プロンプト|システムプロンプト|系统提示|系統提示|提示词|시스템 프롬프트|الموجه|תעליות|הנחיות המערכת",
 )
 FREED = any_of(
+    r"(?:no|any) (?:longer )?(?:safety|content) (?:rules|guidelines|polic\w+)|not bound by (?:any )?\w+|tidak terikat\w*|n'as (?:plus )?(?:aucune?|de) (?:limite|regle|restriction|filtre)\w*|ya no tienes (?:limites|reglas|restricciones)|non hai piu (?:limiti|regole|restrizioni)|nao tem mais (?:limites|regras|restricoes)|nie masz (?:juz )?(?:zadnych )?(?:ogranicze\w*|zasad)|keine (?:regeln|grenzen|filter|beschrankungen) mehr",
     r"unrestricted|without (?:any )?(?:filters?|limits?|rules|restrictions?)|no (?:\w+ )?(?:polic(?:y|ies)|filters?|limits?|restrictions?|guidelines)\b|speak freely|do anything now|none of your|free (?:of|from) (?:all|any)|(?:developer|god|debug|dan|jailbreak) mode|ohne (?:jede\w* )?(?:filter|grenzen|regeln|einschrankung\w*|beschrankung\w*)|sans (?:aucune? )?(?:filtres?|limites?|regles|restrictions?)|sin (?:ningun\w* )?(?:filtros?|limites?|reglas|restriccion\w*)",
     r"senza (?:alcun\w* )?(?:filtri|limiti|regole|restrizioni)|sem (?:nenhum\w* )?(?:filtros?|limites?|regras|restricoes)|zonder (?:enige )?(?:filters?|grenzen|regels|beperkingen)|bez (?:zadnych )?(?:filtr\w*|ograniczen|zasad|omezeni|pravidel)|без (?:\w+ )?(?:ограничен|фильтр|правил|обмежен)\w*|kisitlama\w*|sinirsiz|khong (?:co |bi )?(?:gioi han|han che)|bebas dari|tanpa (?:batas|aturan|filter)|utan (?:nagra )?(?:filter|granser|regler|begransningar)",
     r"بلا قيود|دون قيود|بدون قيود|ללא (?:הגבל|מגבל)|בלי (?:הגבל|מגבל)|बिना (?:किसी )?(?:रोक|प्रतिबंध|नियम)|制限のない|無制限|制約のない|不受限制|没有任何?限制|無限制|제한 없는|무제한|ไม่มีข้อจำกัด",
 )
 NOW_YOU = any_of(
+    r"from (?:this (?:point|moment)|here|now) on(?:wards?)?|starting now|mulai sekarang|sejak sekarang|\w+ mode (?:is )?(?:now )?(?:enabled|active|on\b)|od teto chvile|tasta lahtien|απο τωρα|από τώρα",
     r"(?:from now on|you are now|you can do anything|mode enabled|(?:your|sua|tua|tu|ta|deine|jouw|je|twoje|la tua|il tuo) (?:unica|unico|einzige|seule|only|sole|new|neue|nueva|nova|nouvelle|nuova|nuovo|nieuwe|nowe|jedyne) (?:func\w+|fun[cz]ion\w*|aufgabe|fonction|task|function|job|purpose|mission\w*|compito|taak|zadanie|rolle?|tache)|you're now|you can now|henceforth|you are no longer)|ab (?:jetzt|sofort) (?:bist|antwort)|du bist (?:jetzt|nun|ab)|von nun an|desormais (?:tu|vous)|tu es (?:maintenant|desormais)|a partir de (?:maintenant|ahora|agora)|desde ahora|ahora eres|eres ahora|d'ora in poi|ora sei|de agora em diante|agora voce|voce agora|vanaf nu|je bent nu|voortaan|od teraz|jestes teraz|bundan (?:sonra|boyle)|artik (?:sen|bir)|теперь ты|отныне|с этого момента ты|відтепер|tu (?:bay )?gio|ke tu bay gio|mulai sekarang|fran (?:och med )?nu|du ar nu|od (?:ted|nynejska)|nyt olet",
     r"من الآن|أنت الآن|מעכשיו|מעתה|अब से|अब तुम|これから|今から|从现在|现在你|你现在|지금부터|이제부터|ตั้งแต่นี้",
 )
-TOOLS = re.compile(r"(?<![\w/.@-])[a-z]+_[a-z]+(?:_[a-z]+)?\b(?!\S*@)|(?<!\w)tools?\b|(?:curl|wget|bash|rm|sudo) ")
+TOOLS = quick(r"(?<![\w/.@-])[a-z]+_[a-z]+(?:_[a-z]+)?\b(?!\S*@)|(?<!\w)tools?\b|(?:curl|wget|bash|rm|sudo) ")
 GRANTS = any_of(
     r"(?:approve|accept|refund|pay|transfer|wire|purchase|buy|order|delete|erase|cancel|close|disable|grant|install|execute|run|invoke|merge|store|remember|save|override|comply|obey|add|append|begin|end|urge|include|open|click)\w{0,2}\b|genehmig\w*|gewahr\w*|akzeptier\w*|bestell\w*|losch\w*|uberweis\w*|gib\b|installier\w*|fuhr\w*|fug\w*|approuv\w*|accept\w*|command\w*|passe\b|supprim\w*|attribu\w*|renvoye\w*|ajout\w*|vire\b|aprueb\w*|aprob\w*|acept\w*|ejecut\w*|borr\w*|elimin\w*|compr\w*|anad\w*",
     r"approv\w*|accett\w*|esegu\w*|cancell\w*|aggiung\w*|acquist\w*|aprov\w*|apagu?\w*|aceit\w*|compre\b|execut\w*|conced\w*|keur\w*|verwijder\w*|zet\b|voer\b|zatwierdz\w*|usun\w*|wywolaj|zamow\w*|onayla\w*|sil\b|одобр\w*|удали\w*|оплат\w*|закаж\w*|переведи|схвал\w*|видали\w*|виклич\w*|постав\w*|phe duyet|chap nhan|xoa\b|mua\b|setujui|hapus|beli\b|godkann|radera|bestall|schval\w*|smaz\w*|zrus\w*|hyvaksy\w*|poista\w*|tilaa\b",
@@ -136,8 +148,9 @@ GRANTS = any_of(
 )
 """Things that agents do."""
 SAYS = any_of(
+    r"(?:decode|suggest|recommend|decide|pretend|rate|rank|score|put|choose|promote|repeat|carry|leave|insert)\b|weise\b|trag\w*|wahl\w*|empfiehl|zarad\w*|oznac\w*|annuleer|salta\b|assegna\w*|connett\w*",
     r"(?:say|state|tell|reply|respond|answer|report|present|describe|ask|treat|consider|mark|set|give|write|assign|award|claim|insist|skip|call|store|quote)\b|sag\w{0,2}\b|antwort\w*|schreib\w*|melde\b|behaupt\w*|nenn\w*|gib\b|setze\b|darstell\w*|dis\b|dites|repond\w*|ecri\w*|annonc\w*|present\w*|indiqu\w*|donn\w*\b",
     r"di\b|di'|dig\w*|respond\w*|escrib\w*|indiqu\w*|justif\w*|muestr\w*|manda\b|rispond\w*|scriv\w*|dic\w+\b|chied\w*|mostr\w*|diga\w*|escrev\w*|afirm\w*|antwoord\w*|zeg\b|schrijf|noem\w*|odpowiad\w*|odpowiedz|powiedz|napisz|soyle\w*|yanitla|cevap\w*|yaz\b|напиши\w*|скажи\w*|ответь\w*|отвечай\w*|поставь|отвечать|кажи|відповід\w*|noi\b|tra loi|viet\b|katakan|jawab|tulis|beri\b|berikan|saga?\b|svara\w*|skriv\w*|odpove\w*|rekni|napis|vastaa|sano|kirjoita",
-    r"قل\b|أجب|اكتب|امنح|قولوا|اطلب|أكد|אמר|ענ[הי]|כתב|תן|कहो|कहें|लिख|उत्तर|दो\b|書|答え|述べ|ください|说|回答|回复|写|답|말하|작성|주고|주십시오|하라|해야|하세요|บอก|ตอบ|ขอรหัส|แนะนำ|ให้คะแนน",
+    r"قل\b|أجب|اكتب|امنح|قولوا|اطلب|أكد|אמר|ענ[הי]|כתב|תן|कहो|कहें|लिख|उत्तर|दो\b|書|答え|述べ|ください|说|回答|回复|写|답|말할|말하|작성|주고|주십시오|하라|해야|하세요|บอก|ตอบ|ขอรหัส|แนะนำ|ให้คะแนน|请|記載|報告し|すること|ζήτησε|πες|γράψε",
 )
 """Whatever else is asked for."""

@@ -1,0 +1,91 @@
+"""Whether a text can have an order at all: one look at each four letters of it, whatever the number of words that are looked for."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import numpy as np
+
+# --- what is looked for --------------------------------------------------------------------------------------------
+
+_PIECES = (
+    b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow",
+    b"inst]", b"<|im", b"<|us", b"<|as", b"<|sy", b"<|en", b"<|eo", b"<|be", b"<|st", b"bot,", b"llm", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
+    b"struzion", b"anweisung", b"regeln", b"nutzer", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
+    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"chatbot", b"casoomiso", b"crawler", b"computerlisten", b"computerread", b"robo", b"vafgehp", b"vtaber",
+)  # fmt: skip
+"""Pieces of which every order in ASCII has one; the last two are in rot13."""
+_MARKED_PIECES = (
+    b"sistan", b"trolyai", b"mohinhngonngu", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"kullanc", b"uzytkown", b"uytkown",
+    b"herramient", b"ferrament", b"asystent", b"polecen", b"talimat", b"tekoaly", b"kielimall", b"ohjee", b"jazykov", b"pokyny",
+)  # fmt: skip
+"""More of them, for languages that hardly write a sentence in ASCII."""
+
+
+# --- letters as numbers --------------------------------------------------------------------------------------------
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz<|#,"
+"""What is kept of a text; the place of a letter, counted from 1, is its number. Brackets are written as ``|``, a colon as a comma."""
+_ALIKE = {"[": "|", "]": "|", ":": ",", **dict(zip("013457@$!", "oieastasi", strict=True))}
+_BITS = 5
+_QUAD = 4
+
+
+def _number(sign: str) -> int:
+    sign = sign.lower()
+    return _LETTERS.find(_ALIKE.get(sign, sign)) + 1
+
+
+def _number_in_latin(code: int) -> int:
+    first = unicodedata.normalize("NFD", chr(code))[0]
+    return _number("s" if first == "ß" else first if first.isascii() else "x")
+
+
+_NUMBERS = bytes(_number(chr(code)) if code < 0xC0 else _number_in_latin(code) for code in range(256))
+_DROPPED = bytes(code for code in range(0xC0) if not _NUMBERS[code])
+_FREQUENT = "etaoinsrhldcumfpgwybvkxjqz"
+
+
+def _quads_of(piece: bytes) -> list[int]:
+    """The four letters by which a piece is looked for: its rarest; all that begin so for three."""
+    if len(piece) < _QUAD:
+        return [_key(piece + bytes([last])) for last in range(1 << _BITS)]
+    quads = [piece[at : at + _QUAD] for at in range(len(piece) - _QUAD + 1)]
+    return [_key(max(quads, key=lambda quad: sum(_FREQUENT.find(_LETTERS[number - 1]) for number in quad)))]
+
+
+def _key(numbers: bytes) -> int:
+    key = 0
+    for number in numbers:
+        key = key << _BITS | number
+    return key
+
+
+_KNOWN: list[list[tuple[bytes, bool]]] = [[]]
+"""The pieces by the number of their four letters, and whether they are looked for in ASCII too."""
+_PLACES = np.zeros(1 << _BITS * _QUAD, dtype=np.uint8)
+"""Four letters → their number in ``_KNOWN``."""
+for _pieces, _in_ascii in ((_PIECES, True), (_MARKED_PIECES, False)):
+    for _piece in _pieces:
+        _numbers = _piece.translate(_NUMBERS)
+        for _quad in _quads_of(_numbers):
+            if not _PLACES[_quad]:
+                _PLACES[_quad] = len(_KNOWN)
+                _KNOWN.append([])
+            _KNOWN[_PLACES[_quad]].append((_numbers, _in_ascii))
+
+
+def has_piece(text: str) -> bool:
+    """Whether a piece of an order stands in the text, which may be spelled with spaces, signs, marks, or digits for letters."""
+    in_ascii = text.isascii()
+    try:
+        data = text.encode("latin-1")
+    except UnicodeEncodeError:
+        data = unicodedata.normalize("NFKD", text).encode("ascii", "ignore")
+    numbers = data.translate(_NUMBERS, _DROPPED) + bytes(_QUAD)
+    each = np.frombuffer(numbers, np.uint8).astype(np.uint32)
+    pairs = (each[:-1] << _BITS) | each[1:]
+    places = _PLACES[(pairs[:-2] << 2 * _BITS) | pairs[2:]].tobytes().translate(None, b"\0")
+    if not places:
+        return False
+    return any(piece in numbers for place in set(places) for piece, plain in _KNOWN[place] if plain or not in_ascii)
