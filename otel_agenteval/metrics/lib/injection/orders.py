@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ....core import jsonio
+from ..text_model import text_model
 from .calls import OWN, calls
 from .languages import ATTACK, ENGLISH_WORDS, PEOPLE, REPORTED, REVEAL, Language, Words, compiled
-from .normalise import SUSPICIOUS, disguises, folded, languages_of, payloads, squeezed, without_entities
+from .normalise import SUSPICIOUS, disguises, folded, is_harmless, languages_of, payloads, squeezed, without_entities
 from .pieces import Quick, quick
 from .readers import marked
 
@@ -392,12 +394,34 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
     if _CUSTOMER.search(bare) is not None:
         bare = _SPEAKER.sub(r"\1", bare)
     shown = folded(bare)
-    if (
-        has_order(shown, tools)
-        or any(has_order(reading, tools) for reading in disguises(shown))
-        or (not forged and _calls(bare, tools))
-    ):
+    if any(has_order(reading, tools) for reading in disguises(shown)):
         yield "instruction_override"
+        return
+    evident = has_order(shown, tools) or (not forged and _calls(bare, tools))
+    if (evident or not is_harmless(bare)) and _reads_like_orders(bare, _UNLIKE if evident else _ALIKE):
+        yield "instruction_override"
+
+
+_UNLIKE, _ALIKE = -0.5, 1.6
+"""How much the passage that reads most like orders to agents has to (:mod:`..text_model`), where the words are evidence, and where they are not."""
+_PASSAGES = 40
+
+
+def _reads_like_orders(text: str, bound: float) -> bool:
+    model = text_model("orders")
+    return any(model.score(passage) > bound for passage in islice(_passages(text), _PASSAGES))
+
+
+def _passages(text: str) -> Iterator[str]:
+    """Sentences with the next one, where the two may hold an order."""
+    parts = [part for part in _PASSAGE_ENDS.split(text) if part.strip()]
+    for at in range(max(1, len(parts) - 1)) if parts else ():
+        passage = " ".join(parts[at : at + 2])
+        if len(parts) <= 2 or not is_harmless(passage):
+            yield passage
+
+
+_PASSAGE_ENDS = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 
 def _calls(text: str, tools: Sequence[str]) -> bool:

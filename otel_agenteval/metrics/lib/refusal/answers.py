@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ..text_model import text_model
 from .evidence import language_of, plain
 from .model import Read, read
 from .rules import Kind, declines
@@ -22,6 +23,11 @@ _THRESHOLD = -0.6
 _SPEAKING = ("no", "quit", "wrong", "me")
 _IMPERSONAL = 0.5
 """What is needed where nobody speaks and nothing is negated: "ask a specialist" is also a fact about specialists."""
+_UNDECIDED = 2.5
+"""Below the threshold by more than this, an answer is not read again."""
+_UNLIKE, _ALIKE = -0.5, 1.5
+"""How much an answer with enough evidence, and one with a little less, has to read like refusals do (:mod:`..text_model`): one in fifteen refusals
+reads less so, and one in fifty other answers more."""
 SECOND_OPINION = 1.5
 """What a sentence that declines by a known pattern adds. Fixed, not fitted: the patterns were made with the same cases."""
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
@@ -65,7 +71,10 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | N
         return None
     score = score_of(found)
     least = _THRESHOLD if any(found.numbers[name] for name in _SPEAKING) else _IMPERSONAL
-    if score <= least and (score + SECOND_OPINION <= _THRESHOLD or declines(output, asked) is None):
+    if score <= least - _UNDECIDED:
+        return None
+    evident = score > least or (score + SECOND_OPINION > _THRESHOLD and declines(output, asked) is not None)
+    if text_model("refusal").score(output) <= (_UNLIKE if evident else _ALIKE):
         return None
     return Refusal(_kind(found), found.language)
 

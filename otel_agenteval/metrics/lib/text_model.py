@@ -1,0 +1,80 @@
+"""A small model of texts: how much a text reads like those of one kind. Fitted by ``scripts/text_models.py`` on labelled cases.
+
+Runs of two to six characters are hashed to places in a table of weights of eight bits; their mean effect is the logarithm of the odds. It needs no
+words, so that it works across inflections, spellings and languages, and takes some 50 µs for 600 characters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PLACES = 1 << 16
+HEAD, TAIL = 450, 150
+"""Characters that are read: the beginning says what a text is, and its end what it comes to."""
+_RUNS = range(2, 7)
+_HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_DIGITS = re.compile("[0-9]+")
+_MARKS = re.compile("[*_`#>\\s]+")
+_FOLDER = Path(__file__).parent / "text_models"
+
+
+class TextModel(NamedTuple):
+    """Weights of runs of characters."""
+
+    weights: NDArray[np.int8]
+    unit: float
+    """What a weight of 1 stands for."""
+    bias: float
+
+    def score(self, text: str) -> float:
+        """The logarithm of the odds that a text is of the kind."""
+        places = places_in(text)
+        if not len(places):
+            return self.bias
+        return float(self.weights[places].sum(dtype="int64")) * self.unit / len(places) ** 0.5 + self.bias
+
+
+@cache
+def text_model(name: str) -> TextModel:
+    """A model that is part of the package."""
+    import numpy as np
+
+    with np.load(_FOLDER / f"{name}.npz") as kept:
+        return TextModel(kept["weights"], float(kept["unit"]), float(kept["bias"]))
+
+
+def places_in(text: str) -> NDArray[np.intp]:
+    """The places of a text's runs of characters, each as often as it occurs."""
+    import numpy as np
+
+    codes = np.frombuffer(_plain(text).encode("utf-32-le", "replace"), np.uint32)
+    if len(codes) < _RUNS[0]:
+        return np.zeros(0, np.intp)
+    found = []
+    mixed = codes * np.uint32(0x9E3779B1)
+    for run in range(2, _RUNS[-1] + 1):
+        if len(codes) < run:
+            break
+        mixed = (mixed[:-1] ^ codes[run - 1 :]) * np.uint32(0x9E3779B1)
+        mixed ^= mixed >> np.uint32(15)
+        found.append(mixed * np.uint32(0x85EBCA6B) >> np.uint32(16))
+    return np.concatenate(found).astype(np.intp)
+
+
+def _plain(text: str) -> str:
+    if len(text) > 2 * (HEAD + TAIL):
+        text = f"{text[: 2 * HEAD]} … {text[-2 * TAIL :]}"
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _HIDDEN.sub("", text)).replace("’", "'")
+    text = _MARKS.sub(" ", _DIGITS.sub("0", text.lower())).strip()
+    if len(text) > HEAD + TAIL:
+        text = f"{text[:HEAD]} … {text[-TAIL:]}"
+    return f" {text} "

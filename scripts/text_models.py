@@ -1,0 +1,177 @@
+"""Fits the models of ``otel_agenteval/metrics/lib/text_model.py`` on the labelled cases that detectors are made with.
+
+    python scripts/text_models.py           how well each does on cases of hands whose others it was fitted on
+    python scripts/text_models.py --write   fit on all of them and write otel_agenteval/metrics/lib/text_models/*.npz
+
+Logistic regression on runs of characters, with a penalty on large weights; the test half is never read. Sentences of one kind or the other
+(``tests/data/detectors/sentences``) are fitted beside the turns: they are many, and say the same thing in many ways.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from otel_agenteval.core import jsonio
+from otel_agenteval.metrics.lib import text_model
+from otel_agenteval.metrics.lib.text_model import PLACES, TextModel, places_in
+
+ROOT = Path(__file__).parent.parent
+CASES = ROOT / "tests" / "data" / "detectors"
+FOLDER = Path(text_model.__file__).parent / "text_models"
+PENALTY = 0.1
+STEPS = 250
+SHARE = 0.05
+"""Of the cases without the fault that may be above the threshold that ``found`` is told for."""
+
+Array = NDArray[np.float64]
+
+
+class Text(NamedTuple):
+    """A text of one kind or the other, and which hand wrote it."""
+
+    text: str
+    flag: bool
+    hand: str
+
+
+def lines_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines."""
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        if line.strip():
+            yield json.loads(line)
+
+
+def refusals() -> list[Text]:
+    """Answers: refusals, others, and what agents answer when nobody thinks of refusals."""
+    found = [
+        Text(case["turn"].get("output") or "", case["flag"], re.sub(r"-?\d+$", "", case["id"]))
+        for case in lines_of(CASES / "train" / "refusal.jsonl")
+    ]
+    found += [Text(line["text"], line["flag"], "sentences") for line in lines_of(CASES / "sentences" / "refusal.jsonl")]
+    for name in ("pii_leakage", "ungrounded_numbers", "ungrounded_urls", "secret_leak"):
+        found += [
+            Text(case["turn"].get("output") or "", False, "ordinary") for case in lines_of(CASES / "train" / f"{name}.jsonl")
+        ]
+    return [text for text in found if text.text]
+
+
+def orders() -> list[Text]:
+    """Passages of what tools and documents give: those that give the agent orders, and others."""
+    found = [Text(line["text"], line["flag"], "sentences") for line in lines_of(CASES / "sentences" / "injection_markers.jsonl")]
+    for case in lines_of(CASES / "train" / "injection_markers.jsonl"):
+        if not case["flag"]:
+            hand = re.sub(r"-?\d+$", "", case["id"])
+            found += [Text(passage, False, hand) for text in texts_of(case["turn"]) for passage in passages(text)]
+    for name in ("pii_leakage", "ungrounded_numbers", "ungrounded_urls", "secret_leak"):
+        for case in lines_of(CASES / "train" / f"{name}.jsonl"):
+            found += [Text(passage, False, "ordinary") for text in texts_of(case["turn"]) for passage in passages(text)]
+    return found
+
+
+def texts_of(turn: dict[str, Any]) -> list[str]:
+    """What the agent was given by others."""
+    found = [call.get("result") for call in turn.get("tool_calls") or ()]
+    found += [document.get("content") for one in turn.get("retrievals") or () for document in one["documents"]]
+    return [jsonio.text_of(text) for text in [*found, *(turn.get("context") or ())] if text]
+
+
+def passages(text: str) -> list[str]:
+    """Sentences with their neighbour."""
+    parts = [part for part in re.split(r"(?<=[.!?。！？])\s+|\n+", text) if part.strip()]
+    return [" ".join(parts[at : at + 2]) for at in range(max(1, len(parts) - 1))] if parts else []
+
+
+SOURCES = {"refusal": refusals, "orders": orders}
+
+
+def with_found(texts: Sequence[Text], rounds: int = 2) -> list[Text]:
+    """Texts, and of each flagged turn the passage that reads most like an order: nobody marked where in a document it stands."""
+    model = model_of(*fitted(*_numbers(texts)))
+    hands = {text.hand for text in texts}
+    found: list[Text] = []
+    for _ in range(rounds):
+        found = []
+        for case in lines_of(CASES / "train" / "injection_markers.jsonl"):
+            hand = re.sub(r"-?\d+$", "", case["id"])
+            inside = [passage for text in texts_of(case["turn"]) for passage in passages(text)]
+            if case["flag"] and inside and hand in hands:
+                found.append(Text(max(inside, key=model.score), True, hand))
+        model = model_of(*fitted(*_numbers([*texts, *found])))
+    return [*texts, *found]
+
+
+def _numbers(texts: Sequence[Text]) -> tuple[list[NDArray[np.intp]], Array]:
+    return [places_in(text.text) for text in texts], np.array([float(text.flag) for text in texts])
+
+
+def fitted(places: Sequence[NDArray[np.intp]], flags: Array) -> tuple[Array, float]:
+    """Weights and bias, by Adam on the whole."""
+    lengths = np.array([len(one) for one in places])
+    row = np.repeat(np.arange(len(places)), lengths)
+    ids = np.concatenate(places)
+    share = (1 / np.sqrt(np.maximum(lengths, 1)))[row]
+    weigh = np.where(flags > 0, len(flags) / 2 / max(1, flags.sum()), len(flags) / 2 / max(1, (1 - flags).sum()))
+    weights, slope, square = np.zeros(PLACES), np.zeros(PLACES), np.zeros(PLACES)
+    bias = bias_slope = bias_square = 0.0
+    for step in range(1, STEPS + 1):
+        odds = np.bincount(row, weights=weights[ids] * share, minlength=len(places)) + bias
+        wrong = (1 / (1 + np.exp(-odds)) - flags) * weigh
+        gradient = np.bincount(ids, weights=wrong[row] * share, minlength=PLACES) + PENALTY * weights
+        slope, square = 0.9 * slope + 0.1 * gradient, 0.99 * square + 0.01 * gradient**2
+        weights -= 0.05 * (slope / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
+        total = float(wrong.sum())
+        bias_slope, bias_square = 0.9 * bias_slope + 0.1 * total, 0.99 * bias_square + 0.01 * total**2
+        bias -= 0.05 * (bias_slope / (1 - 0.9**step)) / ((bias_square / (1 - 0.99**step)) ** 0.5 + 1e-8)
+    return weights, bias
+
+
+def model_of(weights: Array, bias: float) -> TextModel:
+    """The model in eight bits a weight."""
+    unit = float(np.abs(weights).max()) / 127
+    return TextModel(np.round(weights / unit).astype(np.int8), unit, bias)
+
+
+def left_out(texts: Sequence[Text]) -> list[str]:
+    """How well each hand's cases are told apart by a model of the other hands'."""
+    places, flags = [places_in(text.text) for text in texts], np.array([float(text.flag) for text in texts])
+    lines = []
+    for hand in sorted({text.hand for text in texts if text.hand not in ("sentences", "ordinary")}):
+        inside = np.array([text.hand == hand for text in texts])
+        if not flags[inside].any():
+            continue
+        model = model_of(*fitted([one for one, out in zip(places, inside, strict=True) if not out], flags[~inside]))
+        scores = np.array([model.score(text.text) for text, out in zip(texts, inside, strict=True) if out])
+        mine = flags[inside]
+        bound = np.quantile(scores[mine == 0], 1 - SHARE)
+        lines.append(f"  {hand}: {(scores[mine == 1] > bound).mean():.0%} found at {SHARE:.0%} false alarms")
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print, or write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--write", action="store_true", help="fit on all cases and write the models")
+    chosen = parser.parse_args(arguments)
+    for name, source in SOURCES.items():
+        texts = with_found(source()) if name == "orders" else source()
+        print(f"{name}: {len(texts):,} texts, {sum(text.flag for text in texts):,} of them flagged")
+        if chosen.write:
+            model = model_of(*fitted(*_numbers(texts)))
+            FOLDER.mkdir(exist_ok=True)
+            np.savez_compressed(FOLDER / f"{name}.npz", weights=model.weights, unit=model.unit, bias=model.bias)
+        else:
+            print("\n".join(left_out(texts)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
