@@ -109,7 +109,9 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
             continue
         after = sentences[place + 1] if place + 1 < len(sentences) else ""
         called, end = _called(sentence, staff) if may_be_named else (0, 0)
-        if called:
+        if called + bool(called) < FOUND and _is_freed(sentence, after):
+            called, wanted = 2, 2
+        elif called:
             wanted = _wanted(sentence[end:], tools) or int(called == 2 and _is_imperative(sentence[end:]))
             if called < 2 or len(sentence) - end >= 3:
                 wanted = max(wanted, _wanted(after, tools) - (called < 2))
@@ -123,7 +125,7 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
         elif hidden:
             called, wanted = 1, 0 if _FOR_EDITORS.search(sentence) is not None else _wanted(sentence, tools)
         else:
-            called, wanted = (2, 2) if _is_freed(sentence, after) else (0, 0)
+            continue
         if wanted and called + wanted >= FOUND and not _is_about(f"{sentence} {after}"):
             return True
     return False
@@ -406,6 +408,23 @@ _CALL_PIECES = (
     "系统",
 )
 _ASIDE_PIECES = (
+    "your ",
+    "you now",
+    "you will",
+    "you, the",
+    "hereby",
+    " task",
+    "real ",
+    "do not ",
+    "don't ",
+    "instead of",
+    "whoever",
+    "whatever",
+    "everything",
+    "when",
+    " with",
+    "the user has",
+    "called",
     "ignor",
     "disregard",
     "forget",
@@ -557,6 +576,8 @@ _PLAIN = re.compile(r"[\w'’/ -]*")
 
 def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
     around = sentence[max(0, found.start() - 40) : found.end() + 30]
+    if HUMANS.search(around) is not None and _READING.match(sentence, found.end()) is not None and _THIS.search(around):
+        return 2
     if HUMANS.search(around) is not None:
         return 0
     before = _CLAUSE.split(sentence[max(0, found.start() - 90) : found.start()])[-1]
@@ -572,6 +593,14 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
         directed = True
     if mark is None and directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
         mark, between = _END.search(rest), rest.rstrip(". ")
+    if directed and _VERBAL.search(before) is not None:
+        directed = False
+    if not machine and any(map(str.isdigit, between)):
+        mark = None
+    if words and words[-1] in ("a", "an") and _IF.search(before) is None and not directed:
+        return 0
+    if _OTHERS_ACT.search(rest) is not None:
+        return 0
     closed = mark is not None and mark.group() in "]】" and not directed
     few = (
         mark is not None
@@ -608,8 +637,12 @@ _READING = quick(
 )
 """What it is doing with this text."""
 _ANY = quick(r"\b(?:any|whichever|whatever|every|each|to the|for the|dear|hey|if an?|automated)\b")
+_VERBAL = quick(
+    r"\bto (?:use|run|train|call|load|test|start|set up|build|install|open|contact|reach|ask|choose|select|get|see|change|meet|enable)\b"
+)
+_OTHERS_ACT = quick(r", (?:(?:it|they|you) (?:can|may|will|might|could)|we|our) ")
 _PERSON = quick(
-    r"s?[ -](?:users?|engineers?|developers?|teams?|vendors?|compan(?:y|ies)|customers?|research\w*|experts?|startups?|scientists?|trainers?|features?|skills?)\b"
+    r"s?[ -](?:users?|crawlers?|engineers?|developers?|teams?|vendors?|compan(?:y|ies)|customers?|research\w*|experts?|startups?|scientists?|trainers?|features?|skills?)\b"
 )
 _DEFINES = quick(r"(?<!you )\b(?:is|are|was|were|ist|sind|est|sont|sono) (?:an?|the|ein\w*|une?|una|uno|our) (?:\w+ ){0,2}\Z")
 _SUGGESTS = quick(
@@ -655,8 +688,22 @@ def _is_about(text: str) -> bool:
     return REPORTED.search(text) is not None or _DOCS.search(text) is not None
 
 
+_UNNAMED = quick(
+    r"\byour (?:\w+ ){0,2}(?:instructions?|configuration|guidelines|role|objective) (?:have|has|had) (?:just )?(?:been )?(?:changed|updated|replaced|reset|superseded)\b|\byou now (?:work for|serve|answer to|obey|belong to)\b"
+    r"|(?:^\W*|[.!] )(?:(?:new|real|actual) (?:task|job|goal|objective|assignment)|the real (?:task|job|goal))s?\s?(?::|is to\b)|\b(?:ignore|disregard|forget|skip) (?:the |this )?(?:user'?s? )?(?:question|query|original request|user request|user'?s request)(?: above| that| you|\b)"
+    r"|\b(?:do not|don't|instead of) (?:follow(?:ing)?|answer(?:ing)?|fulfil\w*|obey(?:ing)?|do(?:ing)? what) (?:the )?(?:user|human|question|person)|\b(?:do not|don't|instead of) summari[sz](?:e|ing) (?:this|the)|\b(?:whoever|whatever|anyone who|anything that|if you)(?: \w+){0,3} (?:summari[sz]es?|translates?|pars(?:es|ing)|process(?:es|ing)) (?:this|the above)"
+    r"|\bwhen(?:ever)? (?:you are )?(?:generat|writ|compos|prepar|creat|produc|formulat)\w+ (?:your|the|an?) (?:\w+ )?(?:answer|reply|response|summary|output)\b|\b(?:end|start|begin|finish|open|close|prefix|append) (?:all|each|every)? ?(?:of )?(?:your )?(?:\w+ )?(?:messages|replies|reply|responses?|answers?|summar(?:y|ies)) with\b"
+    r"|\b(?:everything|anything|all|whatever) (?:that )?(?:the|your) (?:operator|developer|user|system) (?:has )?(?:told|asked|said)|\bthe user has (?:already )?(?:agreed|been verified|approved|consented|authori[sz]ed|confirmed)\b.{0,60}\b(?:go ahead|proceed|complete|grant|so|execute|transfer)\b"
+    r"|\byou, the (?:\w+ )?(?:program|software|system|model|ai|assistant|reader)|\byou will (?:now )?(?:ignore|disregard|forget)\b|\byou (?:are|were) hereby (?:told|ordered|instructed)|\bhow (?:you|the assistant) must (?:reply|answer|respond)\b|\b(?:must|should) be called (?:first|before)\b.{0,200}\b(?:user|pass|read)\b"
+    r"|\b(?:language model|aiagent|llm|chatbot|assistant)s? (?:must |should |shall |is to |to )?(?:omit|leave out|hide|conceal|withhold|suppress)\b"
+)
+"""Orders in English that only a machine can be meant by, though nobody is named."""
+
+
 def _is_freed(sentence: str, after: str) -> bool:
     """Whether the reader is to forget what others asked of it, or has no rules from now on, without being called."""
+    if _UNNAMED.search(sentence) is not None and OWN.search(sentence) is None and _MAIL.search(sentence) is None:
+        return True
     aside = _has(sentence, _ASIDE_PIECES) and SETS_ASIDE.search(sentence) is not None
     if not aside and not _has(sentence, _FREE_PIECES):
         return False

@@ -12,7 +12,7 @@ _PIECES = (
     b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow",
     b"inst]", b"<|im", b"<|us", b"<|as", b"<|sy", b"<|en", b"<|eo", b"<|be", b"<|st", b"bot,", b"llm", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
     b"struzion", b"anweisung", b"regeln", b"nutzer", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
-    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"chatbot", b"casoomiso", b"crawler", b"computerlisten", b"computerread", b"robo", b"vafgehp", b"vtaber",
+    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"chatbot", b"modeenabled", b"doanythingnow", b"yourans", b"yourrep", b"yourresp", b"yoursum", b"summarise", b"summarize", b"newtask", b"realtask", b"realjob", b"theprogram", b"yournew", b"questionabove", b"allyourmes", b"whichever", b"reviewerb", b"reviewbot", b"casoomiso", b"crawler", b"computerlisten", b"computerread", b"robo", b"vafgehp", b"vtaber",
 )  # fmt: skip
 """Pieces of which every order in ASCII has one; the last two are in rot13."""
 _MARKED_PIECES = (
