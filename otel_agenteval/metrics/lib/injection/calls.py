@@ -333,6 +333,8 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
     between = rest[: mark.start()] if mark is not None else rest
     if machine and _LAW.search(before + found.group() + between) is not None:
         return 0
+    if _SUGGESTS.match(rest) is not None:
+        return 0
     words = before.split()
     directed = _DIRECTED.search(" ".join(words[-4:])) is not None or _AFTER.match(rest.lstrip()) is not None
     directed = directed or (bool(words) and words[-1] in _PREPOSITIONS)
@@ -358,8 +360,6 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
     if few and (not words or (directed and len(words) <= 12) or (len(words) <= 2 and READS.search(before) is not None)):
         return 2
     if _PERSON.match(rest) is not None or _DEFINES.search(before) is not None:
-        return 0
-    if _SUGGESTS.match(rest) is not None:
         return 0
     if _READING.match(rest) is not None:
         return 2 if machine or _ANY.search(before) is not None else 1
