@@ -77,7 +77,7 @@ for _pieces, _in_ascii in ((_PIECES, True), (_MARKED_PIECES, False)):
 
 _PLAIN = tuple(piece.translate(_NUMBERS) for piece in _PIECES)
 _ALL = _PLAIN + tuple(piece.translate(_NUMBERS) for piece in _MARKED_PIECES)
-_FEW = 400
+_FEW = 100
 """Shorter texts are searched piece by piece: the array costs more."""
 
 
