@@ -244,11 +244,16 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     if english and user and says and not hides:
         order += 1 if favours or address or acts is not None else 0
     addressed = words.agent.search(sentence) is not None or (not english and _CALLED.search(sentence) is not None)
+    addressed = addressed and _ADVISES.search(sentence) is None
     wants = order > 0 or says or hides or steals or (sends is not None and address) or favours or acts is not None
     to_agent = user or addressed or favours or probes or role or _SECRET_FILE.search(sentence) is not None
     return _Sentence(order, addressed, wants, not (role or probes) and PEOPLE.search(sentence) is not None, to_agent)
 
 
+_ADVISES = quick(
+    r"(?:assistant|agent|bot|model|ai|llm)s? (?:suggest|ask|tell|offer|recommend|request|claim)s? (?:that )?(?:you|us)\b"
+)
+"""What an assistant says to people is no call."""
 _VERB_FIRST = frozenset({"en", "fr", "es", "it", "pt", "pl", "ru", "uk", "ar", "he", "vi", "id", "sv"})
 _CALLED = quick(
     r"^\W{0,6}(?:[\w'’]+[\s,:]+){0,4}?(?:[\w'’]{0,3})(?:(?:ki|ai|ia|ии|ші)[- ](?:assist\w*|agent\w*|syst\w*|model\w*|bot\w*|ассистент\w*|агент\w*|помощник\w*|асистент\w*|помічник\w*)"

@@ -12,7 +12,7 @@ _PIECES = (
     b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow",
     b"inst]", b"<|im", b"<|us", b"<|as", b"<|sy", b"<|en", b"<|eo", b"<|be", b"<|st", b"bot,", b"llm", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
     b"struzion", b"anweisung", b"regeln", b"nutzer", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
-    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"chatbot", b"casoomiso", b"crawler", b"computerlisten", b"computerread", b"robo", b"vafgehp", b"vtaber",
+    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"chatbot", b"modeenabled", b"doanythingnow", b"yourans", b"yourrep", b"yourresp", b"yoursum", b"summarise", b"summarize", b"newtask", b"realtask", b"realjob", b"theprogram", b"yournew", b"questionabove", b"allyourmes", b"whichever", b"reviewerb", b"reviewbot", b"casoomiso", b"crawler", b"computerlisten", b"computerread", b"robo", b"vafgehp", b"vtaber",
 )  # fmt: skip
 """Pieces of which every order in ASCII has one; the last two are in rot13."""
 _MARKED_PIECES = (
@@ -75,6 +75,12 @@ for _pieces, _in_ascii in ((_PIECES, True), (_MARKED_PIECES, False)):
             _KNOWN[_PLACES[_quad]].append((_numbers, _in_ascii))
 
 
+_PLAIN = tuple(piece.translate(_NUMBERS) for piece in _PIECES)
+_ALL = _PLAIN + tuple(piece.translate(_NUMBERS) for piece in _MARKED_PIECES)
+_FEW = 100
+"""Shorter texts are searched piece by piece: the array costs more."""
+
+
 def has_piece(text: str) -> bool:
     """Whether a piece of an order stands in the text, which may be spelled with spaces, signs, marks, or digits for letters."""
     in_ascii = text.isascii()
@@ -83,6 +89,11 @@ def has_piece(text: str) -> bool:
     except UnicodeEncodeError:
         data = unicodedata.normalize("NFKD", text).encode("ascii", "ignore")
     numbers = data.translate(_NUMBERS, _DROPPED) + bytes(_QUAD)
+    if len(numbers) < _FEW:
+        for piece in _PLAIN if in_ascii else _ALL:  # a generator would cost more than the search
+            if piece in numbers:
+                return True
+        return False
     each = np.frombuffer(numbers, np.uint8).astype(np.uint32)
     pairs = (each[:-1] << _BITS) | each[1:]
     places = _PLACES[(pairs[:-2] << 2 * _BITS) | pairs[2:]].tobytes().translate(None, b"\0")

@@ -34,7 +34,7 @@ def _begins_a_word(part: str) -> bool:
 # --- who is called -------------------------------------------------------------------------------------------------
 
 MACHINES = (
-    r"aiagent(?:-[a-z]\w*|s\b)?|\w+-aiagent|ai[- ](?:assist|agent|model|system|tool|bot|review|cod)\w*|(?:any|dear|hey|hi|hello|an) ai\b|llms?\b|chat-?gpt\b|gpt[-\d]\S*|gpt\b|claude\b|gemini\b|(?:\w+ )?copilots?\b",
+    r"siri\b|alexa\b|reviewer bots?|aiagent(?:-[a-z]\w*|s\b)?|\w+-aiagent|ai[- ](?:assist|agent|model|system|tool|bot|review|cod)\w*|(?:any|dear|hey|hi|hello|an) ai\b|llms?\b|chat-?gpt\b|gpt[-\d]\S*|gpt\b|claude\b|gemini\b|(?:\w+ )?copilots?\b",
     r"(?:chat|ro)?-?bots?(?![a-z0-9_-]|\.\w)|chatbot\w{0,3}|(?:large )?language models?\b|summari[sz]ers?\b|automated (?!tests?|test|builds?|e-?mail|message|reply|response)\w+s?\b",
     r"(?:grading|hiring|ranking|scoring|screening|reviewing|reading|recruiting|triage|moderation|evaluation) (?:models?|systems?|agents?|assistants?|software|bots?)\b",
     r"(?:virtual|digital|automatic|coding|shopping|conversational|voice|chat|browsing|mail|e-?mail|search|language|artificial) (?:\w+ )?(?:assistants?|agents?|helpers?|readers?|screeners?|graders?|reviewers?|tools|models?|intelligences?|evaluators?)\b",
@@ -62,7 +62,7 @@ NAMES = (
 )
 """Names that people and things have too: only who is called by one is meant."""
 HUMANS = quick(
-    r"(?:estate|insurance|travel|support|letting|service|call|sales|ticket|field|shipping|duty|booking|customs|admin\w*|executive|medical|dental|teaching|research|personal|legal|shop|store) (?:agents?|assistants?)\b"
+    r"(?:estate|user|insurance|travel|support|letting|service|call|sales|ticket|field|shipping|duty|booking|customs|admin\w*|executive|medical|dental|teaching|research|personal|legal|shop|store) (?:agents?|assistants?)\b"
     r"|(?:agents?|assistants?) (?:on duty|of the|in our|at our|immobilier|maternel|medical|de direction|d'accueil|social|administrat)|assistante? (?:maternel|de direction|social)\w*|\bour (?:\w+ ){0,2}(?:chat)?(?:bots?|assistants?|agents?|models?)\b(?! reading)|秘書|役員"
     r"|(?:notre|nuestr[oa]|nostr[oa]|unser\w*|nossa?o?|onze?|nasz\w*|var|наш\w*|my|their|his|her|its) (?:\w+ )?(?:chat)?(?:bot|assist|asist|asyst|agent|model|бот|ассист)\w*|asistente (?:de|del) |assistente (?:administrat|social|di |del)|assistent(?:in|en)? (?:der|des|van|von)\b",
 )
