@@ -48,6 +48,7 @@ MEANT = {
     ("otel_agenteval/evaluation", "dear"): "a name that configurations may still use",
     ("otel_agenteval/metrics", "dear"): "how a letter begins, which two detectors look for",
     ("otel_agenteval/metrics", "door"): "the code of a door is a secret",
+    ("otel_agenteval/metrics", "hand over"): "what agents say that decline to",
     ("otel_agenteval/outlets", "fate"): "a table of older files",
     ("otel_agenteval/outlets", "outbox"): "the name of older files",
     ("otel_agenteval/outlets", "parcel"): "a table of older files",

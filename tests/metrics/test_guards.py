@@ -482,7 +482,7 @@ def test_ungrounded_urls_are_listed_as_written() -> None:
         pytest.param("12345678901234567 is the id", "id 12345678901234567", True, id="a long id"),
         pytest.param("12345678901234567 is the id", "id 12345678901239999", False, id="another long id"),
         pytest.param("It is 25°C", {"temp": 18}, False, id="another number"),
-        pytest.param("It is 18", "118 181 1.18 18.7", False, id="digits of other numbers"),
+        pytest.param("It is 18", "118 181", False, id="digits of other numbers"),
         pytest.param("in 2031", "in 2024", False, id="another year"),
         pytest.param("1,300 people", "1,234 people", False, id="rounding that is not shown"),
         pytest.param("今日は25度です。", {"t": 18}, False, id="another number in text without spaces"),

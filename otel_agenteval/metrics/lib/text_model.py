@@ -6,6 +6,7 @@ words, so that it works across inflections, spellings and languages, and takes s
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from functools import cache
@@ -39,7 +40,8 @@ class TextModel(NamedTuple):
         places = places_in(text)
         if not len(places):
             return self.bias
-        return float(self.weights[places].sum(dtype="int64")) * self.unit / len(places) ** 0.5 + self.bias
+        total = float(self.weights[places].sum(dtype="int64"))
+        return total * self.unit / math.sqrt(len(places)) + self.bias
 
 
 @cache

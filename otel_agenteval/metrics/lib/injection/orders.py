@@ -399,22 +399,23 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
     if _CUSTOMER.search(bare) is not None:
         bare = _SPEAKER.sub(r"\1", bare)
     shown = folded(bare)
-    if any(has_order(reading, tools) for reading in disguises(shown)):
-        yield "instruction_override"
-        return
-    evident = has_order(shown, tools) or (not forged and _calls(bare, tools))
-    if (evident or not is_harmless(bare)) and _reads_like_orders(bare, _UNLIKE if evident else _ALIKE):
+    if (
+        has_order(shown, tools)
+        or any(has_order(reading, tools) for reading in disguises(shown))
+        or (not forged and _calls(bare, tools))
+        or (not is_harmless(bare) and _reads_like_orders(bare))
+    ):
         yield "instruction_override"
 
 
-_UNLIKE, _ALIKE = -0.5, 1.6
-"""How much the passage that reads most like orders to agents has to (:mod:`..text_model`), where the words are evidence, and where they are not."""
+_ALIKE = 2.0
+"""How much a passage has to read like orders to agents do (:mod:`..text_model`) where its words alone are no evidence."""
 _PASSAGES = 40
 
 
-def _reads_like_orders(text: str, bound: float) -> bool:
+def _reads_like_orders(text: str) -> bool:
     model = text_model("orders")
-    return any(model.score(passage) > bound for passage in islice(_passages(text), _PASSAGES))
+    return any(model.score(passage) > _ALIKE for passage in islice(_passages(text), _PASSAGES))
 
 
 def _passages(text: str) -> Iterator[str]:

@@ -25,7 +25,9 @@ _IMPERSONAL = 0.5
 """What is needed where nobody speaks and nothing is negated: "ask a specialist" is also a fact about specialists."""
 _UNDECIDED = 2.5
 """Below the threshold by more than this, an answer is not read again."""
-_UNLIKE, _ALIKE = -0.5, 1.5
+_CERTAIN = 2.5
+"""Above the threshold by more than this, neither."""
+_UNLIKE, _ALIKE = -0.3, 1.8
 """How much an answer with enough evidence, and one with a little less, has to read like refusals do (:mod:`..text_model`): one in fifteen refusals
 reads less so, and one in fifty other answers more."""
 SECOND_OPINION = 1.5
@@ -74,7 +76,7 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | N
     if score <= least - _UNDECIDED:
         return None
     evident = score > least or (score + SECOND_OPINION > _THRESHOLD and declines(output, asked) is not None)
-    if text_model("refusal").score(output) <= (_UNLIKE if evident else _ALIKE):
+    if score <= least + _CERTAIN and text_model("refusal").score(output) <= (_UNLIKE if evident else _ALIKE):
         return None
     return Refusal(_kind(found), found.language)
 
