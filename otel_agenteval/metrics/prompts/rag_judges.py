@@ -280,8 +280,8 @@ CASES = {
     **dict.fromkeys(("llm_context_precision", "llm_context_recall", "llm_context_relevance"), _RETRIEVED),
     "llm_relevance": Case(good={"input": _ASKED, "output": _RIGHT}, bad={"input": _ASKED, "output": "Candles are made of wax."}),
     "llm_noise_sensitivity": Case(
-        good={"input": "Wehn dose teh shop open?", "output": _RIGHT},
-        bad={"input": "Wehn dose teh shop open?", "output": "Teh is a kind of tea."},
+        good={"input": "WHEN,, does the -- shop open asap pls ???", "output": _RIGHT},
+        bad={"input": "WHEN,, does the -- shop open asap pls ???", "output": "Please is a polite word."},
         params={"baseline_response": _RIGHT},
     ),
     "llm_sql_semantic_equivalence": Case(
