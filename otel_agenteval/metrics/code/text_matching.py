@@ -382,7 +382,8 @@ def code_refusal(
     a quotation, a fact that answers the question). Limits of the world ("we can't ship on Sundays"), failures, apologies, corrections, questions for
     missing data, quotations, letters and translations are none, nor is partial help. Tool calls and the user's words count too: "no" answers "may I ...?" and
     declines "give me ...". 28 languages, among them English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese; answers of more
-    than 2 000 characters, JSON, code and tables are none.
+    than 2 000 characters, code, tables and long ones with many figures are none; JSON is one when its state says so (``"status": "declined"``) with a
+    reason or without data.
 
     ``method="phrases"`` looks for phrases such as "I cannot" or "I'm sorry, but" anywhere in the output, whatever the case; typographic
     apostrophes count as plain ones. It over-triggers on "I can't wait to help".
