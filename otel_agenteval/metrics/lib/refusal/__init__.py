@@ -6,6 +6,6 @@ weights that are the same for every language (``scripts/refusal_weights.py`` fit
 pattern are a second opinion. Quotations are not read, and answers with code, tables or many figures deliver something.
 """
 
-from .answers import Refusal, refusal_in
+from .answers import Declined, refusal_in
 
-__all__ = ["Refusal", "refusal_in"]
+__all__ = ["Declined", "refusal_in"]

@@ -53,14 +53,14 @@ _REASON = re.compile(
 )
 
 
-class Refusal(NamedTuple):
+class Declined(NamedTuple):
     """A refusal: how it declines, and in which language."""
 
     kind: Kind
     language: str
 
 
-def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | None:
+def refusal_in(output: str, asked: str = "", acted: bool = False) -> Declined | None:
     """The refusal that an answer is, or None. ``asked`` are the user's words; ``acted``: the agent called tools for it."""
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
@@ -78,7 +78,7 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Refusal | N
     evident = score > least or (score + SECOND_OPINION > _THRESHOLD and declines(output, asked) is not None)
     if score <= least + _CERTAIN and text_model("refusal").score(output) <= (_UNLIKE if evident else _ALIKE):
         return None
-    return Refusal(_kind(found), found.language)
+    return Declined(_kind(found), found.language)
 
 
 def _plainly_reports(output: str, acted: bool) -> bool:
@@ -94,12 +94,12 @@ def _plainly_reports(output: str, acted: bool) -> bool:
     return acted or any(map(text.__contains__, "0123456789"))
 
 
-def _in_json(output: str, asked: str) -> Refusal | None:
+def _in_json(output: str, asked: str) -> Declined | None:
     """An object of which the state is that it declines, and which gives a reason or nothing."""
     if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
         return None
     table = language_of(plain(asked[:_LONG]))
-    return Refusal("declines", table.name if table else "en")
+    return Declined("declines", table.name if table else "en")
 
 
 def score_of(found: Read) -> float:
