@@ -1,7 +1,7 @@
 """A small model of texts: how much a text reads like those of one kind. Fitted by ``scripts/text_models.py`` on labelled cases.
 
 Runs of two to six characters are hashed to places in a table of weights of eight bits; their mean effect is the logarithm of the odds. It needs no
-words, so that it works across inflections, spellings and languages, and takes some 50 µs for 600 characters.
+words, so that it works across inflections, spellings and languages, and takes some 60 µs for 600 characters.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ _UNDECIDED = 2.5
 _CERTAIN = 2.5
 """Above the threshold by more than this, neither."""
 _UNLIKE, _ALIKE = -0.3, 1.8
-"""How much an answer with enough evidence, and one with a little less, has to read like refusals do (:mod:`..text_model`): one in fifteen refusals
-reads less so, and one in fifty other answers more."""
+"""How much an answer with enough evidence, and one with a little less, has to read like refusals do (:mod:`..text_model`). Of a hand that a
+model was not fitted on, one refusal in ten reads less so, and fewer than one in fifty other answers more."""
 SECOND_OPINION = 1.5
 """What a sentence that declines by a known pattern adds. Fixed, not fitted: the patterns were made with the same cases."""
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
