@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ def unseen():
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    path = sys.path.copy()
     spec.loader.exec_module(module)
+    sys.path[:] = path  # the script adds folders whose modules have the names of packages
     return module
 
 
