@@ -194,6 +194,7 @@ class Connection:
                     raise fault from None
                 raise
             lasts = lasts and fault is None
+            deadline.left()
         finally:
             if not lasts:
                 self.close()

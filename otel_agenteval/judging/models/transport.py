@@ -162,10 +162,12 @@ class Transport:
     def _attempt(self, path: str, content: bytes, until: float, tokens: int, tried: Callable[[], None]) -> dict[str, Any]:
         probe = self._breaker.admit()
         alive: bool | None = None
+        began = float("inf")
         try:
             self.limits.enter(tokens, until)
             try:
                 tried()
+                began = self.clock.monotonic()
                 status, headers, raw = self._send(path, content, until)
             finally:
                 self.limits.leave()
@@ -175,7 +177,7 @@ class Transport:
             alive = error.status is not None and (error.status < 500 or not error.transient)
             raise
         finally:
-            self._breaker.leave(probe, alive)
+            self._breaker.leave(probe, alive, began)
 
     def _send(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of what came.
