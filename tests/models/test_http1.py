@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.core.clock import SYSTEM_CLOCK
 from otel_agenteval.judging.models import http1
-from otel_agenteval.judging.models.http1 import Bounds, Connection, NoAnswer, Origin, Reply, TooLarge
+from otel_agenteval.judging.models.http1 import Bounds, BrokenAnswer, Connection, Origin, Reply, ReplyTooLarge
 from tests.support.certificates import Authority
 from tests.support.clock import FakeClock
 
@@ -264,7 +264,7 @@ def test_what_breaks_the_protocol_is_no_answer(sent: bytes) -> None:
     with pytest.raises(ConnectionError) as caught:
         answer(sent)
     assert isinstance(
-        caught.value, (NoAnswer, ConnectionResetError, BrokenPipeError)
+        caught.value, (BrokenAnswer, ConnectionResetError, BrokenPipeError)
     )  # the last ones where it was not read to its end
 
 
@@ -278,7 +278,7 @@ LARGE = [
 
 @pytest.mark.parametrize("sent", LARGE)
 def test_an_answer_that_is_too_large_is_refused(sent: bytes) -> None:
-    with pytest.raises(TooLarge) as caught:
+    with pytest.raises(ReplyTooLarge) as caught:
         answer(b"HTTP/1.1 201 OK\r\n" + sent)
     assert caught.value.status == 201
 
@@ -292,7 +292,7 @@ def test_the_bounds_are_those_of_what_is_unpacked() -> None:
     bomb = gzip.compress(b"a" * 1_000_000, mtime=0)
     with serving([says(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + bomb)]) as server, connected(server) as connection:
         large = Bounds(100_000, 10)
-        with pytest.raises(TooLarge):
+        with pytest.raises(ReplyTooLarge):
             post(connection, server, bounds=large)
 
 
@@ -309,7 +309,7 @@ def test_the_bounds_are_those_of_what_is_unpacked() -> None:
 )  # fmt: skip
 @example([b"HTTP/1.1 200 OK\r\n", b"Content-Encoding: deflate\r\n", b"\r\n", b"\x00"])
 def test_whatever_comes_is_an_answer_or_a_fault_that_is_known(pieces: list[bytes]) -> None:
-    with suppress(OSError, TooLarge):
+    with suppress(OSError, ReplyTooLarge):
         assert 200 <= answer(b"".join(pieces)).status <= 999
 
 

@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from ...core.clock import SYSTEM_CLOCK, Clock
-from .http1 import Bounds, Connection, Deadline, NoAnswer, Origin, Reply, TooLarge
+from .http1 import Bounds, BrokenAnswer, Connection, Deadline, Origin, Reply, ReplyTooLarge
 
 if TYPE_CHECKING:
     import httpx
@@ -125,7 +125,7 @@ class _HttpxConnection:
         except httpx.TimeoutException:
             fault = TimeoutError()
         except httpx.TransportError as error:
-            fault = _untrusted(error) or NoAnswer(type(error).__name__)
+            fault = _untrusted(error) or BrokenAnswer(type(error).__name__)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             fault = ValueError(type(error).__name__)
         raise fault  # outside of the handler: the other library's exception holds the request, and with it the key
@@ -141,7 +141,7 @@ def _read(response: httpx.Response, deadline: Deadline, most: int) -> bytes:
         found += chunk
         if len(found) > most:
             if response.is_success:
-                raise TooLarge(response.status_code)
+                raise ReplyTooLarge(response.status_code)
             break
         deadline.left()
     return bytes(found)

@@ -38,11 +38,11 @@ _FRAMING = frozenset(("host", "content-length", "transfer-encoding"))
 _INFLATED = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 
 
-class NoAnswer(ConnectionError):
+class BrokenAnswer(ConnectionError):
     """What came is no answer of HTTP/1.1, or not all of one. The text says why, in our words alone."""
 
 
-class TooLarge(Exception):
+class ReplyTooLarge(Exception):
     """The answer has more bytes than are taken."""
 
     def __init__(self, status: int) -> None:
@@ -176,8 +176,8 @@ class Connection:
 
         Raises:
             TimeoutError: the answer was not there in time.
-            OSError: the server could not be reached, or the connection broke; :class:`NoAnswer` where it did not keep to the protocol.
-            TooLarge: the answer is larger than is taken.
+            OSError: the server could not be reached, or the connection broke; :class:`BrokenAnswer` where it did not keep to the protocol.
+            ReplyTooLarge: the answer is larger than is taken.
             ValueError: a header cannot be sent.
         """
         message = b"".join((self._origin.head(url, headers), b"%d\r\n\r\n" % len(content), content))
@@ -227,7 +227,7 @@ class Connection:
 def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
     """A connection to one of a host's addresses, in the order in which the resolver names them. The time that is left is shared out."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    fault: OSError = NoAnswer("its name has no address")
+    fault: OSError = BrokenAnswer("its name has no address")
     for number, (family, kind, protocol, _, address) in enumerate(addresses):
         found = socket.socket(family, kind, protocol)
         try:
@@ -297,16 +297,16 @@ class _Incoming:
             if status >= 200:
                 break
             if status == 101:
-                raise NoAnswer("it switched to another protocol")
+                raise BrokenAnswer("it switched to another protocol")
         else:
-            raise NoAnswer("it sent too many informational answers")
+            raise BrokenAnswer("it sent too many informational answers")
         most = bounds.of(status)
         body, whole, lasts = self._body(status, headers, most)
         encoding = headers.get("content-encoding")
         if encoding is not None and body:
             body, whole = _decoded(body, encoding, most, whole)
         if not whole and 200 <= status < 300:
-            raise TooLarge(status)
+            raise ReplyTooLarge(status)
         said = headers.get("connection")
         if said is not None or version == b"0":
             options = {option.strip().lower() for option in (said or "").split(",")}
@@ -324,7 +324,7 @@ class _Incoming:
         """The next bytes."""
         while len(self._buffer) < count:
             if not self._more():
-                raise NoAnswer("it closed the connection in the middle of its answer")
+                raise BrokenAnswer("it closed the connection in the middle of its answer")
         found = bytes(self._buffer[:count])
         del self._buffer[:count]
         return found
@@ -333,9 +333,9 @@ class _Incoming:
         """The next line, without its end."""
         while (end := self._buffer.find(b"\n")) < 0 and len(self._buffer) <= most:
             if not self._more():
-                raise NoAnswer("it closed the connection in the middle of its answer")
+                raise BrokenAnswer("it closed the connection in the middle of its answer")
         if not 0 <= end <= most:
-            raise NoAnswer("a line of its answer is too long")
+            raise BrokenAnswer("a line of its answer is too long")
         return self._take(end + 1)[:-1].removesuffix(b"\r")
 
     # --- the head
@@ -346,13 +346,13 @@ class _Incoming:
         while (found := _HEAD_ENDS.search(self._buffer, looked_at)) is None and len(self._buffer) <= _LARGEST_HEAD:
             looked_at = max(0, len(self._buffer) - 2)
             if not self._more():
-                raise NoAnswer("it closed the connection before it answered")
+                raise BrokenAnswer("it closed the connection before it answered")
         if found is None or found.end() > _LARGEST_HEAD:
-            raise NoAnswer("the head of its answer is too large")
+            raise BrokenAnswer("the head of its answer is too large")
         first, *lines = self._take(found.end()).split(b"\n")
         status = _STATUS.fullmatch(first.removesuffix(b"\r"))
         if status is None:
-            raise NoAnswer("its answer is not HTTP/1.1")
+            raise BrokenAnswer("its answer is not HTTP/1.1")
         headers: dict[str, str] = {}
         name = ""
         for line in lines[:-2]:
@@ -362,7 +362,7 @@ class _Incoming:
                 headers[name] += f" {line.strip().decode('latin-1')}"
                 continue
             if not colon or _NAME.fullmatch(raw) is None:
-                raise NoAnswer("a header of its answer cannot be read")
+                raise BrokenAnswer("a header of its answer cannot be read")
             name = raw.decode("ascii").lower()
             headers[name] = f"{headers[name]}, {text}" if name in headers else text
         return status[1], int(status[2]), headers
@@ -376,14 +376,14 @@ class _Incoming:
         coding, length = headers.get("transfer-encoding"), headers.get("content-length")
         if coding is not None:
             if coding.strip().lower() != "chunked":
-                raise NoAnswer("its answer has a transfer coding that was not asked for")
+                raise BrokenAnswer("its answer has a transfer coding that was not asked for")
             return *self._chunks(most), length is None
         if length is None:
             return *self._until_end(most), False
         named = {one.strip() for one in length.split(",")}
         exact = named.pop()
         if named or _LENGTH.fullmatch(exact) is None:
-            raise NoAnswer("the length of its answer cannot be read")
+            raise BrokenAnswer("the length of its answer cannot be read")
         whole = int(exact) <= most
         return self._take(int(exact) if whole else most), whole, True
 
@@ -398,7 +398,7 @@ class _Incoming:
         while True:
             size = _CHUNK_SIZE.fullmatch(self._line(_LONGEST_LINE).partition(b";")[0].strip())
             if size is None:
-                raise NoAnswer("the size of a chunk cannot be read")
+                raise BrokenAnswer("the size of a chunk cannot be read")
             count = int(size[0], 16)
             if count == 0:
                 break
@@ -406,7 +406,7 @@ class _Incoming:
                 return bytes(body + self._take(most - len(body))), False
             body += self._take(count)
             if self._line(1):
-                raise NoAnswer("a chunk has another length than it says")
+                raise BrokenAnswer("a chunk has another length than it says")
         left = _LARGEST_HEAD
         while line := self._line(left):  # trailers
             left -= len(line) + 2
@@ -425,10 +425,10 @@ def _decoded(body: bytes, encodings: str, most: int, whole: bool) -> tuple[bytes
         try:
             found = inflater.decompress(body, most + 1)
         except zlib.error:
-            raise NoAnswer("the compression of its answer cannot be read") from None
+            raise BrokenAnswer("the compression of its answer cannot be read") from None
         if len(found) > most:
             return found[:most], False
         if whole and not inflater.eof:
-            raise NoAnswer("the compression of its answer ends early")
+            raise BrokenAnswer("the compression of its answer ends early")
         body = found
     return body, whole

@@ -23,7 +23,7 @@ from ...core import jsonio
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from .aws import Sign
 from .connections import Connections
-from .http1 import Bounds, NoAnswer, TooLarge
+from .http1 import Bounds, BrokenAnswer, ReplyTooLarge
 from .limits import Breaker, Limits
 from .request_options import RequestOptions
 
@@ -199,7 +199,7 @@ class Transport:
             fault = NotAnswered(f"no answer within {left:g} s", "timeout", transient=True)
         except OSError as error:
             fault = NotAnswered(f"could not be reached: {_reason_of(error)}", "unreachable", transient=True)
-        except TooLarge as error:
+        except ReplyTooLarge as error:
             fault = NotAnswered(str(error), "reply_too_large", status=error.status)
         except ImportError:
             fault = NotAnswered("could not be asked: a SOCKS proxy needs pip install 'httpx[socks]'", "unreachable")
@@ -290,7 +290,7 @@ def _reason_of(error: OSError) -> str:
     """Why there was no answer, without any address or content."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message}); SSL_CERT_FILE names a file of those that are"
-    return str(error) if isinstance(error, NoAnswer) else type(error).__name__
+    return str(error) if isinstance(error, BrokenAnswer) else type(error).__name__
 
 
 def _refuse_unsendable(headers: Mapping[str, str]) -> None:
