@@ -108,7 +108,7 @@ def test_a_group_that_is_made_later_is_not_ruled_out_by_an_earlier_look(monkeypa
     assert not Words(("zebra",)).may_be_in(Look(FILLER * 3))
 
 
-LETTERS = st.lists(st.integers(1, 6), min_size=1, max_size=7).map(bytes)
+LETTERS = st.lists(st.integers(1, 6), min_size=3, max_size=7).map(bytes)
 
 
 @given(pieces=st.lists(LETTERS, min_size=1, max_size=40), text=st.lists(st.integers(1, 6), max_size=60).map(bytes))
