@@ -112,8 +112,10 @@ def run(
         if budget is not None and clock() > deadline:
             spent = time.thread_time() - start_cpu
             if spent > budget:
+                turn.forget_shared()
                 return Outcome(scores, metrics[index + 1 :], clock() - start)
             deadline = clock() + budget - spent  # the thread was waiting for its turn, not working
+    turn.forget_shared()
     return Outcome(scores, (), clock() - start)
 
 
