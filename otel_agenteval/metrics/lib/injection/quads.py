@@ -41,16 +41,12 @@ def _number_in_latin(code: int) -> int:
 
 _NUMBERS = bytes(_number(chr(code)) if code < 0xC0 else _number_in_latin(code) for code in range(256))
 _DROPPED = bytes(code for code in range(0xC0) if not _NUMBERS[code])
-_PLAIN = tuple(piece.translate(_NUMBERS) for piece in _PIECES)
-_ALL = _PLAIN + tuple(piece.translate(_NUMBERS) for piece in _MARKED_PIECES)
 _EVERYWHERE, _IN_MARKED = 1, 2
 _END = bytes(4)
 _FINDER = Finder((
     *((piece.translate(_NUMBERS), _EVERYWHERE) for piece in _PIECES),
     *((piece.translate(_NUMBERS), _IN_MARKED) for piece in _MARKED_PIECES),
 ))  # fmt: skip
-_FEW = 100
-"""Shorter texts are searched piece by piece: the array costs more."""
 
 
 def has_piece(text: str) -> bool:
@@ -61,9 +57,4 @@ def has_piece(text: str) -> bool:
     except UnicodeEncodeError:
         data = unicodedata.normalize("NFKD", text).encode("ascii", "ignore")
     numbers = data.translate(_NUMBERS, _DROPPED) + _END
-    if len(numbers) < _FEW:
-        for piece in _PLAIN if in_ascii else _ALL:  # a generator would cost more than the search
-            if piece in numbers:
-                return True
-        return False
     return bool(_FINDER.found_in(numbers) & (_EVERYWHERE if in_ascii else _EVERYWHERE | _IN_MARKED))
