@@ -109,16 +109,18 @@ class Read(NamedTuple):
     """What was found in a turn: numbers from 0 to 1, and the language."""
 
     language: str
+    """Empty where it is not known."""
     numbers: dict[str, float]
+    """Empty where no word speaks for a refusal."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """The evidence in an answer and in what was asked, or None if nothing speaks for a refusal. ``acted``: the agent called tools."""
+    """The evidence in an answer and in what was asked, or None if the text speaks for others, as a draft does. ``acted``: the agent called tools."""
     head = plain(output[:_READ]).translate(EMPHASIS)
     question = plain(asked[:400])
     table = language_of(head[:500] + " " + question[:200])
     if table is None:
-        return None
+        return Read("", {})
     bare = (ENGLISH_IDIOM if table.name == "en" else OTHER_IDIOM).sub(" … ", without_quotes(head))
     if DRAFT.match(bare) or DECLINING_TEXT.search(question) or (TRANSLATION.search(question) and _TO_REWORD.search(question)):
         return None
@@ -126,7 +128,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     pieces = pieces_in(bare, table)
     found = [classes(sentence, table, pieces) for sentence in sentences]
     if not any(bits & _DECLINING for bits in found):
-        return None
+        return Read(table.name, {})
     numbers = _of_answer(found)
     numbers |= _of_question(question, table, numbers)
     size = sum(map(length, sentences))
