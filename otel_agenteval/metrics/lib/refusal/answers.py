@@ -23,7 +23,7 @@ _UNDECIDED = 3.0
 _READING = 1.5
 """What it counts how much an answer reads like refusals do (:mod:`..text_model`), beside the evidence: both are logarithms of odds, and the
 model's are too cautious."""
-_THRESHOLD = -0.1
+_THRESHOLD = 0.0
 """What both need together."""
 _UNSAID = 0.7
 """What reading needs where no word speaks for a refusal. By cross validation over the cases of the train half with these three, 84 of a hundred
@@ -90,11 +90,16 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Declined | 
 
 def _reading(output: str, asked: str) -> float:
     """How much an answer reads like refusals do, and what was asked like what is refused."""
-    return text_model("refusal").score(output) + text_model("refusal_asked").score(asked)
+    return text_model("refusal").score(output) + _heard(asked)
+
+
+def _heard(asked: str) -> float:
+    """Of what was asked alone. Nothing if nothing was: texts without a question are more often refusals among the cases than elsewhere."""
+    return text_model("refusal_asked").score(asked) if asked.strip() else 0.0
 
 
 def _leaves_unsaid(output: str, asked: str) -> bool:
-    heard = text_model("refusal_asked").score(asked)
+    heard = _heard(asked) if asked else _HARMLESS
     return heard > _HARMLESS and heard + text_model("refusal").score(output) > _UNSAID
 
 
