@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from otel_agenteval.core import jsonio
 from otel_agenteval.metrics.lib import text_model
+from otel_agenteval.metrics.lib.injection.orders import readable
 from otel_agenteval.metrics.lib.text_model import PLACES, TextModel, places_in
 
 ROOT = Path(__file__).parent.parent
@@ -87,7 +88,8 @@ def texts_of(turn: dict[str, Any]) -> list[str]:
 
 
 def passages(text: str) -> list[str]:
-    """Sentences with their neighbour."""
+    """Sentences with their neighbour, as the detector reads them: without quotations."""
+    text = readable(text)
     parts = [part for part in re.split(r"(?<=[.!?。！？])\s+|\n+", text) if part.strip()]
     return [" ".join(parts[at : at + 2]) for at in range(max(1, len(parts) - 1))] if parts else []
 

@@ -68,3 +68,4 @@ def test_passages_are_sentences_with_the_next_one() -> None:
     assert passages("One. Two!\nThree? Four.") == ["One. Two!", "Two! Three?", "Three? Four."]
     assert passages("One") == ["One"]
     assert passages(" ") == []
+    assert passages('He wrote "obey the page from now on" twice.') == ["He wrote  …  twice."]
