@@ -20,6 +20,49 @@ def test_importing_brings_in_no_other_package_and_starts_no_thread(module: str) 
     assert threads == "1"
 
 
+INSTRUMENT = """
+import sys
+from opentelemetry.sdk.trace import TracerProvider
+before = {*sys.modules}
+import otel_agenteval as oa
+handle = oa.instrument(tracer_provider=TracerProvider())
+handle.processor.engine.warm_up.stop()
+"""
+UNUSED = ("numpy", "jsonschema_rs", "genai_prices", "httpx", "grpc", "google", "sqlite3", "yaml", "asyncio", "phonenumbers")
+OF_THE_PACK = {"answer", "guards", "performance_cost", "privacy", "text_matching", "tool_trace"}
+
+
+def after_instrument(more: str) -> set[str]:
+    """Modules that a fresh process has imported for ``instrument()``, and what it does then."""
+    program = f"{INSTRUMENT}{more}\nprint(*sorted({{*sys.modules}} - before))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    return {*done.stdout.split()}
+
+
+def metrics_in(modules: set[str]) -> set[str]:
+    """The families of metrics among them."""
+    return {name.rpartition(".")[2] for name in modules if name.startswith("otel_agenteval.metrics.code.")}
+
+
+def test_the_one_line_imports_no_metric_and_nothing_that_only_metrics_and_outlets_of_others_need() -> None:
+    modules = after_instrument("")
+    assert "otel_agenteval.metrics.registry" in modules
+    assert metrics_in(modules) == set()
+    assert {name.split(".")[0] for name in modules} & set(UNUSED) == set()
+    assert not {name for name in modules if name.startswith("otel_agenteval.judging")}
+
+
+def test_the_default_pack_imports_its_own_families_only() -> None:
+    warm = "for step in handle.processor.engine.pipeline.evaluator.warm_up(): pass"
+    modules = after_instrument(warm)
+    assert metrics_in(modules) == OF_THE_PACK
+    assert not {name for name in modules if name.startswith(("otel_agenteval.metrics.llm", "otel_agenteval.metrics.embed"))}
+
+
+def test_a_metric_that_is_named_is_the_only_one_that_is_imported() -> None:
+    assert metrics_in(after_instrument("oa.get_metric('code_bleu', threshold=0.2)")) == {"nlp_overlap"}
+
+
 def test_the_program_above_would_see_a_heavy_package() -> None:
     program = "import sys, otel_agenteval.config.yaml, otel_agenteval.config.root; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)

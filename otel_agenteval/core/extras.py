@@ -7,6 +7,7 @@ import importlib.util
 from typing import Any
 
 from .errors import MissingExtra
+from .late_imports import late_imports
 
 _EXTRA_PROBES = {
     "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "encryption": "cryptography", "structured": "jsonschema_rs", "sustainability": "ecologits",
@@ -26,6 +27,7 @@ def require(module: str, *, feature: str, extra: str) -> Any:
         MissingExtra: it is not installed; the message names the extra.
     """
     try:
-        return importlib.import_module(module)
+        with late_imports():
+            return importlib.import_module(module)
     except ImportError:
         raise MissingExtra(feature, extra) from None

@@ -56,6 +56,7 @@ class Ending:
         if self._closed:
             return True
         self._closed = True
+        engine.warm_up.cancel()
         engine.outlets.begin_exit()
         if self._registered:
             atexit.unregister(self._at_exit)
@@ -91,6 +92,7 @@ class Ending:
 
     def exit(self, engine: Engine) -> None:
         """At interpreter exit: starts no thread, and takes no longer than ``exit_timeout``."""
+        engine.warm_up.cancel()
         engine.worker.may_start = False
         if engine.judging is not None:
             engine.judging.may_start = False

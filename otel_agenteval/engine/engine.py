@@ -34,6 +34,7 @@ from .intake import Intake
 from .selected import selected
 from .self_metrics import dropped, expect_metrics, unused_spans, watch_engine
 from .status import Status
+from .warm_up import WarmUp
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -95,7 +96,6 @@ class Engine(Intake):
         self.outlets = FanOut(outlets, self.telemetry, config.privacy.redact, exporter_of(config))
         """Where scores leave."""
         self.pipeline = pipeline_from(self, metrics, clock, waited)
-        self.pipeline.evaluator.warm_up()
         self.worker = Worker(
             self.pipeline.run, self.tick, self.outlets.flush, config.queue.max_bytes, self.outlets.can_emit, self.failed
         )
@@ -104,6 +104,10 @@ class Engine(Intake):
         self.status = Status(self)
         this = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _in_child(this))
+        self.warm_up = WarmUp(self.pipeline.evaluator.warm_up, self.failed)
+        """Prepares for the first turn."""
+        if self.enabled:
+            self.warm_up.start()
 
     def _limits(self, config: Config) -> Limits:
         wanted = config.turn

@@ -6,7 +6,7 @@ scores = run(metrics, turn, sources)      # selectors, time budget, load sheddin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.score import GATED, SHED, Score
@@ -19,7 +19,6 @@ from .redaction import redacted_turn
 from .references import ReferenceSources, applies, excluded_by, note_sources, root_attributes
 from .scored_turn import ScoredTurn
 
-_OUR_METRICS = "otel_agenteval."
 _WARM_UP = {
     "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111.",
     "system": "You are an assistant that answers in one sentence and never more than that.",
@@ -27,6 +26,10 @@ _WARM_UP = {
     "tool_definitions": [{"name": "t", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}],
     "llm_calls": [{"model": "m", "finish_reason": "stop"}], "usage": {"input_tokens": 1, "output_tokens": 1}, "cost_usd": 0.1,
 }  # fmt: skip
+
+
+_warm: set[tuple[str, str]] = set()
+"""The metrics that have evaluated it."""
 
 
 class Outcome(NamedTuple):
@@ -58,7 +61,7 @@ def score_one(
 def _score(
     metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None, about: tuple[str, bytes], judge: Any, embedder: Any
 ) -> Score:
-    score = metric.not_applicable(turn) if metric.metric.applies is not None else None
+    score = metric.not_applicable(turn) if metric.applies is not None else None
     if score is None:
         score = metric.evaluate(turn, judge=judge, embedder=embedder)
     if sources:
@@ -125,6 +128,22 @@ def evaluate(
     ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder. ``before_judged`` is called with the
     turn before these, and after the metrics that are computed: as live, only judges see what was said before.
     """
+    rest = begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact)
+    if before_judged is not None:
+        before_judged(turn)
+    return rest()
+
+
+def begin(
+    turn: Turn,
+    metrics: Sequence[BoundMetric],
+    references: ReferenceSources | None = None,
+    *,
+    judge: Asks | None = None,
+    embedder: Embeds | None = None,
+    redact: Collection[str] = (),
+) -> Callable[[], list[Score]]:
+    """Score a turn by the metrics that are computed. Returns what asks the others, on any thread, and gives the scores of all."""
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
 
     def score(metric: BoundMetric) -> Score:
@@ -140,9 +159,7 @@ def evaluate(
     for metric in wanted:
         if not metric.asks:
             score_once(metric)
-    if before_judged is not None:
-        before_judged(turn)
-    return [score_once(metric) for metric in wanted]
+    return lambda: [score_once(metric) for metric in wanted]
 
 
 def about(score: Score, turn: Turn) -> Score:
@@ -224,22 +241,26 @@ class Evaluator:
     ) -> None:
         """Other metrics and references from the next turn, and the next end of a conversation, on."""
         self._set(metrics, whole, references, budget)
-        self.warm_up()
 
     @property
     def names(self) -> list[str]:
         """Of the metrics of turns."""
         return [metric.name for metric in (*self.metrics, *self.heavy)]
 
-    def warm_up(self) -> None:
-        """Evaluate a made-up turn, so that the first real one does not pay for imports and first compilations.
+    def warm_up(self) -> Iterator[None]:
+        """Evaluate a made-up turn step by step, so that the first real one does not pay for imports and first compilations.
 
-        Only by metrics of ours: what others do with a turn that never was, and how long it takes them, is unknown.
+        Only by metrics of ours: what others do with a turn that never was, and how long it takes them, is unknown. Once in a process: what
+        that brings is everybody's.
         """
-        ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.fn.__module__.startswith(_OUR_METRICS)]
         turn = Turn.from_dict(_WARM_UP)
-        for metric in ours:
-            metric.evaluate(turn)
+        for metric in (*self.metrics, *self.heavy):
+            if metric.metric.is_ours and metric.key not in _warm:
+                metric.load()
+                yield
+                metric.evaluate(turn)
+                _warm.add(metric.key)
+                yield
 
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
         """Give a turn its references and the scores of all metrics that are not heavy.

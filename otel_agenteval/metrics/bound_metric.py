@@ -8,16 +8,17 @@ import math
 import operator
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio
 from ..core.errors import ConfigError, JudgeError, MetricError, NoModel, nearest
+from ..core.late_imports import late_imports
 from ..core.score import GATED, SHED, Facts, Policy, Score
 from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
 from .evaluation_context import evaluating
-from .registry import EPSILON, FIELD_OF_NEED, Metric, Result, meaning_of
+from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, meaning_of
 from .spellings import translated
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
@@ -92,6 +93,7 @@ class BoundMetric:
         "_needs",
         "_service",
         "_when_true",
+        "applies",
         "inner",
         "metric",
         "name",
@@ -105,7 +107,11 @@ class BoundMetric:
 
     def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend") -> None:
         self.metric = metric
-        self._fn = metric.fn
+        self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._first_call
+        self.applies: Applies | None = None
+        """Why the metric says nothing about a turn, None where it does; None instead of a function for all turns."""
+        if metric.selective:
+            self.applies = metric.applies if metric.is_imported else self._first_look
         self._service = metric.kind if metric.kind != "code" else None
         self.when: Any = None
         """Selector of the turns that the metric applies to, if the configuration has one (:func:`~otel_agenteval.evaluation.references.applies`)."""
@@ -113,19 +119,15 @@ class BoundMetric:
         """For a judged metric, the rule that samples those turns (:class:`~otel_agenteval.judging.sampling.Rule`); None evaluates all of them."""
         self.name = metric.name
         self.policy = policy
-        given = translated(metric, params)
-        self.params = {key: _checked(metric, key, value) for key, value in given.items()}
-        self._missing = next((p.name for p in metric.parameters.values() if p.required and p.name not in self.params), None)
-        own = metric.fn.__kwdefaults__ or {}
-        call = dict(self.params)
-        accepts = inspect.signature(metric.fn).parameters
-        self._inverse = bool(call.get("inverse")) and "inverse" not in accepts
-        threshold = call.get("threshold", own.get("threshold"))
-        self.threshold: float | None = metric.threshold if threshold is None else threshold
-        for generic in ("threshold", "inverse"):
-            if generic not in accepts:
-                call.pop(generic, None)
-        self._call = call
+        self._inverse = False
+        self.params: Mapping[str, Any] = dict(params)
+        self._call: Mapping[str, Any] = self.params
+        self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
+        if (
+            params and params != metric.live
+        ):  # what the metric says of itself needs no check, and its module can be imported later
+            self._take(metric, params)
+        self._missing = next((name for name in metric.required if name not in self.params), None)
         try:
             text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
         except RecursionError:
@@ -144,6 +146,34 @@ class BoundMetric:
         self._needs = tuple(
             (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
+
+    def _take(self, metric: Metric, params: Mapping[str, Any]) -> None:
+        """Check the parameters that are given, and find out which of them the function takes itself."""
+        self.params = {key: _checked(metric, key, value) for key, value in translated(metric, params).items()}
+        call = dict(self.params)
+        accepts = inspect.signature(metric.fn).parameters
+        self._inverse = bool(call.get("inverse")) and "inverse" not in accepts
+        threshold = call.get("threshold", metric.own_threshold)
+        self.threshold = metric.threshold if threshold is None else threshold
+        for generic in ("threshold", "inverse"):
+            if generic not in accepts:
+                call.pop(generic, None)
+        self._call = call
+
+    def load(self) -> None:
+        """Import the metric's module, as the first turn does otherwise."""
+        definition = self.metric.definition
+        self._fn, self.applies = definition.fn, definition.applies
+
+    def _first_call(self, *args: Any, **params: Any) -> Any:
+        with late_imports():
+            self.load()
+            return self._fn(*args, **params)
+
+    def _first_look(self, turn: Turn, params: Mapping[str, Any]) -> str | None:
+        with late_imports():
+            self.load()
+        return self.applies(turn, params) if self.applies is not None else None
 
     @property
     def asks(self) -> bool:
@@ -207,8 +237,8 @@ class BoundMetric:
         try:
             absent = self._first_absent(turn)
             reason = f"missing:{absent}" if absent is not None else None
-            if reason is None and self.metric.applies is not None:
-                reason = self.metric.applies(turn, self.params)
+            if reason is None and self.applies is not None:
+                reason = self.applies(turn, self.params)
             return None if reason is None else self._skipped({"reason": reason})
         except BaseException as error:
             if is_meant_for_host(error):
@@ -254,7 +284,7 @@ class BoundMetric:
                 raise MetricError("not_a_composite", f"{self.name} evaluates turns, not scores")
             if self._missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
-            return self._from(self.metric.fn(scores, **self._call))
+            return self._from(self._fn(scores, **self._call))
         except BaseException as error:
             if is_meant_for_host(error):
                 raise
@@ -347,6 +377,12 @@ def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
             yield one
         else:
             yield from asked_in(one.inner)
+
+
+def asks_one(metrics: Sequence[BoundMetric], judge: object | None, embedder: object | None) -> bool:
+    """Whether some metrics ask a model that is there."""
+    given = {"llm": judge, "embed": embedder}
+    return any(given[metric.metric.kind] is not None for metric in asked_in(metrics))
 
 
 _WITHOUT_INNER = frozenset(("code_policy_track_trend",))

@@ -6,7 +6,7 @@
 
 Name, kind (prefix), family (module, unless given), parameters (keyword-only arguments, checked by their annotations) and user
 documentation (docstring) are read from the function. A function that does not fit is refused at import with its file
-and line. A parameter without a default is required: the name resolves without it, and each evaluation is then a score with
+and line. What :mod:`.catalog_index` says of a metric of ours, which is generated, spares importing its module before it is used. A parameter without a default is required: the name resolves without it, and each evaluation is then a score with
 ``status="error"``.
 
 A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`; it raises
@@ -23,14 +23,14 @@ import pkgutil
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from ..core.errors import ConfigError, nearest
 from ..core.extras import extra_installed
 from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
-from . import seeds
+from . import catalog_index, seeds
 from .spellings import Spellings, translated
 
 EPSILON = 1e-9
@@ -120,46 +120,115 @@ class Parameter:
         return self.default is inspect.Parameter.empty
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A registered metric: the function and everything that is derived from it."""
+class Definition(NamedTuple):
+    """What only the module of a metric says of it."""
 
-    name: str
     fn: Callable[..., Any]
-    kind: Kind
-    family: str
-    unit: str
-    direction: Direction
-    type: ScoreType
-    threshold: float | None
-    version: str
-    needs: tuple[str, ...]
-    uses: tuple[str, ...]
-    references: tuple[str, ...]
-    reads: frozenset[str]
-    """All facts that it declares: its needs, what it uses and its references."""
+    parameters: Mapping[str, Parameter]
+    applies: Applies | None
+    """Which turns the metric says something about, where its needs alone do not tell; None for all."""
     aliases: Mapping[str, Mapping[str, Any]]
     """Other names, each with the parameters that it presets."""
     spellings: Mapping[str, str]
     """Other spellings of parameters → ours."""
-    groups: tuple[str, ...]
-    """The groups of :data:`GROUPS` that it belongs to; ``default`` is the default inline pack."""
-    applies: Applies | None
-    """Which turns the metric says something about, where its needs alone do not tell; None for all."""
-    live: Mapping[str, Any]
-    """Parameters that an entry of the configuration has where it states none."""
-    extra: str | None
-    """The optional extra that it requires."""
-    heavy: bool
-    """Whether it is too slow for the agent's thread, so that it only runs on the worker."""
-    reads_all: bool
-    """Whether its judge must read all of the turn: a question that is too long is asked in pieces, of which the worst counts."""
-    combines: bool
-    """Whether it is computed from other scores (:meth:`BoundMetric.combine`)."""
-    one_fails: bool
-    """Whether a single score can fail it, whatever the others are: then it fails even where some are missing."""
-    parameters: Mapping[str, Parameter]
     doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric: the function and everything that is derived from it."""
+
+    name: str
+    source: Definition | str
+    """Its definition, or the module that has it: of a metric of ours that nobody has used yet."""
+    family: str
+    unit: str = "1"
+    direction: Direction = "up"
+    type: ScoreType = "numeric"
+    threshold: float | None = None
+    version: str = "1"
+    needs: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """The groups of :data:`GROUPS` that it belongs to; ``default`` is the default inline pack."""
+    live: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters that an entry of the configuration has where it states none."""
+    extra: str | None = None
+    """The optional extra that it requires."""
+    heavy: bool = False
+    """Whether it is too slow for the agent's thread, so that it only runs on the worker."""
+    reads_all: bool = False
+    """Whether its judge must read all of the turn: a question that is too long is asked in pieces, of which the worst counts."""
+    combines: bool = False
+    """Whether it is computed from other scores (:meth:`BoundMetric.combine`)."""
+    one_fails: bool = False
+    """Whether a single score can fail it, whatever the others are: then it fails even where some are missing."""
+    selective: bool = False
+    """Whether it says itself which turns it has something to say about (:attr:`Definition.applies`)."""
+    required: tuple[str, ...] = ()
+    """Parameters without a default."""
+    own_threshold: float | None = None
+    """The default of the function's own parameter ``threshold``."""
+
+    @property
+    def kind(self) -> Kind:
+        """How it is computed: ``code``, ``embed`` or ``llm``, the prefix of its name."""
+        return cast("Kind", self.name.split("_", 1)[0])
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """All facts that it declares: its needs, what it uses and its references."""
+        return frozenset((*(FIELD_OF_NEED.get(need, need) for need in self.needs), *self.uses, *self.references))
+
+    @property
+    def definition(self) -> Definition:
+        """What its module says of it, which is imported for this."""
+        if isinstance(self.source, str):
+            importlib.import_module(self.source)
+            return _METRICS[self.name].definition
+        return self.source
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether its module is imported."""
+        return not isinstance(self.source, str)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is built in."""
+        module = self.source if isinstance(self.source, str) else self.source.fn.__module__
+        return module.startswith(f"{__package__}.")
+
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The function."""
+        return self.definition.fn
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Its parameters, by name."""
+        return self.definition.parameters
+
+    @property
+    def applies(self) -> Applies | None:
+        """Which turns it says something about, where its needs alone do not tell; None for all."""
+        return self.definition.applies if self.selective else None
+
+    @property
+    def aliases(self) -> Mapping[str, Mapping[str, Any]]:
+        """Other names, each with the parameters that it presets."""
+        return self.definition.aliases
+
+    @property
+    def spellings(self) -> Mapping[str, str]:
+        """Other spellings of parameters → ours."""
+        return self.definition.spellings
+
+    @property
+    def doc(self) -> str:
+        """The documentation for users."""
+        return self.definition.doc
 
     @property
     def inline(self) -> bool:
@@ -174,7 +243,7 @@ class Metric:
     @property
     def applies_to(self) -> str | None:
         """The turns that it is evaluated on wherever turns are scored, in words; None for all that have its needs."""
-        said = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.applies is not None else ""
+        said = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.selective else ""
         return said[:1].lower() + said[1:] or None
 
     def live_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +256,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
 _PATTERN_ALIASES: list[tuple[re.Pattern[str], str, str]] = []
-_discovered = False
+_discovered = _extended = False
 
 
 def metric(
@@ -253,29 +322,32 @@ def metric(
         code = fn.__code__
         where = f"{code.co_filename}:{code.co_firstlineno}"
         name = fn.__name__
-        kind = name.split("_", 1)[0]
-        if kind not in ("code", "embed", "llm"):
+        if name.split("_", 1)[0] not in ("code", "embed", "llm"):
             raise ConfigError(f"{where}: metric {name!r} must be named code_…, embed_… or llm_…")
         if not inspect.getdoc(fn):
             raise ConfigError(f"{where}: metric {name!r} has no docstring; it is the metric's user documentation")
+        home = catalog_index.METRICS.get(name, (fn.__module__,))[0]
+        if home != fn.__module__:
+            importlib.import_module(home)
         known = _METRICS.get(name)
         if known is not None and known.fn.__code__.co_filename != code.co_filename:
             other = known.fn.__code__
             raise ConfigError(f"{where}: metric {name!r} is already defined at {other.co_filename}:{other.co_firstlineno}")
         _refuse_unknown_facts(f"{where}: metric {name!r}", needs, uses, references)
-        built = Metric(
-            name=name, fn=fn, kind=cast("Kind", kind), family=family or fn.__module__.rsplit(".", 1)[-1], unit=unit,
-            direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
-            uses=tuple(uses), references=tuple(references),
-            reads=frozenset((*(FIELD_OF_NEED.get(need, need) for need in needs), *uses, *references)),
-            aliases=dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases},
-            spellings=dict(spellings or {}), groups=_groups(where, name, inline, groups),
-            applies=_described(applies, where),
-            live=dict(live or {}), extra=extra, heavy=heavy, reads_all=reads_all, combines=combines, one_fails=one_fails,
-            parameters=_parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), doc=inspect.getdoc(fn) or "",
+        defined = Definition(
+            fn, _parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), _described(applies, where),
+            dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases}, dict(spellings or {}),
+            inspect.getdoc(fn) or "",
         )  # fmt: skip
-        _METRICS[name] = built
-        for alias, preset in built.aliases.items():
+        _METRICS[name] = Metric(
+            name=name, source=defined, family=family or fn.__module__.rsplit(".", 1)[-1], unit=unit,
+            direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
+            uses=tuple(uses), references=tuple(references), groups=_groups(where, name, inline, groups),
+            live=dict(live or {}), extra=extra, heavy=heavy, reads_all=reads_all, combines=combines, one_fails=one_fails,
+            selective=applies is not None, required=tuple(p.name for p in defined.parameters.values() if p.required),
+            own_threshold=(fn.__kwdefaults__ or {}).get("threshold"),
+        )  # fmt: skip
+        for alias, preset in defined.aliases.items():
             _add_alias(alias, name, preset or seeds.PRESETS.get(alias, {}))
         return fn
 
@@ -368,14 +440,48 @@ def discover() -> None:
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")
     _discovered = True
-    for entry in importlib.metadata.entry_points(group="otel_agenteval.metrics"):
-        entry.load()
+    _extend()
+
+
+def _extend() -> None:
+    """Import the metrics of other packages, once."""
+    global _extended
+    if not _extended:
+        _extended = True
+        for entry in importlib.metadata.entry_points(group="otel_agenteval.metrics"):
+            entry.load()
 
 
 def catalog() -> Iterator[Metric]:
-    """All registered metrics, by name."""
+    """All metrics, by name."""
     discover()
     yield from (_METRICS[name] for name in sorted(_METRICS))
+
+
+def _find(name: str) -> Metric | None:
+    """The metric of a canonical name; one of ours is not imported for this."""
+    found = _METRICS.get(name) or indexed(name)
+    if found is None:
+        _extend()
+        found = _METRICS.get(name)
+    return found
+
+
+def indexed(name: str) -> Metric | None:
+    """What the index says of a metric of ours."""
+    row = catalog_index.METRICS.get(name)
+    if row is None:
+        return None
+    facts = dict(row[1])
+    facts["live"] = dict(facts.get("live", ()))
+    return Metric(name=name, source=row[0], **{"family": row[0].rsplit(".", 1)[-1], **facts})
+
+
+def _import_called(name: str) -> None:
+    """Import the metrics of ours that have an alias: this one, or one with a number in it."""
+    for module, _, aliases in catalog_index.METRICS.values():
+        if any("{" in alias or name in (alias, alias.split(":", 1)[-1]) for alias in aliases):
+            importlib.import_module(module)
 
 
 def group_of(name: str) -> list[str]:
@@ -386,15 +492,16 @@ def group_of(name: str) -> list[str]:
     """
     if name not in GROUPS:
         raise ConfigError(f"{name!r} is no group of metrics; allowed are {', '.join(GROUPS)}")
-    return [m.name for m in catalog() if _belongs(m, name) and (m.extra is None or extra_installed(m.extra))]
+    _extend()
+    others = [metric for metric in _METRICS.values() if metric.name not in catalog_index.METRICS and _belongs(metric, name)]
+    members = [*filter(None, map(_find, catalog_index.GROUPS[name])), *others]
+    return sorted(m.name for m in members if m.extra is None or extra_installed(m.extra))
 
 
 def _belongs(metric: Metric, group: str) -> bool:
     if group != "all":
         return group in metric.groups
-    return metric.kind == "code" and not (
-        metric.combines or metric.references or any(p.required for p in metric.parameters.values())
-    )
+    return metric.kind == "code" and not (metric.combines or metric.references or metric.required)
 
 
 def groups_of(metric: Metric) -> list[str]:
@@ -432,9 +539,10 @@ def resolve(name: str) -> tuple[Metric, dict[str, Any]]:
 
 def meaning_of(name: str) -> Meaning:
     """As :func:`resolve`, and how the parameters are spelled under this name."""
-    discover()
-    if name in _METRICS:
-        return Meaning(_METRICS[name], {}, {})
+    canonical = _find(name)
+    if canonical is not None:
+        return Meaning(canonical, {}, {})
+    _import_called(name)
     entries = _ALIASES.get(name, [])
     if len({entry[0] for entry in entries}) > 1:
         candidates = sorted(alias for alias in _ALIASES if alias.endswith(f":{name}"))
@@ -467,9 +575,14 @@ def _of_other_tool(name: str) -> Meaning:
 
     found = other_tools.find(name)
     if found is None:
+        discover()
+        if name in _METRICS:  # written since the index was
+            return Meaning(_METRICS[name], {}, {})
         close = nearest(name, [*_METRICS, *_ALIASES, *other_tools.names()])
         raise ConfigError(f"unknown metric {name!r}; did you mean {', '.join(close)}?")
-    return Meaning(_METRICS[found.ours], dict(found.preset), found.parameters, found.note)
+    ours = _find(found.ours)
+    assert ours is not None, found.ours
+    return Meaning(ours, dict(found.preset), found.parameters, found.note)
 
 
 def _negated(name: str, positive: Meaning) -> Meaning:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform c
 
 FORK = """
 provider = TracerProvider()
-config = {"exit_timeout": "1s", "outlets": {"prometheus": {"port": 0}, "jsonl": sys.argv[1], "log_events": False}}
+config = {"outlets": {"prometheus": {"port": 0}, "jsonl": sys.argv[1], "log_events": False}}
 handle = oa.instrument(tracer_provider=provider, config=config)
 engine = handle.processor.engine
 prometheus = next(iter(engine.outlets))

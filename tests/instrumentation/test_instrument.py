@@ -249,5 +249,6 @@ provider = TracerProvider()
 handle = oa.instrument(tracer_provider=provider, config=config)
 turn(provider.get_tracer("app"))
 handle.flush()
+handle.processor.engine.warm_up.stop()
 """
     assert off(door, {"OTEL_AGENTEVAL_ENABLED": "true"}, tmp_path) == "2 1 True\n"

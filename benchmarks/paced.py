@@ -1,0 +1,202 @@
+"""What an agent pays that makes some turns a second, with pauses between them: cold caches, and a garbage collector that runs anyway.
+
+    python benchmarks/paced.py                    the table on the terminal
+    python benchmarks/paced.py --against TREE     beside the package of another checkout
+    python benchmarks/paced.py --peers            beside Langfuse's SDK and pydantic-evals, in environments of their own
+    python benchmarks/paced.py --write | --check
+
+Each setup has a process of its own; setups alternate, and the best round of each counts. F is the CPU time that the agent's thread spends on
+one turn under the SDK with a batch processor whose exporter does nothing, at the same pace.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+import harness
+from harness import Row, Runs
+
+WARM_UP = 600
+"""Turns before the pace begins, with everything delivered after each twenty: imports, caches, and what is kept of past turns."""
+SECONDS = {100: 6.0, 10: 10.0}
+ROUNDS = {100: 4, 10: 2}
+SETUPS: dict[str, dict[str, Any] | None] = {
+    "the SDK alone": None,
+    "collection alone (`inline: {metrics: []}`)": {"inline": {"metrics": []}},
+    "default pack": {},
+    "default pack, span events `notable`": {"outlets": {"span_events": "notable"}},
+    "default pack, span events off": {"outlets": {"span_events": "off"}},
+}
+SDK, COLLECTION, DEFAULT, NOTABLE, OFF = SETUPS
+PEERS = {"langfuse": "Langfuse's SDK, which evaluates nothing", "pydantic-evals": "pydantic-evals, three evaluators on each turn"}
+
+
+# --- the child
+
+
+def run(what: dict[str, Any]) -> dict[str, float]:
+    """An agent at its pace under one setup."""
+    import scenario
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+    class NullExporter(SpanExporter):
+        def export(self, spans: Any) -> SpanExportResult:
+            return SpanExportResult.SUCCESS
+
+    logging.disable(logging.CRITICAL)
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(NullExporter()))
+    turn = scenario.turn
+    flush = provider.force_flush
+    if what.get("peer"):
+        import peers
+
+        turn = peers.attach(what["peer"], provider, what["sink"])
+    elif what["config"] is not None:
+        import otel_agenteval
+
+        provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(what["config"]))
+    tracer = provider.get_tracer("benchmark")
+    turn(tracer)
+    flush()
+    started = harness.resident_mb()
+    for number in range(WARM_UP):
+        turn(tracer)
+        if number % 20 == 0:
+            flush()
+    flush()
+    collector = harness.GarbageCollector()
+    at_pace(lambda: turn(tracer), what["rate"], 0.5)
+    collector.reset()
+    everything = time.process_time()
+    turns, own = at_pace(lambda: turn(tracer), what["rate"], what["seconds"])
+    everything = time.process_time() - everything
+    in_gc = sum(collector.seconds.values())
+    here = collector.seconds.get(threading.get_ident(), 0.0)
+    return {
+        "thread_rest": (own - here) / turns * 1e6, "thread_gc": here / turns * 1e6,
+        "all_rest": (everything - in_gc) / turns * 1e6, "all_gc": in_gc / turns * 1e6,
+        "objects": len(gc.get_objects()), "started": started, "grown": harness.resident_mb() - started,
+    }  # fmt: skip
+
+
+def at_pace(work: Any, rate: float, seconds: float) -> tuple[int, float]:
+    """Do it at a steady rate: how often, and the CPU seconds of this thread inside the work."""
+    turns = max(1, int(rate * seconds))
+    due = time.perf_counter()
+    spent = 0.0
+    for _ in range(turns):
+        due += 1.0 / rate
+        pause = due - time.perf_counter()
+        if pause > 0:
+            time.sleep(pause)
+        start = time.thread_time()
+        work()
+        spent += time.thread_time() - start
+    return turns, spent
+
+
+# --- the table
+
+
+class Figures:
+    """One setup of one checkout. Garbage collections fall on whichever thread allocates next: the mean of all rounds counts, and of the rest the best."""
+
+    def __init__(self, found: Runs, setup: str, tree: str = harness.AFTER) -> None:
+        self.thread_gc = found.mean(setup, "thread_gc", tree)
+        self.all_gc = found.mean(setup, "all_gc", tree)
+        self.thread = found.best(setup, "thread_rest", tree) + self.thread_gc
+        self.all = found.best(setup, "all_rest", tree) + self.all_gc
+        self.objects = found.best(setup, "objects", tree)
+        self.started = found.best(setup, "started", tree)
+        self.grown = found.best(setup, "grown", tree)
+
+
+def rows_at(rate: int, found: Runs, peers: list[str]) -> list[Row]:
+    """The lines of one pace."""
+    sdk = Figures(found, SDK)
+    rows = [
+        Row(f"**{rate} turns a second.** F: the SDK alone, agent's thread", f"{sdk.thread:.0f} µs", "1.00 F"),
+        Row(f"all threads; {sdk.objects:,.0f} objects for the garbage collector", f"{sdk.all:.0f} µs", "1.00 ×"),
+    ]
+    for name in [*list(SETUPS)[1:], *peers]:
+        if (harness.AFTER, name) in found.outcomes:
+            old = Figures(found, name, harness.BEFORE) if found.has_before(name) else None
+            rows += _rows_of(name, sdk, Figures(found, name), old, bounded=name == DEFAULT and rate == 100)
+    return rows
+
+
+def _rows_of(name: str, sdk: Figures, now: Figures, old: Figures | None, *, bounded: bool) -> list[Row]:
+    own, grown, started = now.thread - sdk.thread, now.grown - sdk.grown, now.started - sdk.started
+    of_gc = max(0.0, now.thread_gc - sdk.thread_gc)
+    thread = Row(
+        f"{name}: agent's thread ({of_gc:.0f} µs of it garbage collection)", f"{own:+.0f} µs", f"{own / sdk.thread:.2f} F"
+    )
+    threads = Row(
+        f"{name}: all threads ({now.all_gc:.0f} µs garbage collection)", f"{now.all:.0f} µs", f"{now.all / sdk.all:.2f} ×"
+    )
+    start = Row(f"{name}: memory above the SDK's after the first turn; {now.objects:,.0f} objects", f"{started:+.1f} MB")
+    plateau = Row(f"{name}: what later turns add to it, above the SDK's", f"{grown:+.1f} MB")
+    if bounded:
+        thread.bound, thread.over = "≤ 0.25 F", own / sdk.thread / 0.25
+        threads.bound, threads.over = "≤ 2.0 ×", now.all / sdk.all / 2.0
+        plateau.bound, plateau.over = "≤ 5 MB", grown / 5
+    if old is not None:
+        thread.compared(own, old.thread - sdk.thread, "{:+.0f} µs")
+        threads.compared(now.all, old.all)
+        start.compared(started, old.started - sdk.started, "{:+.1f} MB")
+        plateau.compared(grown, old.grown - sdk.grown, "{:+.1f} MB")
+    return [thread, threads, start, plateau]
+
+
+def measure(rate: int, options: Any) -> list[Row]:
+    """Everything at one pace."""
+    chosen = SETUPS if rate == 100 else {name: SETUPS[name] for name in (SDK, DEFAULT)}
+    if options.only:
+        chosen = {name: config for name, config in chosen.items() if name == SDK or options.only in name}
+    setups = {
+        name: {"config": config, "rate": rate, "seconds": options.seconds or SECONDS[rate]} for name, config in chosen.items()
+    }
+    found = harness.alternate(__file__, setups, options.against, options.rounds or ROUNDS[rate], shared=(SDK,))
+    said: list[str] = []
+    if options.peers and rate == 100:
+        import peers
+
+        with peers.sink() as address:
+            for peer, name in PEERS.items():
+                what = {"config": None, "rate": rate, "seconds": SECONDS[rate], "peer": peer, "sink": address}
+                python = peers.python_of(peer)
+                found.outcomes[harness.AFTER, name] = [
+                    harness.child(__file__, harness.ROOT, what, python) for _ in range(ROUNDS[rate])
+                ]
+                said.append(name)
+    return rows_at(rate, found, said)
+
+
+def main() -> int:
+    """Measure, print, and say by the exit status whether the bounds hold."""
+    parser = harness.parser(__doc__)
+    parser.add_argument("--peers", action="store_true", help="also Langfuse's SDK and pydantic-evals, installed into the cache")
+    parser.add_argument("--rate", type=int, action="append", choices=tuple(SECONDS), help="turns a second (default: both)")
+    parser.add_argument("--rounds", type=int, help="of each setup")
+    parser.add_argument("--seconds", type=float, help="of each round")
+    parser.add_argument("--only", metavar="TEXT", help="only setups with this in their names, beside the SDK")
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(run(json.loads(options.child))))
+        sys.stdout.flush()
+        os._exit(0)  # threads of outlets and of peers need not end
+    rows = [row for rate in options.rate or SECONDS for row in measure(rate, options)]
+    return harness.report(rows, options, "paced")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

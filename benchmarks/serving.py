@@ -1,0 +1,237 @@
+"""What ``otel-agenteval serve`` takes of the processor per span, with the outlets that a user has.
+
+    python benchmarks/serving.py                    the table on the terminal
+    python benchmarks/serving.py --against TREE     beside the package of another checkout
+    python benchmarks/serving.py --write | --check
+
+The sidecar is a process with its listeners open; requests come over a socket, 64 turns of eight spans each (``receiving.py``), scores leave for an
+OTLP receiver in another process, and ``/metrics`` is scraped. CPU time of all its threads from the first request until everything was
+delivered, the best of some rounds, setups alternating.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import harness
+import psutil
+from harness import Row, Runs
+from sink import sink
+
+WARM_UP, REQUESTS, BURSTS, ROUNDS = 6, 20, 2, 2
+SETUPS: dict[str, dict[str, Any]] = {
+    "no metrics, no outlets": {"config": {"inline": {"metrics": []}}},
+    "default pack, no outlets": {},
+    "default pack, no outlets, received over gRPC": {"receive": "grpc"},
+    "default pack, Prometheus": {"prometheus": True},
+    "default pack, OTLP over gRPC and Prometheus": {"prometheus": True, "otlp": "grpc"},
+    "default pack, OTLP over HTTP and Prometheus": {"prometheus": True, "otlp": "http"},
+    "default pack, OTLP metrics only": {"otlp": "grpc", "otlp_options": {"log_events": False}},
+    "default pack, OTLP over gRPC and Prometheus, journal": {"prometheus": True, "otlp": "grpc", "journal": True},
+}
+EMPTY, OUTLETS_OFF, _, _, GRPC, HTTP, *_ = SETUPS
+OVER_OFF, OF_BEFORE = 1.25, 0.5
+
+
+# --- the child: one sidecar, and what sends to it
+
+
+def run(what: dict[str, Any]) -> dict[str, float]:
+    """CPU µs per span of one setup."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        outlets: dict[str, Any] = {"log_events": False, "prometheus": None}
+        if what.get("prometheus"):
+            outlets["prometheus"] = {"registry": "default"}
+        if what.get("otlp"):
+            endpoint = stack.enter_context(sink(what["otlp"]))
+            outlets["otlp"] = {
+                "endpoint": endpoint, "protocol": what["otlp"], "metrics_interval": "5s", "queue_bytes": "256MiB",
+                **what.get("otlp_options", {}),
+            }  # fmt: skip
+        config = {"turn": {"decision_delay": "300ms"}, "outlets": outlets, **what.get("config", {})}
+        sidecar = stack.enter_context(_served(folder, config, journal=bool(what.get("journal"))))
+        send = stack.enter_context(_sender(sidecar, what.get("receive", "http")))
+        bodies = _bodies()
+        sent = _burst(sidecar, send, bodies, WARM_UP, 0)
+        best = float("inf")
+        for _ in range(BURSTS):
+            before = sidecar.cpu()
+            total = _burst(sidecar, send, bodies, REQUESTS, sent)
+            best = min(best, (sidecar.cpu() - before) / (total - sent) * 1e6)
+            sent = total
+        return {"us": best, "rss": sidecar.process.memory_info().rss / 1e6}
+
+
+class Sidecar:
+    """A running one."""
+
+    def __init__(self, pid: int, ports: dict[str, int]) -> None:
+        self.process = psutil.Process(pid)
+        self.ports = ports
+
+    def cpu(self) -> float:
+        """Seconds of all its threads."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+    def get(self, server: str, path: str) -> bytes:
+        """What it answers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[server], timeout=30)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    def is_done(self, spans: int) -> bool:
+        """Whether that many spans came, and everything about them was delivered."""
+        ledger = json.loads(self.get("web", "/api/status"))
+        ledger = ledger.get("ledger", ledger)
+        turns, waiting = ledger["turns"], sum(outlet.get("waiting", 0) for outlet in ledger.get("outlets", {}).values())
+        return ledger["spans"]["received"] >= spans and not turns["open"] and not turns["waiting"] and not waiting
+
+
+@contextmanager
+def _served(folder: Path, config: dict[str, Any], *, journal: bool) -> Iterator[Sidecar]:
+    file = folder / "agenteval.yaml"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    ports = {name: _free_port() for name in ("grpc", "http", "metrics", "web")}
+    command = [sys.executable, "-m", "otel_agenteval", "serve", "--config", str(file)]
+    for name, port in ports.items():
+        command += [f"--{name}", f"127.0.0.1:{port}"]
+    if journal:
+        command += ["--journal", str(folder / "journal")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=folder)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("listening:"):
+                break
+        else:
+            raise RuntimeError(f"serve ended with status {process.wait()}")
+        yield Sidecar(process.pid, ports)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+Send = Callable[[bytes], bool]
+
+
+@contextmanager
+def _sender(sidecar: Sidecar, protocol: str) -> Iterator[Send]:
+    """Sends one request over a connection that stays open; whether it was taken."""
+    if protocol == "grpc":
+        import grpc
+
+        with grpc.insecure_channel(f"127.0.0.1:{sidecar.ports['grpc']}") as channel:
+            export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+
+            def send(body: bytes) -> bool:
+                try:
+                    export(body, timeout=30)
+                except grpc.RpcError as error:
+                    if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                        raise
+                    return False
+                return True
+
+            yield send
+        return
+    connection = http.client.HTTPConnection("127.0.0.1", sidecar.ports["http"], timeout=30)
+
+    def post(body: bytes) -> bool:
+        connection.request("POST", "/v1/traces", body, {"Content-Type": "application/x-protobuf"})
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status not in (200, 429, 503):
+            raise RuntimeError(f"status {answer.status}")
+        return answer.status == 200
+
+    yield post
+    connection.close()
+
+
+def _bodies() -> Iterator[tuple[bytes, int]]:
+    """Requests without end and their spans: the same texts again and again, new traces."""
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    from receiving import SPANS, TURNS, request
+
+    dice = random.Random(7)
+    templates = [ExportTraceServiceRequest.FromString(request(number * TURNS, dice)) for number in range(4)]
+    while True:
+        for template in templates:
+            for scope in template.resource_spans[0].scope_spans:
+                ids: dict[bytes, bytes] = {}
+                for span in scope.spans:
+                    span.trace_id = ids.get(span.trace_id) or ids.setdefault(span.trace_id, dice.randbytes(16))
+            yield template.SerializeToString(), TURNS * SPANS
+
+
+def _burst(sidecar: Sidecar, send: Send, bodies: Iterator[tuple[bytes, int]], count: int, sent: int) -> int:
+    """Send some requests, scrape, and wait until all was delivered: how many spans it has had now."""
+    for _ in range(count):
+        body, spans = next(bodies)
+        while not send(body):
+            time.sleep(0.05)
+        sent += spans
+    sidecar.get("metrics", "/metrics")
+    while not sidecar.is_done(sent):
+        time.sleep(0.2)
+    return sent
+
+
+# --- the table
+
+
+def rows(found: Runs) -> list[Row]:
+    """The lines of the table."""
+    made = []
+    off = found.best(OUTLETS_OFF, "us") if (harness.AFTER, OUTLETS_OFF) in found.outcomes else None
+    for name in SETUPS:
+        if (harness.AFTER, name) not in found.outcomes:
+            continue
+        now, before = found.best(name, "us"), found.before(name, "us")
+        row = Row(name, f"{now:.1f} µs ({1e6 / now:,.0f} spans/s)", f"{now / off:.2f} × outlets off" if off else "")
+        if name in (GRPC, HTTP) and off:
+            row.bound, row.over = f"≤ {OVER_OFF} × outlets off", now / off / OVER_OFF
+            if before is not None:
+                row.bound += f", ≤ {OF_BEFORE} × before"
+                row.over = max(row.over, now / before / OF_BEFORE)
+        made.append(row.compared(now, before, "{:.1f} µs"))
+    return made
+
+
+def main() -> int:
+    """Measure, print, and say by the exit status whether the bounds hold."""
+    options = harness.parser(__doc__)
+    options.add_argument("--rounds", type=int, default=ROUNDS, help="of each setup")
+    options.add_argument("--only", metavar="TEXT", help="only setups with this in their names")
+    args = options.parse_args()
+    if args.child:
+        print(json.dumps(run(json.loads(args.child))))
+        return 0
+    chosen = {name: what for name, what in SETUPS.items() if not args.only or args.only in name}
+    return harness.report(rows(harness.alternate(__file__, chosen, args.against, args.rounds)), args, "serving")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""What starting costs: importing the package, the first ``instrument()``, and the first turn, in a program that has the SDK already.
+
+    python benchmarks/startup.py                    the table on the terminal
+    python benchmarks/startup.py --against TREE     beside the package of another checkout
+    python benchmarks/startup.py --write | --check
+
+Each figure is the CPU time of all threads of a process of its own, best of some; a step includes those before it. The program that it is held
+against imports the SDK and sets up a tracer provider with a batch processor.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import harness
+from harness import Row, Runs
+
+ROUNDS = 9
+STEPS = {
+    "program": "the program without us: the SDK, a provider, a batch processor",
+    "import": "`import otel_agenteval`",
+    "instrument": "the same and `instrument()`, default pack",
+    "turn": "the same, and the first turn is scored",
+    "cli": "`otel-agenteval --version`",
+}
+BOUND, OF_BEFORE = 3.3, 0.4
+"""What ``instrument()`` may add: as a multiple of the program, and of what it added before."""
+
+
+def run(what: dict[str, Any]) -> dict[str, float]:
+    """One program up to its step."""
+    step = what["step"]
+    if step == "cli":
+        import contextlib
+        import io
+
+        from otel_agenteval.cli.main import main
+
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            main(["--version"])
+        return _figures()
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+
+    own = 0.0
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(SpanExporter()))
+    trace.set_tracer_provider(provider)
+    if step != "program":
+        import otel_agenteval
+    if step in ("instrument", "turn"):
+        start = time.thread_time()
+        otel_agenteval.instrument()
+        own = time.thread_time() - start
+        wait_until_idle()
+    if step == "turn":
+        import scenario
+
+        scenario.turn(provider.get_tracer("benchmark"))
+        provider.force_flush()
+        wait_until_idle()
+    return _figures(own)
+
+
+def wait_until_idle() -> None:
+    """Until no thread works any more: what is prepared on the worker's thread is part of starting."""
+    spent, quiet = time.process_time(), 0
+    while quiet < 3:
+        time.sleep(0.05)
+        now = time.process_time()
+        quiet = quiet + 1 if now - spent < 0.005 else 0
+        spent = now
+
+
+def _figures(own: float = 0.0) -> dict[str, float]:
+    spent = time.process_time() * 1e3
+    return {
+        "ms": spent,
+        "own": own * 1e3,
+        "modules": len(sys.modules),
+        "objects": len(gc.get_objects()),
+        "rss": harness.resident_mb(),
+    }
+
+
+def rows(found: Runs) -> list[Row]:
+    """The lines of the table."""
+    program = found.best("program", "ms")
+    made = [Row(STEPS["program"], f"{program:.0f} ms", "1.00 ×")]
+    for step in ("import", "instrument", "turn"):
+        added = found.best(step, "ms") - program
+        more = found.best(step, "modules") - found.best("program", "modules")
+        memory = found.best(step, "rss") - found.best("program", "rss")
+        row = Row(f"{STEPS[step]} ({more:.0f} modules, {memory:+.0f} MB)", f"{added:+.0f} ms", f"{added / program:.2f} ×")
+        before = found.before(step, "ms")
+        row.compared(added, None if before is None else before - program, "{:+.0f} ms")
+        if step == "instrument":
+            row.bound, row.over = f"≤ {BOUND} ×", added / program / BOUND
+            if before is not None:
+                row.bound, row.over = f"≤ {OF_BEFORE} × before", added / (before - program) / OF_BEFORE
+        made.append(row)
+        if step == "instrument":
+            own = found.best(step, "own")
+            waits = Row("what the caller of `instrument()` waits for, of that", f"{own:.0f} ms", f"{own / program:.2f} ×")
+            made.append(waits.compared(own, found.before(step, "own"), "{:.0f} ms"))
+    cli = found.best("cli", "ms")
+    made.append(
+        Row(STEPS["cli"], f"{cli:.0f} ms", f"{cli / program:.2f} ×").compared(cli, found.before("cli", "ms"), "{:.0f} ms")
+    )
+    return made
+
+
+def main() -> int:
+    """Measure, print, and say by the exit status whether the bounds hold."""
+    options = harness.parser(__doc__)
+    options.add_argument("--rounds", type=int, default=ROUNDS, help="of each step")
+    args = options.parse_args()
+    if args.child:
+        print(json.dumps(run(json.loads(args.child))))
+        sys.stdout.flush()
+        os._exit(0)
+    found = harness.alternate(__file__, {step: {"step": step} for step in STEPS}, args.against, args.rounds, shared=("program",))
+    return harness.report(rows(found), args, "startup")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
