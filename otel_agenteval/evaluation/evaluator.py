@@ -97,14 +97,21 @@ def run(
     start_cpu = time.thread_time() if budget is not None else 0.0  # a system call, which some machines make expensive
     deadline = start + budget if budget is not None else float("inf")
     for index, metric in enumerate(metrics):
-        excluded = None if metric.when is None else excluded_by(metric.when, turn)
-        if excluded is not None:
-            scores.append(metric.left_out(GATED, f"when.{excluded}"))
-            continue
+        if metric.when is not None:
+            excluded = excluded_by(metric.when, turn)
+            if excluded is not None:
+                scores.append(metric.left_out(GATED, f"when.{excluded}"))
+                continue
         if shed and metric.metric.heavy:
             scores.append(metric.left_out(SHED))
             continue
-        scores.append(_score(metric, turn, sources, about, None, None))
+        if metric.applies is not None or sources:
+            scores.append(_score(metric, turn, sources, about, None, None))
+        else:  # most metrics
+            score = metric.evaluate(turn)
+            if score.status != "skipped":
+                score.about = about
+            scores.append(score)
         if budget is not None and clock() > deadline:
             spent = time.thread_time() - start_cpu
             if spent > budget:

@@ -10,6 +10,7 @@ from itertools import chain, islice
 
 from ....core.turn import Turn
 from ..grounding import Given
+from ..screen import Look
 from . import derive, units
 from .claims import is_hedged, is_no_claim
 from .moments import Timeline
@@ -40,9 +41,9 @@ _DERIVED_UP_TO = 60
 _ROUNDS = 4
 
 
-def word_numbers(text: str) -> list[Number]:
-    """The numbers above ten that an answer states in words, or in Chinese or Japanese numerals."""
-    if not may_have_words(text.lower()) and not may_have_numerals(text):
+def word_numbers(text: str, look: Look | None = None) -> list[Number]:
+    """The numbers above ten that an answer states in words, or in Chinese or Japanese numerals. ``look``: at this text, if there was one."""
+    if not may_have_words(text, look) and not may_have_numerals(text):
         return []
     found = []
     for start, end, value in claims_in_words(text):
