@@ -170,7 +170,7 @@ class Setup:
                 config["metrics"] = ["llm_relevance"]
             elif kind == "dead outlets":
                 config["outlets"] = {
-                    "log_events": "all",
+                    "log_events": True,
                     "jsonl": self._unwritable_path(),
                     "prometheus": {"port": self._taken_port()},
                 }
