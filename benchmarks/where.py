@@ -1,0 +1,248 @@
+"""Where each microsecond goes on the three paths that a user pays for, for docs/performance.md.
+
+    python benchmarks/where.py            the tables on the terminal
+    python benchmarks/where.py --write    also into docs/performance.md
+
+A signal after every millisecond of CPU time (or as often as the system's clock ticks) notes the innermost function of ours that runs on the measured thread, weighted by the CPU time of that
+thread since the last one: nothing is instrumented, so that small functions are not made to look expensive. Garbage collections are
+taken out and counted by themselves. Each path has a process of its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import harness
+from harness import Runs
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+PAGE = harness.ROOT / "docs" / "performance.md"
+INTERVAL = 0.001
+PACKAGE = "/otel_agenteval/"
+GC, OUTSIDE = "garbage collection", "outside"
+STAGES: dict[str, dict[str, str]] = {
+    "agent": {
+        "instrumentation/span_processor": "the processor's `on_start` and `_on_ending`",
+        "instrumentation/": "the rest of the instrumentation",
+        "turns/": "open turns: which turn a span belongs to, and whether it is over",
+        "spans/": "what is taken from a span",
+        "dialects/": "reading spans",
+        "metrics/": "metrics",
+        "evaluation/": "evaluating",
+        "outlets/span_events": "making span events",
+        "outlets/": "other outlets",
+        "engine/": "giving the turn to the worker",
+        "core/": "scores, clocks, JSON",
+        "": "other modules",
+    },
+    "sidecar": {
+        "server/": "taking the request",
+        "spans/": "protobuf: splitting by trace, and attributes as they are asked for",
+        "turns/reading/": "the turn's facts: calls, tools, messages, usage",
+        "turns/": "putting turns together",
+        "dialects/": "dialects: spans become steps",
+        "core/redaction/": "redaction of what leaves",
+        "evaluation/redaction": "redaction of what leaves",
+        "metrics/lib/injection/": "metrics: injection markers",
+        "metrics/lib/refusal/": "metrics: refusal",
+        "metrics/lib/numbers/": "metrics: ungrounded numbers",
+        "metrics/lib/": "metrics: shared detectors and helpers",
+        "metrics/": "metrics: all others, and calling them",
+        "evaluation/": "evaluating",
+        "outlets/accounting": "accounting: what a score adds to the metrics",
+        "outlets/": "outlets",
+        "engine/": "the engine: queue, pipeline, counting",
+        "core/": "scores, clocks, JSON",
+        "": "other modules",
+    },
+    "score": {
+        "outlets/otlp/": "records and their bytes, queue and sender",
+        "outlets/log_events": "records and their bytes, queue and sender",
+        "outlets/prometheus": "Prometheus",
+        "outlets/accounting": "accounting: what a score adds to the metrics",
+        "core/telemetry": "our own metrics' instruments",
+        "outlets/": "other outlets, and what they share",
+        "core/redaction/": "redaction of what leaves",
+        "evaluation/redaction": "redaction of what leaves",
+    },
+}
+"""By path: what a module's name begins with → what it does; the first that fits counts. Of a score, modules without a stage are not part of saying it."""
+OTHER_THREADS = "other threads: the connection, requests, metrics"
+
+
+class Sampler:
+    """CPU seconds of the main thread by the innermost module of ours that ran."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = 0.0
+        self._in_gc = 0.0
+        self._gc_started = 0.0
+        gc.callbacks.append(self._collected)
+
+    def _collected(self, phase: str, _: Any) -> None:
+        if phase == "start":
+            self._gc_started = time.thread_time()
+        else:
+            self._in_gc += time.thread_time() - self._gc_started
+
+    def _tick(self, _: int, frame: Any) -> None:
+        now = time.thread_time()
+        weight, self._last = now - self._last, now
+        collecting, self._in_gc = min(self._in_gc, weight), 0.0
+        where = ""
+        while frame is not None:
+            if frame.f_code.co_name == "force_flush":  # the benchmark's own waiting, between turns
+                return
+            if not where and PACKAGE in frame.f_code.co_filename:
+                where = frame.f_code.co_filename.rpartition(PACKAGE)[2]
+            frame = frame.f_back
+        where = where or OUTSIDE
+        self.seconds[where] = self.seconds.get(where, 0.0) + weight - collecting
+        self.seconds[GC] = self.seconds.get(GC, 0.0) + collecting
+
+    def __enter__(self) -> Self:
+        self._last, self._in_gc = time.thread_time(), 0.0
+        signal.signal(signal.SIGPROF, self._tick)
+        signal.setitimer(signal.ITIMER_PROF, INTERVAL, INTERVAL)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+# --- the children
+
+
+def agent() -> dict[str, Any]:
+    """Turns of an agent, everything delivered after each twenty: µs of its thread by module."""
+    import scenario
+    from opentelemetry.sdk.trace import TracerProvider
+
+    import otel_agenteval
+
+    provider = TracerProvider()
+    provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor({}))
+    tracer = provider.get_tracer("benchmark")
+    for number in range(600):
+        scenario.turn(tracer)
+        if number % 20 == 0:
+            provider.force_flush()
+    turns = 5_000
+    with Sampler() as sampler:
+        for number in range(turns):
+            scenario.turn(tracer)
+            if number % 20 == 0:
+                provider.force_flush()
+    return {"by": {where: seconds / turns * 1e6 for where, seconds in sampler.seconds.items()}}
+
+
+def sidecar(*, outlets: bool = False, metrics: bool = True) -> dict[str, Any]:
+    """Requests of the sidecar: µs of a span, or of a score, by module."""
+    import receiving
+    from sink import sink
+
+    receiving.tune()
+    dice = random.Random(5)
+    bodies = [receiving.request(number * receiving.TURNS, dice) for number in range(16)]
+    with sink("grpc") as endpoint:
+        otlp = {"endpoint": endpoint, "metrics_interval": "5s", "queue_bytes": "256MiB"}
+        config: dict[str, Any] = {"outlets": {"otlp": otlp}} if outlets else {} if metrics else {"inline": {"metrics": []}}
+        taking = receiving.Sidecar(config, prometheus=outlets)
+        from collections import deque
+
+        taking.engine.keep_turns(kept := deque())
+        for body in bodies[:3]:
+            taking.take(body)
+        assert taking.engine.outlets.flush(30)
+        kept.clear()
+        everything, own = time.process_time(), time.thread_time()
+        with Sampler() as sampler:
+            for body in bodies[3:]:
+                taking.take(body)
+            assert taking.engine.outlets.flush(30)
+        everything, own = time.process_time() - everything, time.thread_time() - own
+    spans = (len(bodies) - 3) * receiving.TURNS * receiving.SPANS
+    scores = sum(score.status != "skipped" for scored in kept for score in scored.scores)
+    count = scores if outlets else spans
+    return {
+        "by": {where: seconds / count * 1e6 for where, seconds in sampler.seconds.items()},
+        "others": (everything - own) / count * 1e6, "scores": scores / spans,
+    }  # fmt: skip
+
+
+CHILDREN: dict[str, Callable[[], dict[str, Any]]] = {
+    "agent": agent,
+    "sidecar": sidecar,
+    "assembled": lambda: sidecar(metrics=False),
+    "score": lambda: sidecar(outlets=True),
+}
+PATHS = {"agent": "µs per turn", "sidecar": "µs per span", "score": "µs per score"}
+"""Those that have a table of their own."""
+
+
+# --- the tables
+
+
+def stages(path: str, found: Runs) -> dict[str, float]:
+    """µs of each stage of a path, the most expensive first; of some runs the mean."""
+    names = STAGES["sidecar" if path == "assembled" else path]
+    added: dict[str, float] = {}
+    outcomes = found.outcomes[harness.AFTER, path]
+    for outcome in outcomes:
+        for where, us in outcome["by"].items():
+            if where in (GC, OUTSIDE):
+                stage = {GC: GC, OUTSIDE: "the SDK and the application" if path == "agent" else "the benchmark"}[where]
+                stage = "" if path == "score" or stage == "the benchmark" else stage
+            else:
+                stage = next((said for start, said in names.items() if where.startswith(start)), "")
+            if stage:
+                added[stage] = added.get(stage, 0.0) + us / len(outcomes)
+        if path == "score":
+            added[OTHER_THREADS] = added.get(OTHER_THREADS, 0.0) + outcome["others"] / len(outcomes)
+    return dict(sorted(added.items(), key=lambda pair: -pair[1]))
+
+
+def table(path: str, found: Runs, unit: str) -> str:
+    """One path's stages as Markdown."""
+    parts = stages(path, found)
+    whole = sum(parts.values())
+    lines = [
+        ("where", unit, "share"),
+        *((stage, f"{us:.1f}", f"{us / whole:.0%}") for stage, us in parts.items() if us >= whole / 200),
+    ]
+    lines.append(("**all**", f"**{whole:.1f}**", ""))
+    return harness.plain_table(lines)
+
+
+def main() -> int:
+    """Measure, print, and write where that is wanted."""
+    options = harness.parser(__doc__, against=False)
+    options.add_argument("--rounds", type=int, default=2, help="of each path")
+    args = options.parse_args()
+    if args.child:
+        print(json.dumps(CHILDREN[json.loads(args.child)["what"]]()))
+        sys.stdout.flush()
+        os._exit(0)
+    found = harness.alternate(__file__, {path: {"what": path} for path in PATHS}, None, args.rounds)
+    for path, unit in PATHS.items():
+        text = table(path, found, unit)
+        print(f"{path}\n{text}\n")
+        if args.write:
+            harness.write(text, f"where-{path}", Path(PAGE))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
