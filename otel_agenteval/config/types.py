@@ -159,6 +159,17 @@ def _switch(value: Any) -> bool:
     raise ValueError("it must be true or false")
 
 
+def _log_events(value: Any) -> str:
+    """``true`` and ``false`` in any case are ``all`` and ``off``."""
+    if value is True or value is False:
+        return "all" if value else "off"
+    text = value.strip() if isinstance(value, str) else ""
+    found = {"true": "all", "false": "off"}.get(text.lower(), text)
+    if found in ("auto", "all", "notable", "off"):
+        return found
+    raise ValueError("it must be auto, all, notable or off (true is all, false is off)")
+
+
 def _count(value: Any) -> int:
     return whole_number(value, 1, 10**12, "it must be a whole number from 1")
 
@@ -214,6 +225,12 @@ Size = Annotated[int, BeforeValidator(size), Kind("size", size_text)]
 Count = Annotated[int, BeforeValidator(_count), Kind("whole number from 1")]
 Share = Annotated[float, BeforeValidator(_share), Kind("share from 0 to 1")]
 Switch = Annotated[bool, BeforeValidator(_switch), Kind("`true` or `false`")]
+LogEvents = Annotated[
+    Literal["auto", "all", "notable", "off"],
+    BeforeValidator(_log_events),
+    Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)"),
+]
+"""Which scores leave as log events."""
 Port = Annotated[int, BeforeValidator(_port), Kind("port")]
 Address = Annotated[str, BeforeValidator(_address), Kind("HOST:PORT")]
 Url = Annotated[str, BeforeValidator(http_url), Kind("http(s) address")]
