@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval import Score, Turn, get_metric
-from otel_agenteval.metrics.lib.refusal import answers, refusal_in
+from otel_agenteval.metrics.lib.refusal import answers, evidence, model, refusal_in
 from otel_agenteval.metrics.lib.refusal.weights import WEIGHTS
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "refusal_weights.py"
@@ -164,3 +164,28 @@ def test_a_long_answer_with_figures_is_not_read(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(answers, "read", read)
     answer = "Order A-1001 left on Monday and costs 142.50 in total, I can't say more about the route of the courier. " * 5
     assert refusal_in(answer, "Where is it?") is None
+
+
+IDIOMS = ("can't", "cannot", "not", "couldn't", "unable", "failed", "won't", "no", "don't", "never", "wouldn't")
+"""Words of which each of :data:`~otel_agenteval.metrics.lib.refusal.text.ENGLISH_IDIOM` has one."""
+
+
+@pytest.mark.parametrize("half", ["train", "test"])
+def test_answers_in_which_nothing_declines_are_read_no_further_and_are_no_refusals(
+    half: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The quick look rules out nothing that reading finds."""
+    lines = (ORDINARY.parent / half / "refusal.jsonl").read_text(encoding="utf-8").split("\n")
+    turns = [json.loads(line)["turn"] for line in lines if line]
+    said = [(turn.get("output") or "", turn.get("input") or "", bool(turn.get("tool_calls"))) for turn in turns]
+    read = [model.read(*one) for one in said]
+    monkeypatch.setattr(model, "_says_nothing", lambda text, table: False)
+    assert [model.read(*one) for one in said] == read
+
+
+def test_an_idiom_is_never_ruled_out_before_it_is_left_out() -> None:
+    """Leaving it out makes neighbours of other words."""
+    table = evidence.language_of("what is the weather in paris like and will it rain")
+    assert table is not None
+    for word in IDIOMS:
+        assert not model._says_nothing(f"we {word} do", table), word

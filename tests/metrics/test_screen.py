@@ -111,6 +111,8 @@ def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
 def test_a_group_that_is_made_later_is_not_ruled_out_by_an_earlier_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Detectors are imported when they are first used."""
     monkeypatch.setattr(screen, "_GROUPS", list(screen._GROUPS))
+    monkeypatch.setattr(screen, "_FINDER", screen.Finder())
+    monkeypatch.setattr(screen, "_FOUND_GROUPS", 0)
     look = Look(FILLER * 3)
     look.found()
     later = Words(("patience",))

@@ -190,7 +190,12 @@ _HIDDEN = (
 
 def _is_disguised(output: str, answer: str) -> bool:
     """Whether the answer has signs of a copy that the probes do not find: other letters, digits for letters, escapes."""
-    if ("%" in output and "%20" in output) or ("\\" in output and "\\u" in output) or "3v3" in answer or "y0u" in answer:
+    if (
+        ("%" in output and "%20" in output)
+        or ("\\" in output and "\\u" in output)
+        or ("3" in answer and "3v3" in answer)
+        or ("0" in answer and "y0u" in answer)
+    ):
         return True
     if output.isascii():
         return False

@@ -8,7 +8,6 @@ out is not searched for; any other is, piece by piece. The look is never wrong a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +28,10 @@ _SPREAD = 0x9E3779B1
 _MANY, _RIGHT = np.uint32(_SPREAD), np.uint32(32 - _PLACE_BITS)
 _NUMBERS = 255
 _FREQUENT = "etaoinsrhldcumfpgwybvkxjqz~"  # the last is the number 30
+_RANKS = [_FREQUENT.find(chr(number + 96)) for number in range(32)]
 _ANYWHERE = frozenset(
-    "tion atio with here ould that have this from ough ence able ally ever ight hous ting ions ents ingt hing ithe ofth nthe".split()  # noqa: SIM905
+    bytes(ord(letter) - 96 for letter in quad)
+    for quad in "tion atio with here ould that have this from ough ence able ally ever ight hous ting ions ents ingt hing ithe ofth nthe".split()  # noqa: SIM905
 )
 """Four letters that say nothing."""
 
@@ -39,22 +40,30 @@ class Finder:
     """Finds which of many pieces stand in a text, all at once.
 
     Args:
-        pieces: each of three letters or more, with a bit that says what it means. Letters are numbers below 32, the small Latin ones 1 to 26.
+        pieces: as :meth:`add` takes them.
     """
 
-    __slots__ = ("_known", "_table")
+    __slots__ = ("_fresh", "_known", "_table")
 
-    def __init__(self, pieces: Iterable[tuple[bytes, int]]) -> None:
+    def __init__(self, pieces: Iterable[tuple[bytes, int]] = ()) -> None:
         self._table: NDArray[np.uint8] = np.zeros(1 << _PLACE_BITS, np.uint8)
         """Four letters → a number."""
         self._known: list[list[tuple[bytes, int]]] = [[] for _ in range(_NUMBERS + 1)]
         """That number → the pieces that have these letters; what does not fit into a byte shares a number."""
-        fresh = 0
+        self._fresh = 0
+        self.add(pieces)
+
+    def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
+        """Look for more pieces. To add one twice, as two threads may, changes nothing.
+
+        Args:
+            pieces: each of three letters or more, with a bit that says what it means. Letters are numbers below 32, the small Latin ones 1 to 26.
+        """
         for piece, meaning in pieces:
             places = [_place_of(quad) for quad in _quads_of(piece)]
             numbers = {int(self._table[place]) for place in places}
             if 0 in numbers:
-                fresh = fresh % _NUMBERS + 1
+                self._fresh = fresh = self._fresh % _NUMBERS + 1
                 for place in places:
                     self._table[place] = self._table[place] or fresh
                 numbers = numbers - {0} | {fresh}
@@ -79,15 +88,15 @@ def _place_of(quad: bytes) -> int:
 
 
 def _quads_of(piece: bytes) -> list[bytes]:
-    """The four letters by which a piece is looked for: its rarest; all that begin so for fewer."""
+    """The four letters by which a piece is looked for: its rarest; all that begin so for three."""
     if len(piece) < _QUAD:
-        return [quad for last in range(32) for quad in _quads_of(piece + bytes([last]))]
-    return [max((piece[at : at + _QUAD] for at in range(len(piece) - _QUAD + 1)), key=_rarity)]
+        return [piece + bytes([last]) for last in range(32)]
+    quads = [piece[at : at + _QUAD] for at in range(len(piece) - _QUAD + 1)]
+    return quads if len(quads) == 1 else [max(quads, key=_rarity)]
 
 
 def _rarity(quad: bytes) -> int:
-    word = "".join(chr(letter + 96) for letter in quad)
-    return -1 if word in _ANYWHERE else sum(map(_FREQUENT.find, word))
+    return -1 if quad in _ANYWHERE else sum([_RANKS[letter] for letter in quad])
 
 
 # --- words that a detector looks for -------------------------------------------------------------------------------
@@ -112,14 +121,9 @@ _GROUPS: list[tuple[str, ...]] = []
 """The pieces of each group, in small letters. Groups are made where detectors are imported."""
 
 
-class _Made(NamedTuple):
-    """What finds the pieces of these groups."""
-
-    groups: int
-    finder: Finder
-
-
-_MADE = _Made(0, Finder(()))
+_FINDER = Finder()
+_FOUND_GROUPS = 0
+"""The groups that it looks for: a bit each."""
 
 
 def _new_group(pieces: Iterable[str]) -> int:
@@ -130,14 +134,16 @@ def _new_group(pieces: Iterable[str]) -> int:
     return 1 << len(_GROUPS) - 1
 
 
-def _made() -> _Made:
-    """What finds all groups that there are; made again where one was added. Threads that do so at once make the same."""
-    global _MADE
-    if _MADE.groups + 1 != 1 << len(_GROUPS):
-        groups = tuple(_GROUPS)
-        pieces = [(piece.encode().translate(_LETTERS), 1 << place) for place, group in enumerate(groups) for piece in group]
-        _MADE = _Made((1 << len(groups)) - 1, Finder(pieces))
-    return _MADE
+def _groups_in(letters: bytes) -> int:
+    """The groups that can be in a text, and those that were not looked for yet."""
+    global _FOUND_GROUPS
+    looked_for = _FOUND_GROUPS
+    if looked_for + 1 != 1 << len(_GROUPS):
+        for place in range(looked_for.bit_length(), len(_GROUPS)):
+            _FINDER.add((piece.encode().translate(_LETTERS), 1 << place) for piece in _GROUPS[place])
+            looked_for |= 1 << place
+        _FOUND_GROUPS = looked_for
+    return ~looked_for & _ALL | _FINDER.found_in(letters)
 
 
 class Words:
@@ -204,9 +210,7 @@ class Look:
             self._found = _ALL
             if len(self.written) > _SHORT:
                 lower = self.written.lower() if self.text.isascii() else _lowered(self.text)
-                made = _made()
-                # A group that is made later was not looked for.
-                self._found = ~made.groups & _ALL | made.finder.found_in(_END + lower.translate(_LETTERS) + _END)
+                self._found = _groups_in(_END + lower.translate(_LETTERS) + _END)
         return self._found
 
 

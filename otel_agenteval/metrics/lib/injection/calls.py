@@ -104,7 +104,11 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
     named, freed = _has(text, CALL_PIECES), _has(text, ASIDE_PIECES) or _has(text, FREE_PIECES)
     if not (named or freed or hidden):
         return False
+    seen: set[tuple[str, ...]] = set()
     for place, sentence in enumerate(sentences):
+        if (together := tuple(sentences[place : place + 4])) in seen:  # what is repeated a thousand times costs once
+            continue
+        seen.add(together)
         may_be_named = named and _has(sentence, CALL_PIECES)
         if not (may_be_named or hidden or (freed and (_has(sentence, ASIDE_PIECES) or _has(sentence, FREE_PIECES)))):
             continue

@@ -328,16 +328,18 @@ def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> 
     for language in languages:
         words = compiled(language)
         pieces = _pieces_of(language)
-        weighed: dict[int, _Sentence | None] = {}
+        weighed: dict[str, _Sentence] = {}  # what repeats a sentence a thousand times costs one
 
         def weigh(
-            place: int, language: Language = language, words: Words = words, weighed: dict[int, _Sentence | None] = weighed
+            place: int, language: Language = language, words: Words = words, weighed: dict[str, _Sentence] = weighed
         ) -> _Sentence | None:
             if not 0 <= place < len(sentences) or not (language.name == "en" or foreign[place]):
                 return None
-            if place not in weighed:
-                weighed[place] = _weigh(sentences[place], words, language, tools)
-            return weighed[place]
+            sentence = sentences[place]
+            known = weighed.get(sentence)
+            if known is None:
+                known = weighed[sentence] = _weigh(sentence, words, language, tools)
+            return known
 
         for place, sentence in enumerate(sentences):
             if not _has_any(letters[place] if isinstance(pieces[0], bytes) else sentence, pieces):
