@@ -189,8 +189,8 @@ class Meets(ScriptedModels):
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if next(self._first) < 2:
             self._both.wait(30)
-        self.unused = [{"reason": "It answers.", "score": 90}]
-        return super().answer(path, body)
+        reply = json.dumps({"reason": "It answers.", "score": 90})
+        return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}]}
 
 
 def test_models_are_asked_about_several_turns_at_a_time(recorded: Any, spooled: None, tmp_path: Path, capsys: Any) -> None:
@@ -201,4 +201,5 @@ def test_models_are_asked_about_several_turns_at_a_time(recorded: Any, spooled: 
     found = printed(capsys, "eval", "--metrics", "llm_relevance", "--config", str(config), "--jobs", "2", recorded[0])
     lines = [json.loads(line) for line in found.splitlines()]
     assert [line["turn_id"] for line in lines] == [turn.turn_id for turn in load_turns(recorded[:1])]
-    assert sum(line["status"] == "ok" for line in lines) > 100
+    assert {line["status"] for line in lines} <= {"ok", "skipped"}
+    assert sum(line["status"] == "ok" for line in lines) > 50
