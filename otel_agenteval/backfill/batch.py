@@ -24,7 +24,7 @@ from ..evaluation.references import ReferenceSources, root_attributes
 from ..evaluation.selection import named, select_conversation_metrics, select_metrics
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import Rule, rules_of
-from ..metrics.bound_metric import BoundMetric
+from ..metrics.bound_metric import BoundMetric, asks_one
 from ..spans.columnar import spans_of
 from ..spans.record import SpanRecord
 from ..turns.conversations import Ended, conversation_of
@@ -58,6 +58,7 @@ class Scorer:
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
         self.config = config
         self.dry = dry
+        self._names = None if metrics is None else tuple(metrics)
         self.metrics, self.whole, rules = chosen(config, metrics)
         self._looks_back = looks_back(self.metrics)
         self._references = ReferenceSources(config)
@@ -76,6 +77,16 @@ class Scorer:
     def by_conversation(self) -> bool:
         """Whether a batch has to hold whole conversations: some metric looks at more than one turn."""
         return bool(self.whole) or self._looks_back
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model may be asked."""
+        return asks_one([*self.metrics, *self.whole], self.setup.judge, self.setup.embedder)
+
+    @property
+    def copies(self) -> tuple[str, tuple[str, ...] | None]:
+        """What :func:`scorer_of` makes the same scorer from in another process."""
+        return json.dumps(self.config.to_dict()), self._names
 
     def close(self) -> None:
         """Release connections."""

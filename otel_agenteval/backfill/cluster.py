@@ -19,14 +19,13 @@ from .sources import Parquet, bucket_of
 from .turn_scoring import Account
 
 
-def run(source: Parquet, output: Output, scorer: Scorer, metrics: Sequence[str] | None, *, ray: str | None = None) -> Account:
+def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> Account:
     """Score every bucket that is not done.
 
     Args:
         source: Parquet files; all of one schema.
         output: the folder of results.
-        scorer: of this process; knows the metrics.
-        metrics: names of the metrics to evaluate; None is those of the configuration.
+        scorer: of this process.
         ray: address of a Ray cluster (``auto`` is the one of this machine); None is this machine without one.
 
     Raises:
@@ -45,9 +44,8 @@ def run(source: Parquet, output: Output, scorer: Scorer, metrics: Sequence[str] 
     total = Account()
     if not wanted:
         return total
-    config = json.dumps(scorer.config.to_dict())
     names = list(source.columns)
-    task = _Task(config, None if metrics is None else tuple(metrics), str(output.folder.absolute()), fingerprint, names)
+    task = _Task(*scorer.copies, str(output.folder.absolute()), fingerprint, names)
     count = output.buckets
 
     def bucket_number(trace_ids: Any) -> Any:

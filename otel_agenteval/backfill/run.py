@@ -14,6 +14,7 @@ result that is in two files has the same ``result_id`` in both.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -27,11 +28,14 @@ from typing import Any
 
 from ..core.errors import AgentEvalError
 from ..core.extras import require
-from .batch import Scorer
+from ..core.processes import Processes
+from .batch import Scorer, scorer_of
 from .sources import Source, bucket_of
 from .turn_scoring import Account
 
 _BUCKET_BYTES = 256 * 2**20
+_WORTH_A_PROCESS = 8 * 2**20
+"""Bytes of a source that other processes are started for."""
 _MOST_BUCKETS = 512
 _FORMAT = "otel-agenteval.backfill.v1"
 _KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
@@ -132,15 +136,17 @@ def run(
     scorer: Scorer,
     *,
     shards: int = 1,
+    jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> Account:
-    """The backfill in this process: spans are laid out by bucket, then bucket after bucket is scored.
+    """The backfill on this machine: spans are laid out by bucket, then the buckets are scored.
 
     Args:
         source: where the spans are.
         output: where results go.
         scorer: makes them.
         shards: of how many parts the source is one.
+        jobs: processes that score; where a model may be asked there is one, which has its budget, its cache and its connections.
         progress: called with what is being done, the number of spans done, and their total number if it is known.
     """
     fingerprint = source.fingerprint()
@@ -154,18 +160,34 @@ def run(
         layout.regroup(scorer)
     spans = sum(layout.counts)
     seen = sum(layout.counts[bucket] for bucket in range(output.buckets) if bucket not in wanted)
-    for bucket in wanted:
-        total.add(score_bucket(output, bucket, layout.tables(bucket), scorer, fingerprint))
-        seen += layout.counts[bucket]
-        progress("scored", seen, spans)
+    alone = scorer.dry or scorer.asks or source.size()[1] < _WORTH_A_PROCESS
+    score = (
+        functools.partial(_score_here, layout, scorer) if alone or jobs == 1 else functools.partial(_score, layout, scorer.copies)
+    )
+    with Processes(1 if alone else jobs) as processes:
+        for bucket, account in zip(wanted, processes.map(score, wanted), strict=True):
+            total.add(account)
+            seen += layout.counts[bucket]
+            progress("scored", seen, spans)
     layout.remove()
     return total
+
+
+def _score_here(layout: _Layout, scorer: Scorer, bucket: int) -> Account:
+    return score_bucket(layout.output, bucket, layout.tables(bucket), scorer, layout.fingerprint)
+
+
+def _score(layout: _Layout, copies: tuple[str, tuple[str, ...] | None], bucket: int) -> Account:
+    """The same in another process."""
+    return _score_here(layout, scorer_of(*copies), bucket)
 
 
 class _Layout:
     """Spans by bucket, in files of Arrow's stream format."""
 
     def __init__(self, output: Output, fingerprint: str) -> None:
+        self.output = output
+        self.fingerprint = fingerprint
         self._output_spans = output.folder / "spans"
         self._folder = self._output_spans / fingerprint
         self._count = output.buckets
@@ -257,9 +279,9 @@ def _home_in(homes: Mapping[str, str]) -> Callable[[Any], str]:
     return home
 
 
-def buckets_for(source: Source) -> int:
-    """How many buckets keep each one's spans well within memory."""
-    return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] / _BUCKET_BYTES)))
+def buckets_for(source: Source, jobs: int = 1) -> int:
+    """How many buckets keep the spans of those that are scored at a time well within memory."""
+    return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] * jobs / _BUCKET_BYTES)))
 
 
 class Bar:

@@ -15,9 +15,10 @@ from ..backfill.sources import Parquet, source_of
 from ..backfill.turn_scoring import Account
 from ..config.loader import load_config
 from ..core.errors import ConfigError
+from ..core.processes import jobs_of
 from ..server.memory import tune
 from .exit_codes import OK, UNUSABLE
-from .options import add_config, add_logging
+from .options import add_config, add_jobs, add_logging
 
 EXIT_CODES = {
     OK: "every turn was scored, now or by an earlier run",
@@ -49,7 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shard", metavar="K/N", help="only the K-th of N parts of the traces, from 0: one process of a Kubernetes Job"
     )
-    parser.add_argument("--engine", choices=("local", "daft"), default="local", help="this process, or Daft on all cores")
+    add_jobs(parser)
+    parser.add_argument("--engine", choices=("local", "daft"), default="local", help="this program, or Daft")
     parser.add_argument("--ray", metavar="ADDRESS", help="with --engine daft: a Ray cluster, or auto for this machine's")
     parser.add_argument("--progress", action="store_true", help="show progress also where there is no terminal")
 
@@ -77,16 +79,17 @@ def run(args: argparse.Namespace) -> int:
             "metrics of conversations, and those that are asked about what was said before, need all turns of a conversation in one process: leave out "
             "--shard and --engine, or name other --metrics"
         )
+    jobs = jobs_of(args.jobs)
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
     existed, empty = (folder / "manifest.json").exists(), folder.is_dir()
-    output = Output(folder, args.buckets or buckets_for(source))
+    output = Output(folder, args.buckets or buckets_for(source, jobs))
     bar = Bar(True if args.progress else None)
     try:
         complete = existed and output.is_complete(scorer.keys, source.fingerprint())
         if args.engine == "daft" and not args.dry_run:
-            account = cluster.run(source, output, scorer, names, ray=args.ray)  # type: ignore[arg-type]  # checked above
+            account = cluster.run(source, output, scorer, ray=args.ray)  # type: ignore[arg-type]  # checked above
         else:
-            account = backfill(source, output, scorer, shards=shard[1], progress=bar)
+            account = backfill(source, output, scorer, shards=shard[1], jobs=jobs, progress=bar)
     finally:
         bar.end()
         scorer.close()

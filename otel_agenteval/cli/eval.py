@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..config.loader import load_config
-from ..config.root import Config
 from ..core.errors import ConfigError
-from ..core.score import Score
-from ..core.turn import Turn
-from ..evaluation.evaluator import evaluate
-from ..evaluation.redaction import Redactor, leaving, redacted_score
+from ..core.processes import jobs_of
 from ..evaluation.references import ReferenceSources
-from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
 from ..judging.models import Bench, Embedder, Judge, LocalEmbedder, embedder_from, judge_from
-from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
-from ..report import About, Report, Run, compare, open_outputs, parameters_hash
-from ..turns.recorded_conversations import RecordedConversations, looks_back
-from ..turns.recordings import Reading, load_turns
+from ..report import Report, Run, compare, open_outputs
+from ..turns.recordings import Reading
+from ..turns.spool import results as in_order
+from .evaluation import Evaluation, chosen
 from .exit_codes import FAILED, OK, UNUSABLE
 from .messages import warn_of_missing_parameters
-from .options import add_config, add_files, names_of
+from .options import add_config, add_files, add_jobs, names_of
 from .reading import progress, report_reading
 
 EXIT_CODES = {
@@ -43,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metrics", metavar="A,B", help="only these; with the parameters and policy that the configuration gives them"
     )
     add_config(parser)
+    add_jobs(parser)
     parser.add_argument(
         "--format",
         action="append",
@@ -72,40 +67,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score the turns, and write the reports."""
     config = load_config(args.config)
-    metrics, whole = _chosen(args, config)
-    references = ReferenceSources(config)
+    metrics, whole = chosen(config, args.metrics)
+    ReferenceSources(config)  # says what is wrong with them before anything is read
     judge, embedder = judge_from(config), embedder_from(config)
     both = [*metrics, *whole]
     _warn_of_missing_models(both, judge, embedder)
     warn_of_missing_parameters(both)
     watch = _watched(args, both)
     baseline = None if args.baseline is None else Run.read(args.baseline)
-    hashes = {metric._facts: parameters_hash(metric) for metric in both}
     reading, results = Reading(progress()), Run()
-    conversations = RecordedConversations(config.conversation, history=looks_back(metrics), whole=bool(whole))
-    scores_of = functools.partial(evaluate, judge=judge, embedder=embedder, redact=config.privacy.redact)
-
-    def evaluated() -> Iterator[tuple[Turn, list[Score]]]:
-        for turn in load_turns(args.files, reading=reading):
-            scores = scores_of(turn, metrics, references, before_judged=conversations.take)
-            conversations.note(turn, scores)
-            yield turn, scores
-        for ended in conversations.ended():
-            yield ended.turn, scores_of(ended.turn, whole)
-
     with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
-        for turn, scores in evaluated():
-            about = About.of(turn)  # after the references gave it its case
-            scored, redactor = [], Redactor(config.privacy.redact)
-            for score in [redacted_score(score, redactor) for score in scores]:
-                if score.status != "skipped":
-                    score.about = (turn.turn_id, b"%d" % turn.revision)  # so its id is the one that it has everywhere else
-                parameters = hashes[score.facts]
-                results.add(about, score, parameters)
-                scored.append((score, parameters))
-            shown = leaving(turn, redactor) if "table" in (args.format or ()) else turn  # no other format looks at content
-            for output in outputs:
-                output.add(shown, about, scored)
+        keeps = baseline is not None or args.gate or any(output.needs_run for output in outputs)
+        work = Evaluation(
+            config,
+            args.metrics,
+            tuple(output.rendering for output in outputs),
+            with_scores=keeps or any(output.needs_scores for output in outputs),
+            judge=judge,
+            embedder=embedder,
+        )
+        for found in in_order(
+            args.files, work, jobs=jobs_of(args.jobs), alone=work.asks, meet=work.looks_at_conversations, seen=reading
+        ):
+            for output, text in zip(outputs, found.texts, strict=True):
+                output.add(text, found.scored)
+            for score, parameters in found.scored if keeps else ():
+                results.add(found.about, score, parameters)
         code = report_reading(reading)
         if args.gate and not reading.turns:
             code = UNUSABLE  # nothing was checked
@@ -165,24 +152,3 @@ def _gated(args: argparse.Namespace, report: Report) -> int:
     for failure in report.failures:
         print(failure, file=sys.stderr)
     return FAILED
-
-
-def _chosen(args: argparse.Namespace, config: Config) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """The metrics of turns, and those of conversations."""
-    selected, whole = select_metrics(config), select_conversation_metrics(config)
-    (
-        rules_of(config, selected),
-        rules_of(config, whole),
-    )  # they say what is wrong with a sample, though every turn is evaluated here
-    if args.metrics is None:
-        return selected, whole
-    chosen: list[BoundMetric] = []
-    chosen_whole: list[BoundMetric] = []
-    for name in names_of(args.metrics, "--metrics"):
-        if name.startswith("@"):
-            chosen += [bound for bound in select_group(config, name[1:], selected) if bound not in chosen]
-            continue
-        of_turns, of_whole = named([name], selected, whole)
-        chosen += of_turns
-        chosen_whole += of_whole
-    return chosen, chosen_whole

@@ -18,6 +18,11 @@ def add_files(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add the number of processes."""
+    parser.add_argument("--jobs", metavar="N", help="processes for large files (default: all cores)")
+
+
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add the file of the configuration."""
     parser.add_argument(

@@ -129,6 +129,22 @@ def evaluate(
     ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder. ``before_judged`` is called with the
     turn before these, and after the metrics that are computed: as live, only judges see what was said before.
     """
+    rest = begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact)
+    if before_judged is not None:
+        before_judged(turn)
+    return rest()
+
+
+def begin(
+    turn: Turn,
+    metrics: Sequence[BoundMetric],
+    references: ReferenceSources | None = None,
+    *,
+    judge: Asks | None = None,
+    embedder: Embeds | None = None,
+    redact: Collection[str] = (),
+) -> Callable[[], list[Score]]:
+    """Score a turn by the metrics that are computed. Returns what asks the others, on any thread, and gives the scores of all."""
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
 
     def score(metric: BoundMetric) -> Score:
@@ -144,9 +160,7 @@ def evaluate(
     for metric in wanted:
         if not metric.asks:
             score_once(metric)
-    if before_judged is not None:
-        before_judged(turn)
-    return [score_once(metric) for metric in wanted]
+    return lambda: [score_once(metric) for metric in wanted]
 
 
 def about(score: Score, turn: Turn) -> Score:

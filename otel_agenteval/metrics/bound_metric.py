@@ -379,6 +379,12 @@ def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
             yield from asked_in(one.inner)
 
 
+def asks_one(metrics: Sequence[BoundMetric], judge: object | None, embedder: object | None) -> bool:
+    """Whether some metrics ask a model that is there."""
+    given = {"llm": judge, "embed": embedder}
+    return any(given[metric.metric.kind] is not None for metric in asked_in(metrics))
+
+
 _WITHOUT_INNER = frozenset(("code_policy_track_trend",))
 """Takes inner metrics, and gives the same score whatever theirs are: they are not evaluated for it."""
 

@@ -12,7 +12,7 @@ outputs     which formats are written, and to which files
 
 from .compare import compare
 from .formatting import Report
-from .outputs import FORMATS, open_outputs
+from .outputs import FORMATS, Rendering, open_outputs
 from .run import About, Run, line_of, parameters_hash
 
-__all__ = ["FORMATS", "About", "Report", "Run", "compare", "line_of", "open_outputs", "parameters_hash"]
+__all__ = ["FORMATS", "About", "Rendering", "Report", "Run", "compare", "line_of", "open_outputs", "parameters_hash"]

@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -17,6 +18,7 @@ from ..core.files import private
 from ..core.score import Score
 from ..core.turn import Turn
 from ..core.wellformed import well_formed
+from ..evaluation.redaction import Redactor, leaving
 from .comparison_table import render_comparison
 from .formatting import Report
 from .html import render_html
@@ -29,16 +31,39 @@ Scored = Sequence[tuple[Score, str]]
 """A turn's scores, each with the hash of its metric's parameters."""
 
 
+Rendering = Callable[[Turn, About, Scored, Redactor], str]
+"""Makes what an output shows of one turn, whose scores are redacted already: picklable, because it is made where the turn is scored."""
+
+
+def _lines(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
+    texts = (json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str) for score, parameters in scored)
+    return "".join(f"{well_formed(text)}\n" for text in texts)
+
+
+def _nothing(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tabulated:
+    width: int
+    colour: bool
+
+    def __call__(self, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
+        return render_turn(leaving(turn, redactor), [score for score, _ in scored], self.width, colour=self.colour) + "\n"
+
+
 class _JsonLines:
     """One object per score, as soon as there is one."""
+
+    needs_scores = needs_run = False
+    rendering: Rendering = staticmethod(_lines)
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def add(self, turn: Turn, about: About, scored: Scored) -> None:
-        for score, parameters in scored:
-            line = json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str)
-            self._out.write(f"{well_formed(line)}\n")
+    def add(self, text: str, scored: Scored) -> None:
+        self._out.write(text)
 
     def finish(self, report: Report) -> None:
         """Everything has been written already; a run without scores leaves an empty file."""
@@ -48,14 +73,16 @@ class _JsonLines:
 class _Table:
     """A table per turn as soon as it is scored, then one over all."""
 
+    needs_scores, needs_run = True, False
+
     def __init__(self, out: TextIO) -> None:
         self._out, self._summary = out, Summary()
         self._colour, self._width = colours_wanted(out), columns(out)
+        self.rendering: Rendering = _Tabulated(self._width, self._colour)
 
-    def add(self, turn: Turn, about: About, scored: Scored) -> None:
-        scores = [score for score, _ in scored]
-        self._summary.add(scores)
-        self._out.write(render_turn(turn, scores, self._width, colour=self._colour) + "\n")
+    def add(self, text: str, scored: Scored) -> None:
+        self._summary.add([score for score, _ in scored])
+        self._out.write(text)
 
     def finish(self, report: Report) -> None:
         if self._summary.turns > 1:
@@ -67,10 +94,13 @@ class _Table:
 class _Whole:
     """A document that is rendered when the run is over."""
 
+    needs_scores = needs_run = True
+    rendering: Rendering = staticmethod(_nothing)
+
     def __init__(self, render: Callable[[Report], str], out: TextIO) -> None:
         self._render, self._out = render, out
 
-    def add(self, turn: Turn, about: About, scored: Scored) -> None:
+    def add(self, text: str, scored: Scored) -> None:
         """The report at the end has it."""
 
     def finish(self, report: Report) -> None:

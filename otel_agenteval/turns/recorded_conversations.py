@@ -51,4 +51,4 @@ class RecordedConversations:
 
     def ended(self) -> list[Ended]:
         """All conversations, by their start; ``last`` is the id of the last turn's root."""
-        return sorted(self._store.end_all(), key=lambda one: str(one.turn.start)) if self._ends else []
+        return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

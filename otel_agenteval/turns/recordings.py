@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import gzip
 import io
 import sys
@@ -63,6 +64,24 @@ def load_turns(
 
 def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
     """The turns in recorded spans and log records, in any order, by start time. All of them are held at once."""
+    for group in wholes_of(items, warn_unread):
+        yield turn_of(group)
+
+
+def turn_of(group: Group) -> Turn:
+    """The turn of a group of recorded spans."""
+    return reader_of(group).turn("recorded_file", group.all_seen)
+
+
+def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> list[Group]:
+    """The spans of each turn, in the order of turns; what belongs together in several traces is joined. ``unread`` as for :func:`traces_of`."""
+    groups = [group for found in traces_of(items, unread) for group in found]
+    groups.sort(key=lambda group: group.root.start_ns)
+    return stitch(groups)
+
+
+def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> Iterator[list[Group]]:
+    """The turns of each trace, as far as it shows them by itself. ``unread`` gets each scope whose spans should have made a turn, once."""
     traces: dict[int, list[SpanRecord]] = {}
     by_span: dict[tuple[int, int], SpanRecord] = {}
     logs: list[OtlpLog] = []
@@ -80,18 +99,14 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
     for key, found in parts.items():
         if key in by_span:
             join_logs(by_span[key], found)
-    groups: list[Group] = []
     warned: set[str] = set()
     for records in traces.values():
         split_off = split(records)
-        groups += split_off
         scope = None if split_off else unread_scope(records)
         if scope is not None and scope not in warned:
             warned.add(scope)
-            warn_unread(scope)
-    groups.sort(key=lambda group: group.root.start_ns)
-    for group in stitch(groups):
-        yield reader_of(group).turn("recorded_file", group.all_seen)
+            unread(scope)
+        yield split_off
 
 
 def to_stderr(line: str) -> None:
@@ -101,59 +116,78 @@ def to_stderr(line: str) -> None:
 
 def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
     """Spans and log records in files of OTLP/JSON lines; see :func:`load_turns`."""
-    for path in paths:
-        if say is not to_stderr:
-            yield from _items(path, seen, say)
-            continue
-        faults = _FirstFaults(path)
-        yield from _items(path, seen, faults)
-        faults.end()
+    faults = Faults(say)
+    for path, number, line in read_lines(paths, seen, faults):
+        yield from items_in(line, seen, functools.partial(faults, path, number))
+    faults.end()
+
+
+def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Faults) -> Iterator[tuple[str, int, bytes]]:
+    """(file, number, line) of every line with something on it."""
+    for path in map(str, paths):
+        for number, line in _lines(path, seen, faults):
+            yield path, number, line
 
 
 _MOST_REPORTED = 10
 
 
-class _FirstFaults:
-    """Reports the first faults of a file, and at its end how many more there were: a file of another kind has one in every line."""
+class Faults:
+    """Reports what cannot be read. On standard error the first faults of a file, and how many more there were: a file of another kind has
+    one in every line.
 
-    def __init__(self, path: str | Path) -> None:
-        self._path, self._count = path, 0
+    Args:
+        say: gets a line for each.
+    """
 
-    def __call__(self, line: str) -> None:
-        self._count += 1
-        if self._count <= _MOST_REPORTED:
-            to_stderr(line)
+    def __init__(self, say: Report) -> None:
+        self._say = say
+        self._path, self._count = "", 0
+
+    def __call__(self, path: str, number: int | None, why: str) -> None:
+        """One fault of a file, or of one of its lines. Files come one after the other."""
+        self.more(path, 1)
+        if self._say is not to_stderr or self._count <= _MOST_REPORTED:
+            self._say(f"{path}: {why}" if number is None else f"{path}:{number}: {why}")
+
+    def more(self, path: str, count: int) -> None:
+        """So many more faults of a file, of which nothing else is known."""
+        if path != self._path:
+            self.end()
+            self._path = path
+        self._count += count
 
     def end(self) -> None:
-        if self._count > _MOST_REPORTED:
+        """The last file was read."""
+        if self._count > _MOST_REPORTED and self._say is to_stderr:
             to_stderr(f"{self._path}: {self._count - _MOST_REPORTED:,} more lines or records could not be read")
+        self._path, self._count = "", 0
 
 
-def _items(path: str | Path, seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
-    for where, line in _lines(path, seen, say):
-        try:
-            found = list(from_json(jsonio.loads_lenient(line)))
-        except NotASpan as problem:
+def items_in(line: bytes, seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
+    """Spans and log records in one line; ``say`` gets what is wrong with it."""
+    try:
+        found = list(from_json(jsonio.loads_lenient(line)))
+    except NotASpan as problem:
+        seen.bad += 1
+        say(f"not OTLP: {problem}")
+        return
+    except ValueError as problem:
+        seen.bad += 1
+        longer = line.strip() in (b"{", b"[")
+        say(f"not JSON: {'a document over several lines; it must be one per line (`jq -c .`)' if longer else str(problem)[:120]}")
+        return
+    for item in found:
+        if isinstance(item, NotASpan):
             seen.bad += 1
-            say(f"{where}: not OTLP: {problem}")
-            continue
-        except ValueError as problem:
-            seen.bad += 1
-            longer = line.strip() in (b"{", b"[")
-            why = "a document over several lines; it must be one per line (`jq -c .`)" if longer else str(problem)[:120]
-            say(f"{where}: not JSON: {why}")
-            continue
-        for item in found:
-            if isinstance(item, NotASpan):
-                seen.bad += 1
-                say(f"{where}: skipped: {item}")
-            elif isinstance(item, OtlpLog):
-                seen.logs += 1
-                yield item
-            else:
-                seen.spans += 1
-                cut_long_values(item)
-                yield item
+            say(f"skipped: {item}")
+        elif isinstance(item, OtlpLog):
+            seen.logs += 1
+            yield item
+        else:
+            seen.spans += 1
+            cut_long_values(item)
+            yield item
 
 
 _OTHER_KINDS = (
@@ -163,10 +197,10 @@ _OTHER_KINDS = (
 )
 
 
-def _lines(path: str | Path, seen: Reading, say: Report) -> Iterator[tuple[str, bytes]]:
-    """(place, line) of every line with something on it. What was read before a file broke off counts."""
+def _lines(path: str, seen: Reading, faults: Faults) -> Iterator[tuple[int, bytes]]:
+    """(number, line) of every line with something on it. What was read before a file broke off counts."""
     number = 0
-    with open_recording(str(path)) as stream:
+    with open_recording(path) as stream:
         try:
             for number, read in enumerate(stream, 1):
                 line = read
@@ -175,7 +209,7 @@ def _lines(path: str | Path, seen: Reading, say: Report) -> Iterator[tuple[str, 
                     if kind is not None:
                         seen.lines += 1
                         seen.bad += 1
-                        say(f"{path}: cannot be read: {kind}")
+                        faults(path, None, f"cannot be read: {kind}")
                         return
                     line = read.removeprefix(codecs.BOM_UTF8)
                 if not line.strip():
@@ -183,11 +217,11 @@ def _lines(path: str | Path, seen: Reading, say: Report) -> Iterator[tuple[str, 
                 seen.lines += 1
                 if seen.on_progress is not None and seen.lines % 1_000 == 0:
                     seen.on_progress(seen)
-                yield f"{path}:{number}", line
+                yield number, line
         except Exception as problem:  # every way of packing has errors of its own
             seen.lines += 1
             seen.bad += 1
-            say(f"{path}:{number + 1}: cannot be read from here on: {problem}")
+            faults(path, number + 1, f"cannot be read from here on: {problem}")
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
 from ..core.tenancy import number_in
@@ -24,13 +24,19 @@ _MOST_FAILURES = 32
 """And failed ones of each model."""
 
 
-def stitch(groups: Iterable[Group]) -> Iterator[Group]:
-    """The turns of recorded groups, by start time; what belongs together is joined, however long it took."""
+def stitch(groups: Iterable[Group]) -> list[Group]:
+    """The turns of recorded groups, by :func:`order`; what belongs together is joined, however long it took."""
     stitcher = Stitcher(float("inf"))
     parts = seen_once([part for group in groups for part in separate(group)])
     found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
     found += stitcher.release_all()
-    yield from sorted(found, key=lambda group: group.root.start_ns)
+    return sorted(found, key=order)
+
+
+def order(group: Group) -> tuple[int, int, int, int]:
+    """Of turns: by their start; those that begin at the same time have an order, too, wherever their spans were read."""
+    root = group.root
+    return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
 
 def seen_once(groups: list[Group]) -> list[Group]:
@@ -41,7 +47,7 @@ def seen_once(groups: list[Group]) -> list[Group]:
     known: dict[str, int] = {}
     failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
     """By the model that was asked: calls without a response, whose times say which of them are one."""
-    for group in sorted(groups, key=_order):
+    for group in sorted(groups, key=order):
         place = None
         if not is_bare_call(group):
             for call in reader_of(group).llm:
@@ -64,10 +70,6 @@ def seen_once(groups: list[Group]) -> list[Group]:
     return found
 
 
-def _order(group: Group) -> tuple[int, int, int]:
-    return group.root.start_ns, group.root.end_ns, group.root.span_id
-
-
 def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
     """Whether a failed call was seen by another instrumentation while it ran: both say that it failed."""
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
@@ -75,7 +77,7 @@ def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
 
 def _together(groups: list[Group]) -> Group:
     """The first of some groups with what the others saw of it."""
-    first, *others = sorted(groups, key=_order)
+    first, *others = sorted(groups, key=order)
     whole = Group(first.root, [record for group in (first, *others) for record in group.members])
     whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
     whole.reason, whole.above = groups[-1].reason, first.above
@@ -168,7 +170,7 @@ class Twins:
         self._stitcher.patience = 0.0
         found = [group for seen in list(self._waiting) for group in self._with_twins(seen, now)]
         found += self._out(self._stitcher.release_all())
-        return sorted(found, key=_order)
+        return sorted(found, key=order)
 
     def traces(self) -> set[int]:
         """The traces of what waits."""

@@ -156,6 +156,17 @@ def test_a_backfill_that_is_killed_goes_on_where_it_was(parquet: Path, tmp_path:
     assert results(out) == results(tmp_path / "whole")
 
 
+def test_several_processes_give_the_same(parquet: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    assert backfill(parquet, "--out", tmp_path / "one", "--buckets", "4", "--jobs", "1") == 0
+    said = capsys.readouterr().out
+    monkeypatch.setattr("otel_agenteval.backfill.run._WORTH_A_PROCESS", 0)
+    monkeypatch.setattr("otel_agenteval.backfill.run.score_bucket", None)  # nothing is scored here
+    assert backfill(parquet, "--out", tmp_path / "two", "--buckets", "4", "--jobs", "2") == 0
+    assert capsys.readouterr().out == said
+    assert results(tmp_path / "two") == results(tmp_path / "one")
+    assert not (tmp_path / "two" / "spans").exists()
+
+
 def test_shards_are_the_parts_of_a_whole(parquet: Path, recorded: Path, tmp_path: Path, capsys: Any) -> None:
     for k in range(3):
         assert backfill(parquet, "--out", tmp_path / "out", "--shard", f"{k}/3", "--buckets", "2") == 0

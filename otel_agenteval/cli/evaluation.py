@@ -1,0 +1,165 @@
+"""What ``otel-agenteval eval`` does with turns, in its own process or in several."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from ..config.loader import load_config
+from ..config.root import Config
+from ..core.score import Score
+from ..core.threads import mark_as_ours
+from ..core.turn import Turn
+from ..evaluation.evaluator import begin
+from ..evaluation.redaction import Redactor, redacted_score
+from ..evaluation.references import ReferenceSources
+from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
+from ..judging.models import Bench, Embedder, Judge, LocalEmbedder
+from ..judging.sampling import rules_of
+from ..metrics.bound_metric import BoundMetric, asks_one
+from ..report import About, Rendering, parameters_hash
+from ..turns.recorded_conversations import RecordedConversations, looks_back
+from ..turns.spool import Key
+from .options import names_of
+
+
+def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[BoundMetric]]:
+    """The metrics of turns, and those of conversations: as ``--metrics`` names them, or else those of the configuration.
+
+    Raises:
+        ConfigError: a name that is not known, or a sample that is not valid.
+    """
+    selected, whole = select_metrics(config), select_conversation_metrics(config)
+    for metrics in (selected, whole):
+        rules_of(config, metrics)  # says what is wrong with a sample, though every turn is evaluated here
+    if names is None:
+        return selected, whole
+    of_turns: list[BoundMetric] = []
+    of_whole: list[BoundMetric] = []
+    for name in names_of(names, "--metrics"):
+        if name.startswith("@"):
+            of_turns += [bound for bound in select_group(config, name[1:], selected) if bound not in of_turns]
+            continue
+        more, more_whole = named([name], selected, whole)
+        of_turns += more
+        of_whole += more_whole
+    return of_turns, of_whole
+
+
+class Evaluated(NamedTuple):
+    """A turn, or a conversation, with its scores."""
+
+    about: About
+    texts: Sequence[str]
+    """What each output shows of it."""
+    scored: Sequence[tuple[Score, str]]
+    """Its scores, each with the hash of its metric's parameters; empty unless they are wanted."""
+
+
+class Evaluation:
+    """Scores turns. A copy of it in another process makes its own metrics; there, nothing can be asked.
+
+    Args:
+        config: what to evaluate.
+        names: as ``--metrics`` gives them.
+        renderings: of the outputs.
+        with_scores: whether more is made of the scores than what the outputs show of each turn.
+        judge: for what asks one.
+        embedder: likewise.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        names: str | None,
+        renderings: Sequence[Rendering],
+        *,
+        with_scores: bool,
+        judge: Judge | Bench | None = None,
+        embedder: Embedder | LocalEmbedder | None = None,
+    ) -> None:
+        self._config = config
+        self._names = names
+        self._renderings = renderings
+        self._with_scores = with_scores
+        self._judge, self._embedder = judge, embedder
+        self._metrics, self._whole = chosen(config, names)
+        self._references = ReferenceSources(config)
+        self._hashes = {metric._facts: parameters_hash(metric) for metric in (*self._metrics, *self._whole)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copy, (json.dumps(self._config.to_dict()), self._names, self._renderings, self._with_scores)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model is asked."""
+        return asks_one([*self._metrics, *self._whole], self._judge, self._embedder)
+
+    @property
+    def looks_at_conversations(self) -> bool:
+        """Whether some metric looks at more than one turn."""
+        return bool(self._whole) or looks_back(self._metrics)
+
+    def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Evaluated]]:
+        """All turns, then the conversations that they make."""
+        conversations = RecordedConversations(
+            self._config.conversation, history=looks_back(self._metrics), whole=bool(self._whole)
+        )
+
+        def begun(turn: Turn) -> Callable[[], list[Score]]:
+            rest = self._begin(turn, self._metrics)
+            conversations.take(turn)
+            return rest
+
+        for key, turn, scores in self._scored((key, turn, begun(turn)) for key, turn in turns):
+            conversations.note(turn, scores)
+            yield (0, key), self._shown(turn, scores)
+        wholes = ((ended.turn, self._begin(ended.turn, self._whole)) for ended in conversations.ended())
+        for key, turn, scores in self._scored(((str(turn.start), turn.turn_id), turn, rest) for turn, rest in wholes):
+            yield (1, key), self._shown(turn, scores)
+
+    def _begin(self, turn: Turn, metrics: Sequence[BoundMetric]) -> Callable[[], list[Score]]:
+        references = self._references if metrics is self._metrics else None
+        redact = self._config.privacy.redact
+        return begin(turn, metrics, references, judge=self._judge, embedder=self._embedder, redact=redact)
+
+    def _scored(self, begun: Iterable[tuple[Key, Turn, Callable[[], list[Score]]]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
+        """The turns with all their scores, in the same order; models are asked about several at a time."""
+        if not self.asks:
+            for key, turn, rest in begun:
+                yield key, turn, rest()
+            return
+        most = self._config.judge.max_concurrency
+        waiting: deque[tuple[Key, Turn, Future[list[Score]]]] = deque()
+        pool = ThreadPoolExecutor(most, "otel-agenteval-eval", mark_as_ours)
+        try:
+            for key, turn, rest in begun:
+                waiting.append((key, turn, pool.submit(rest)))
+                if len(waiting) > most:
+                    first, asked, future = waiting.popleft()
+                    yield first, asked, future.result()
+            while waiting:
+                first, asked, future = waiting.popleft()
+                yield first, asked, future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _shown(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
+        about = About.of(turn)  # after the references gave it its case
+        redactor = Redactor(self._config.privacy.redact)
+        scored = []
+        for score in [redacted_score(score, redactor) for score in scores]:
+            if score.status != "skipped":
+                score.about = (turn.turn_id, b"%d" % turn.revision)  # so its id is the one that it has everywhere else
+            scored.append((score, self._hashes[score.facts]))
+        texts = [rendering(turn, about, scored, redactor) for rendering in self._renderings]
+        return Evaluated(about, texts, scored if self._with_scores else ())
+
+
+@functools.lru_cache(maxsize=1)
+def _copy(config: str, names: str | None, renderings: Sequence[Rendering], with_scores: bool) -> Evaluation:
+    return Evaluation(load_config(json.loads(config), env={}), names, renderings, with_scores=with_scores)
