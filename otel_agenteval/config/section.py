@@ -15,7 +15,6 @@ from .types import Kind
 
 if typing.TYPE_CHECKING:
     from typing_extensions import Self
-
 _options: dict[type, dict[str, Option]] = {}
 _validators: dict[type, Any] = {}
 NO_ENTRIES: dict[str, Any] = {}

@@ -11,7 +11,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ..dialects.reader import role_in
 from ..dialects.step import AGENT, WORKFLOW
@@ -301,9 +301,9 @@ class Revisions:
     def _known(self, trace_id: int) -> _Trace | None:
         """What is remembered of a trace."""
         trace = self._traces.get(trace_id)
-        if trace.__class__ is _Folded:
-            trace = self._traces[trace_id] = cast("_Folded", trace).unfolded()
-        return cast("_Trace | None", trace)
+        if isinstance(trace, _Folded):
+            trace = self._traces[trace_id] = trace.unfolded()
+        return trace
 
     def _leave_to(self, part: _Part) -> None:
         """Forget the turns that went out by themselves and are parts of one in another trace now."""
