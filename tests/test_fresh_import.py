@@ -82,6 +82,14 @@ def test_a_metric_that_is_named_is_the_only_one_that_is_imported() -> None:
     assert metrics_in(after_instrument("oa.get_metric('code_bleu', threshold=0.2)")) == {"nlp_overlap"}
 
 
+def test_the_help_of_the_sidecar_costs_the_import_of_no_server() -> None:
+    program = "import sys; from otel_agenteval.cli.main import main\ntry: main(['serve', '--help'])\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    modules = {name.split(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    assert {"otel_agenteval", "argparse"} <= modules
+    assert modules & set(HEAVY) == set()
+
+
 def test_the_program_above_would_see_a_heavy_package() -> None:
     program = "import sys, otel_agenteval.config.yaml, otel_agenteval as oa; oa.load_config({'exit_timeout': '1s'}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)

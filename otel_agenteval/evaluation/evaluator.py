@@ -5,6 +5,7 @@ scores = run(metrics, turn, sources)      # selectors, time budget, load sheddin
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -247,6 +248,13 @@ class Evaluator:
     def names(self) -> list[str]:
         """Of the metrics of turns."""
         return [metric.name for metric in (*self.metrics, *self.heavy)]
+
+    def load(self) -> None:
+        """Import the metrics that no turn has used yet."""
+        for metric in (*self.metrics, *self.heavy):
+            if not metric.metric.is_imported:
+                with contextlib.suppress(Exception):  # it is an error of that metric on the turn
+                    metric.load()
 
     def warm_up(self) -> Iterator[None]:
         """Evaluate a made-up turn step by step, so that the first real one does not pay for imports and first compilations.
