@@ -168,9 +168,14 @@ class Setup:
                 config["judge"] = {"base_url": f"http://127.0.0.1:{self._taken_port(listening=False)}/v1", "model": "none"}
                 config["metrics"] = ["llm_relevance"]
             elif kind == "dead outlets":
-                config["outlets"] = {"jsonl": self._unwritable_path(), "prometheus": {"port": self._taken_port()}}
+                config["outlets"] = {
+                    "log_events": "all",
+                    "jsonl": self._unwritable_path(),
+                    "prometheus": {"port": self._taken_port()},
+                }
                 logs = self._logs(DeadLogExporter())
             elif kind == "log events":
+                config["outlets"] = {"log_events": "all"}
                 logs = self._logs(EncodingLogExporter())
             self.ours = AgentEvalSpanProcessor(config, logger_provider=logs)
             self.provider.add_span_processor(self.ours)

@@ -110,8 +110,11 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("inline.metrics", [], ()),
         ("outlets.span_events", "off", "off"),
         ("outlets.span_events", "notable", "notable"),
-        ("outlets.log_events", False, False),
-        ("outlets.log_events", "FALSE", False),
+        ("outlets.log_events", False, "off"),
+        ("outlets.log_events", "FALSE", "off"),
+        ("outlets.log_events", True, "all"),
+        ("outlets.log_events", "true", "all"),
+        ("outlets.log_events", "notable", "notable"),
         ("outlets.otlp_metrics", "true", True),
         ("outlets.prometheus", None, None),
         ("outlets.prometheus.port", 9464, 9464),
@@ -129,7 +132,8 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("outlets.otlp.ca_file", "ca.pem", "ca.pem"),
         ("outlets.otlp.cert_file", "cert.pem", "cert.pem"),
         ("outlets.otlp.key_file", "key.pem", "key.pem"),
-        ("outlets.otlp.log_events", False, False),
+        ("outlets.otlp.log_events", False, "off"),
+        ("outlets.otlp.log_events", "auto", "auto"),
         ("outlets.otlp.evaluate_spans", "off", "off"),
         ("outlets.otlp.evaluate_spans", "child", "child"),
         ("outlets.otlp.metrics_interval", "0s", 0.0),
@@ -265,6 +269,7 @@ DURATION = "a duration"
 SIZE = "a size from 1 byte"
 COUNT = "a whole number from 1"
 SWITCH = "true or false"
+LOG_EVENTS = "auto, all, notable or off (true is all, false is off)"
 LISTEN = "HOST:PORT"
 ADDRESS = "an address that begins with http:// or https://, without credentials"
 PRICES = "a mapping of models to {input, output, cached_input}"
@@ -298,8 +303,9 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("outlets", [], "a mapping of span_events"),
         ("outlets.span_events", "some", "all, notable or off"),
         ("outlets.span_events", False, "all, notable or off"),
-        ("outlets.log_events", 1, SWITCH),
-        ("outlets.log_events", "yes", SWITCH),
+        ("outlets.log_events", 1, LOG_EVENTS),
+        ("outlets.log_events", "yes", LOG_EVENTS),
+        ("outlets.log_events", None, LOG_EVENTS),
         ("outlets.otlp_metrics", None, SWITCH),
         ("outlets.prometheus", 9464, "a mapping of registry, port"),
         ("outlets.prometheus", {}, "{registry: default}, {port: N} or null"),
@@ -321,7 +327,7 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("outlets.otlp.ca_file", 3, "the path of a file"),
         ("outlets.otlp.cert_file", "", "the path of a file"),
         ("outlets.otlp.key_file", [], "the path of a file"),
-        ("outlets.otlp.log_events", "no", SWITCH),
+        ("outlets.otlp.log_events", "no", LOG_EVENTS),
         ("outlets.otlp.evaluate_spans", True, "off, linked or child"),
         ("outlets.otlp.metrics_interval", "often", DURATION),
         ("outlets.otlp.retry_for", "0s", "above 0"),
@@ -675,7 +681,7 @@ def test_any_text_is_read_or_refused_with_a_config_error(text: str) -> None:
         ("TURN__IDLE_TIMEOUT", "250", "turn.idle_timeout", 0.25),
         ("TURN__IDLE_TIMEOUT", "", "turn.idle_timeout", 300.0),
         ("TURN__IDLE_TIMEOUT", "  ", "turn.idle_timeout", 300.0),
-        ("OUTLETS__LOG_EVENTS", "false", "outlets.log_events", False),
+        ("OUTLETS__LOG_EVENTS", "false", "outlets.log_events", "off"),
         ("OUTLETS__OTLP_METRICS", "True", "outlets.otlp_metrics", True),
         ("OUTLETS__SPAN_EVENTS", "off", "outlets.span_events", "off"),
         ("OUTLETS__PROMETHEUS", "null", "outlets.prometheus", None),
@@ -707,7 +713,7 @@ def test_a_variable_inside_another_wins() -> None:
         (
             "OUTLETS__LOG_EVENTS",
             "1",
-            "OTEL_AGENTEVAL_OUTLETS__LOG_EVENTS: outlets.log_events: '1' is not allowed; it must be true or false",
+            "OTEL_AGENTEVAL_OUTLETS__LOG_EVENTS: outlets.log_events: '1' is not allowed; it must be auto, all, notable or off (true is all, false is off)",
         ),
         (
             "TURN__IDLE_TIMEOT",
@@ -746,7 +752,10 @@ def test_a_variable_that_is_wrong_is_named(variable: str, text: str, expected: s
         ("turn: &a {max_open: *a}\n", ":1: turn.max_open: an alias may not stand for a value that contains it"),
         ("a: " + "[" * 3000 + "]" * 3000, "nested too deep"),
         ("turn: {max_open: " + "9" * 5000 + "}\n", ": not YAML: "),
-        ("outlets: {log_events: yes}\n", ":1: outlets.log_events: 'yes' is not allowed; it must be true or false"),
+        (
+            "outlets: {log_events: yes}\n",
+            ":1: outlets.log_events: 'yes' is not allowed; it must be auto, all, notable or off (true is all, false is off)",
+        ),
         ("turn: {max_open: '${env:NOT_SET}'}\n", ":1: turn.max_open: the variable NOT_SET is not set"),
         ("turn: {max_open: '${env:}'}\n", ":1: turn.max_open: '${env:}' is not allowed; a variable is written ${env:NAME} or"),
         ("turn: {max_open: '${env:9}'}\n", ":1: turn.max_open: '${env:9}' is not allowed; a variable is written ${env:NAME} or"),
@@ -1143,7 +1152,7 @@ judge:    {base_url: http://127.0.0.1:11434/v1, model: qwen3, api_key: "${env:JU
            budget: {usd_per_hour: 2}, queue: {backend: sqlite, path: /var/lib/agenteval/queue.db}}
 references: {accept_from: []}
 privacy:  {redact: [email, phone, card, secret], export_content: false}
-outlets:  {span_events: all, log_events: true, otlp_metrics: false, prometheus: {registry: default}, jsonl: null, store: null}
+outlets:  {span_events: all, log_events: auto, otlp_metrics: false, prometheus: {registry: default}, jsonl: null, store: null}
 """
 
 

@@ -87,7 +87,7 @@ def test_no_outlet_gets_what_a_score_quotes(tmp_path: Path, receiver: Receiver) 
     out.mkdir()
     outlets = {
         "log_events": True, "jsonl": str(out / "scores.jsonl"), "store": str(out / "scores.db"),
-        "otlp": {"endpoint": receiver.url, "protocol": "http", "evaluate_spans": "linked", "spool": {"directory": str(out / "spool")}},
+        "otlp": {"endpoint": receiver.url, "protocol": "http", "evaluate_spans": "linked", "log_events": "all", "spool": {"directory": str(out / "spool")}},
     }  # fmt: skip
     config = {
         "inline": {"metrics": QUOTING}, "outlets": outlets, "conversation": {"metrics": ["code_quotes_conversation"]},

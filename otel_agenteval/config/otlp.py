@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from .section import NO_ENTRIES, Section
-from .types import Before, Duration, DurationOrZero, FilePath, Kind, Size, Switch, Url
+from .types import Before, Duration, DurationOrZero, FilePath, Kind, LogEvents, Size, Url
 
 
 def _headers(value: Any) -> Any:
@@ -50,8 +50,8 @@ class OtlpOptions(Section):
     """PEM file of our own certificate, for receivers that ask for one."""
     key_file: FilePath | None = None
     """PEM file of its key."""
-    log_events: Switch = True
-    """One ``gen_ai.evaluation.result`` log record per score, under the Resource of the evaluated root."""
+    log_events: LogEvents = "auto"
+    """``gen_ai.evaluation.result`` log records under the Resource of the evaluated root, as ``outlets.log_events``, whose ``auto`` leaves them to this one. A sidecar writes no span events: there ``auto`` is all."""
     evaluate_spans: Literal["off", "linked", "child"] = "off"
     """A span ``evaluate AGENT`` with the scores as its events, for backends that show nothing but spans: ``linked`` is a trace of its own with a link to the turn, ``child`` is part of the turn's trace."""
     metrics_interval: DurationOrZero = 60.0

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from .otlp import OtlpOptions
 from .section import Section
 from .store import StoreOptions
-from .types import FilePath, Port, Switch
+from .types import FilePath, LogEvents, Port, Switch
 
 
 class PrometheusOptions(Section):
@@ -32,8 +32,8 @@ class OutletOptions(Section):
 
     span_events: Literal["all", "notable", "off"] = "all"
     """Events on the turn's root span: all inline scores, ``notable`` ones (failed, errors, gates), or none."""
-    log_events: Switch = True
-    """One ``gen_ai.evaluation.result`` log record per score."""
+    log_events: LogEvents = "auto"
+    """``gen_ai.evaluation.result`` log records: ``auto`` is one for each score that the exported span does not carry, and for every score with ``privacy.export_content``; ``notable`` are failed ones, errors and gates."""
     otlp_metrics: Switch = False
     """The metrics through the Meter API, for applications that push them."""
     prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")

@@ -183,6 +183,17 @@ def _switch(value: Any) -> bool:
     raise ValueError("it must be true or false")
 
 
+def _log_events(value: Any) -> str:
+    """``true`` and ``false`` in any case are ``all`` and ``off``."""
+    if value is True or value is False:
+        return "all" if value else "off"
+    text = value.strip() if isinstance(value, str) else ""
+    found = {"true": "all", "false": "off"}.get(text.lower(), text)
+    if found in ("auto", "all", "notable", "off"):
+        return found
+    raise ValueError("it must be auto, all, notable or off (true is all, false is off)")
+
+
 def _count(value: Any) -> int:
     return whole_number(value, 1, 10**12, "it must be a whole number from 1")
 
@@ -238,6 +249,12 @@ Size = Annotated[int, Before(size), Kind("size", size_text)]
 Count = Annotated[int, Before(_count), Kind("whole number from 1")]
 Share = Annotated[float, Before(_share), Kind("share from 0 to 1")]
 Switch = Annotated[bool, Before(_switch), Kind("`true` or `false`")]
+LogEvents = Annotated[
+    Literal["auto", "all", "notable", "off"],
+    Before(_log_events),
+    Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)"),
+]
+"""Which scores leave as log events."""
 Port = Annotated[int, Before(_port), Kind("port")]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
 Url = Annotated[str, Before(http_url), Kind("http(s) address")]

@@ -6,6 +6,7 @@ readable by several outlets at once. Nothing here does I/O, and no callback runs
 
 from __future__ import annotations
 
+import math
 import threading
 from bisect import bisect_left
 from collections import deque
@@ -46,6 +47,10 @@ class Distribution(NamedTuple):
     counts: tuple[int, ...]
     sum: float
     exemplars: tuple[Exemplar | None, ...]
+    least: float
+    """The smallest value; infinity before the first."""
+    most: float
+    """The largest value."""
 
 
 class Family(NamedTuple):
@@ -59,16 +64,19 @@ class Family(NamedTuple):
 class _Cell:
     """One label set of a histogram."""
 
-    __slots__ = ("counts", "exemplars", "sum")
+    __slots__ = ("counts", "exemplars", "least", "most", "sum")
 
     def __init__(self, buckets: int) -> None:
         self.counts = [0] * buckets
         self.sum = 0.0
+        self.least = math.inf
+        self.most = -math.inf
         self.exemplars: list[tuple[Mapping[str, str], float, float] | None] = [None] * buckets
 
     def plus(self, other: _Cell) -> _Cell:
         """Add all that the other holds."""
         self.sum += other.sum
+        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
         for bucket, count in enumerate(other.counts):
             self.counts[bucket] += count
             mine, theirs = self.exemplars[bucket], other.exemplars[bucket]
@@ -77,9 +85,8 @@ class _Cell:
         return self
 
     def snapshot(self) -> Distribution:
-        return Distribution(
-            tuple(self.counts), self.sum, tuple([None if kept is None else Exemplar(*kept) for kept in self.exemplars])
-        )
+        exemplars = tuple([None if kept is None else Exemplar(*kept) for kept in self.exemplars])
+        return Distribution(tuple(self.counts), self.sum, exemplars, self.least, self.most)
 
 
 class _Series:
@@ -359,6 +366,10 @@ class Telemetry:
         bucket = bisect_left(series.buckets, value)
         cell.counts[bucket] += 1
         cell.sum += value
+        if value < cell.least:  # noqa: PLR1730 - as a call it costs three times as much
+            cell.least = value
+        if value > cell.most:  # noqa: PLR1730
+            cell.most = value
         if exemplar is not None:
             cell.exemplars[bucket] = (exemplar, value, now)
         for tapped in series.taps:
@@ -423,6 +434,8 @@ def _sum_of_two(a: Distribution, b: Distribution) -> Distribution:
         tuple([x + y for x, y in zip(a.counts, b.counts, strict=True)]),
         a.sum + b.sum,
         tuple([_newer(x, y) for x, y in zip(a.exemplars, b.exemplars, strict=True)]),
+        min(a.least, b.least),
+        max(a.most, b.most),
     )
 
 

@@ -56,7 +56,7 @@ class Ending:
         if self._closed:
             return True
         self._closed = True
-        self._prepare(engine)
+        engine.warm_up.cancel()
         engine.outlets.begin_exit()
         if self._registered:
             atexit.unregister(self._at_exit)
@@ -92,7 +92,7 @@ class Ending:
 
     def exit(self, engine: Engine) -> None:
         """At interpreter exit: starts no thread, and takes no longer than ``exit_timeout``."""
-        self._prepare(engine)
+        engine.warm_up.cancel()
         engine.worker.may_start = False
         if engine.judging is not None:
             engine.judging.may_start = False
@@ -105,13 +105,6 @@ class Ending:
         done = engine.worker.drain(_left(until))
         if not (engine.outlets.end_exit(_left(until)) and done):
             _log.warning("not all scores were delivered within %.3g s at exit", engine.config.exit_timeout)
-
-    @staticmethod
-    def _prepare(engine: Engine) -> None:
-        """Before the clock starts: a program that ends right after its first turn needs its time for the scores, not for our imports."""
-        engine.warm_up.cancel()
-        if engine.enabled and (engine.assembler.open_turns or engine.worker.waiting):
-            engine.pipeline.evaluator.load()
 
     @staticmethod
     def _close_open(engine: Engine, reason: Any) -> None:

@@ -59,7 +59,7 @@ def _evaluate_now(chain: Pipeline, closed: Closed, span: Any, still_ending: bool
     try:
         while groups:
             scored = chain.evaluate(groups[0], waited_for=True)
-            chain.span_events.write(span, groups[0].root, scored.scores, still_ending)
+            chain.span_events.write(span, groups[0].root, scored, still_ending)
             if not (scored.pending or chain.wants_content):  # else what waits would hold the content of every turn
                 scored.turn, scored.size = scored.turn.without_content(), _SIZE_WITHOUT_CONTENT
             groups.popleft()
@@ -81,6 +81,7 @@ class DeferredTurns(Work):
         "_groups",
         "_lock",
         "_lost",
+        "_missed",
         "_scored",
         "_span",
         "size",
@@ -97,6 +98,8 @@ class DeferredTurns(Work):
         self._events: Sequence[Any] = ()
         self._scored: list[ScoredTurn] = []
         self._done = False
+        self._missed = False
+        """Whether somebody read the events and did not get them in time: the span may have left without."""
         self._evaluating_in: int | None = None
         self._lock = threading.Lock()
         self.size = closed.size
@@ -105,6 +108,7 @@ class DeferredTurns(Work):
         """The events of the root, or None while they cannot be had. Raises nothing but what is meant to end the caller's thread."""
         if self._evaluating_in != threading.get_ident():  # else the evaluation itself reads the span's own events
             self._evaluate()
+            self._missed = self._missed or not self._done
         return self._events if self._done else None
 
     def score(self) -> Sequence[ScoredTurn]:
@@ -113,6 +117,8 @@ class DeferredTurns(Work):
         if not self._done:
             self.lose("stuck")
         for scored in self._scored:
+            if self._missed:
+                scored.on_span = ()
             self._chain.evaluator.finish(scored)
         scored_turns, self._scored = self._scored, []
         return scored_turns
@@ -127,9 +133,9 @@ class DeferredTurns(Work):
         """The scores of one of the turns, and the events if the span is its root."""
         scored = self._chain.evaluate(group)
         if group.root.span_id != self._span.context.span_id:
-            self._chain.span_events.root_already_ended(scored.scores)
+            self._chain.span_events.root_already_ended(scored)
             return scored, ()
-        return scored, self._chain.span_events.events_of(self._span, scored.scores, group.root.end_ns)
+        return scored, self._chain.span_events.events_of(self._span, scored, group.root.end_ns)
 
     def _evaluate(self) -> None:
         # A forked child can inherit a lock that no thread will release: it goes on without these scores.

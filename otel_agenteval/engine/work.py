@@ -112,7 +112,7 @@ class GroupedSpans(Work):
     def score(self) -> Sequence[ScoredTurn]:
         """See :class:`WorkItem`."""
         scored = self._chain.evaluate(self._group)
-        self._chain.span_events.root_already_ended(scored.scores)
+        self._chain.span_events.root_already_ended(scored)
         self._chain.evaluator.finish(scored)
         return (scored,)
 

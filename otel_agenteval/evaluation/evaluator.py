@@ -5,7 +5,6 @@ scores = run(metrics, turn, sources)      # selectors, time budget, load sheddin
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from .references import ReferenceSources, applies, excluded_by, note_sources, ro
 from .scored_turn import ScoredTurn
 
 _WARM_UP = {
-    "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111.",
+    "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111." + " It is as long as most answers are." * 3,
     "system": "You are an assistant that answers in one sentence and never more than that.",
     "tool_calls": [{"name": "t", "arguments": {"q": "x"}, "result": "17"}] * 3,
     "tool_definitions": [{"name": "t", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}],
@@ -99,19 +98,28 @@ def run(
     start_cpu = time.thread_time() if budget is not None else 0.0  # a system call, which some machines make expensive
     deadline = start + budget if budget is not None else float("inf")
     for index, metric in enumerate(metrics):
-        excluded = None if metric.when is None else excluded_by(metric.when, turn)
-        if excluded is not None:
-            scores.append(metric.left_out(GATED, f"when.{excluded}"))
-            continue
+        if metric.when is not None:
+            excluded = excluded_by(metric.when, turn)
+            if excluded is not None:
+                scores.append(metric.left_out(GATED, f"when.{excluded}"))
+                continue
         if shed and metric.metric.heavy:
             scores.append(metric.left_out(SHED))
             continue
-        scores.append(_score(metric, turn, sources, about, None, None))
+        if metric.applies is not None or sources:
+            scores.append(_score(metric, turn, sources, about, None, None))
+        else:  # most metrics
+            score = metric.evaluate(turn)
+            if score.status != "skipped":
+                score.about = about
+            scores.append(score)
         if budget is not None and clock() > deadline:
             spent = time.thread_time() - start_cpu
             if spent > budget:
+                turn.forget_shared()
                 return Outcome(scores, metrics[index + 1 :], clock() - start)
             deadline = clock() + budget - spent  # the thread was waiting for its turn, not working
+    turn.forget_shared()
     return Outcome(scores, (), clock() - start)
 
 
@@ -248,13 +256,6 @@ class Evaluator:
     def names(self) -> list[str]:
         """Of the metrics of turns."""
         return [metric.name for metric in (*self.metrics, *self.heavy)]
-
-    def load(self) -> None:
-        """Import the metrics that no turn has used yet."""
-        for metric in (*self.metrics, *self.heavy):
-            if not metric.metric.is_imported:
-                with contextlib.suppress(Exception):  # it is an error of that metric on the turn
-                    metric.load()
 
     def warm_up(self) -> Iterator[None]:
         """Evaluate a made-up turn step by step, so that the first real one does not pay for imports and first compilations.

@@ -104,6 +104,8 @@ class ScoredTurn:
     """Metrics that are still to be evaluated on the worker: heavy ones, and those that the time budget cut."""
     receipt: Receipt | None = None
     """Of a judged score: the job that made it."""
+    on_span: Collection[int] = ()
+    """Places in :attr:`scores` of those that the exported root span carries as events. Whoever writes the events notes them."""
 
     @property
     def first_id(self) -> str:

@@ -89,6 +89,7 @@ class BoundMetric:
         "_facts",
         "_fn",
         "_inverse",
+        "_is_plain",
         "_missing",
         "_needs",
         "_service",
@@ -143,6 +144,7 @@ class BoundMetric:
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
         """The metrics that a composite combines, in this order."""
+        self._is_plain = self._service is None and self._missing is None and not self.inner
         self._needs = tuple(
             (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
@@ -199,18 +201,13 @@ class BoundMetric:
         ``judge`` may also be a :class:`ChoosesJudges`.
         """
         try:
-            if self._service == "llm" and isinstance(judge, ChoosesJudges):
-                return judge.evaluated(self, turn)
-            if self._missing is not None:
-                raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
-            if self.inner:
-                return self.over([one.evaluate(turn, judge=judge, embedder=embedder) for one in self.inner])
-            absent = self._first_absent(turn)
-            if absent is not None:
-                return self._skipped({"reason": f"missing:{absent}"})
-            if self._service is not None:
-                return self._asked(turn, judge, embedder)
-            found = self._fn(turn, **self._call)
+            if not self._is_plain:
+                return self._evaluated(turn, judge, embedder)
+            if self._needs:
+                absent = self._first_absent(turn)
+                if absent is not None:
+                    return self._skipped({"reason": f"missing:{absent}"})
+            found = self._fn(turn, **self._call) if self._call else self._fn(turn)
             return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)
         except NoModel as absent:
             return self._skipped({"reason": absent.reason})
@@ -218,6 +215,19 @@ class BoundMetric:
             if is_meant_for_host(error):
                 raise
             return self._failed(error)
+
+    def _evaluated(self, turn: Turn, judge: Any, embedder: Any) -> Score:
+        """As :meth:`evaluate`, for a metric that asks a model, has inner ones, or cannot be evaluated."""
+        if self._service == "llm" and isinstance(judge, ChoosesJudges):
+            return judge.evaluated(self, turn)
+        if self._missing is not None:
+            raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
+        if self.inner:
+            return self.over([one.evaluate(turn, judge=judge, embedder=embedder) for one in self.inner])
+        absent = self._first_absent(turn)
+        if absent is not None:
+            return self._skipped({"reason": f"missing:{absent}"})
+        return self._asked(turn, judge, embedder)
 
     def _first_absent(self, turn: Turn) -> str | None:
         """The first of the metric's needs that the turn does not have."""

@@ -1,7 +1,7 @@
 """Outlets as a configuration asks for them.
 
-Each outlet is made by ``outlet_from(wanted, setup)`` in its own module, where ``wanted`` is its option. A module is imported only where
-its option is on: who sends nothing pays for no connections and no encoders.
+Each outlet is made by ``outlet_from(wanted, setup)`` in its own module, where ``wanted`` is its option; it may be none,
+where another outlet does the same. A module is imported only where its option is on: who sends nothing pays for no connections and no encoders.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ def outlets_from(setup: Setup) -> list[Outlet]:
     """
     options = setup.config.outlets
     wanted = {option: getattr(options, option) for option in MODULES}
-    return [
+    made = [
         import_module(MODULES[option], __package__).outlet_from(value, setup)
         for option, value in wanted.items()
-        if value is not None and value is not False
+        if value not in (None, False, "off")
     ]
+    return [outlet for outlet in made if outlet is not None]

@@ -18,14 +18,22 @@ class LateOutlet(Outlet):
         name: of the outlet.
         make: the outlet, or None while its provider leads nowhere.
         missing: logged once, when a batch had nowhere to go.
+        is_missed: whether the outlet would have sent anything of a batch.
     """
 
     flushed_at_exit = False
 
-    def __init__(self, name: str, make: Callable[[], Outlet | None], missing: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Outlet | None],
+        missing: str,
+        is_missed: Callable[[Sequence[ScoredTurn]], bool] = lambda batch: True,
+    ) -> None:
         self.name = name
         self._make = make
         self._missing = missing
+        self._is_missed = is_missed
         self._logged = False
         self._outlet: Outlet | None = None
 
@@ -35,7 +43,7 @@ class LateOutlet(Outlet):
             self._outlet = self._make()
         if self._outlet is not None:
             self._outlet.emit(batch)
-        elif not self._logged:
+        elif not self._logged and self._is_missed(batch):
             self._logged = True
             _log.info("%s", self._missing)
 

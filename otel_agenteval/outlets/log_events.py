@@ -20,13 +20,14 @@ from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import answering_call
 from .base import Outlet, Setup
 from .late_outlet import LateOutlet
+from .selection import LogEvents, log_mode, scores_to_log
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger, LoggerProvider
 
 _NO_PROVIDER = (
-    "no SDK LoggerProvider is set up, so scores leave no log events (outlets.log_events: false says that this is meant); "
-    "span events and metrics work without"
+    "no SDK LoggerProvider is set up, so scores that their span does not carry leave no event (outlets.log_events: off says that "
+    "this is meant); span events and metrics work without"
 )
 
 
@@ -99,22 +100,31 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 class LogEventOutlet(Outlet):
-    """Writes each score to a LoggerProvider of the SDK (see :func:`usable`); skipped scores are not written.
+    """Writes scores to a LoggerProvider of the SDK (see :func:`usable`); skipped scores are not written.
 
     Args:
         provider: where the records go. They carry the provider's Resource, which in-process is the evaluated root's too.
         instance_id: tells the engines of a fleet apart, ``agenteval.instance.id``.
         version: of this package, for the scope.
         clock: dates the records.
+        mode: which scores leave, see :func:`~otel_agenteval.outlets.selection.scores_to_log`.
     """
 
     name = "log_events"
     flushed_at_exit = False
 
-    def __init__(self, provider: LoggerProvider, instance_id: str, version: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        provider: LoggerProvider,
+        instance_id: str,
+        version: str,
+        clock: Clock = SYSTEM_CLOCK,
+        mode: LogEvents = "all",
+    ) -> None:
         self.instance_id = instance_id
         self._provider = provider
         self._clock = clock
+        self._mode = mode
         self._logger = provider.get_logger(semconv.SCOPE, version)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
@@ -135,7 +145,7 @@ class LogEventOutlet(Outlet):
         return self._logger
 
     def _emit_turn(self, scored: ScoredTurn) -> None:
-        written = [score for score in scored.scores if score.status != "skipped"]
+        written = scores_to_log(scored, self._mode)
         if not written:
             return
         logger = self.logger_of(scored.root)
@@ -153,11 +163,18 @@ class LogEventOutlet(Outlet):
             )
 
 
-def outlet_from(wanted: bool, setup: Setup) -> Outlet:
-    """Log events through the provider of the setup, as soon as there is one."""
+def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
+    """Log events through the provider of the setup, as soon as there is one; ``auto`` leaves them to ``outlets.otlp``, if that sends them."""
+    otlp = setup.config.outlets.otlp
+    if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
+        return None
+    mode = log_mode(wanted, setup.config)
 
     def make() -> Outlet | None:
         provider = get_logger_provider() if setup.logger_provider is None else setup.logger_provider
-        return LogEventOutlet(provider, setup.instance_id(), setup.version) if usable(provider) else None
+        return LogEventOutlet(provider, setup.instance_id(), setup.version, mode=mode) if usable(provider) else None
 
-    return LateOutlet(LogEventOutlet.name, make, _NO_PROVIDER)
+    def is_missed(batch: Sequence[ScoredTurn]) -> bool:
+        return any(scores_to_log(scored, mode) for scored in batch)
+
+    return LateOutlet(LogEventOutlet.name, make, _NO_PROVIDER, is_missed)

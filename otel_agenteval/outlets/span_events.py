@@ -5,7 +5,7 @@ the installed SDK agrees, its public ``add_event`` is used. The Python SDK freez
 the ended span that exporters get shares the event list. Inside ``_on_ending`` that list is replaced by one that knows where
 its scores come from (:class:`DeferredEvents`): they are made by the worker, or by the first exporter that reads the list if it
 comes earlier, and so reach every exporter in any order, without costing the agent's thread. Where neither works the event is
-left out and counted; the log event says the same.
+left out and counted. Which scores every exporter gets is noted in the scored turn: by default these have no log event.
 
 The application's own events are never evicted: only the room that the span's limit leaves is used, failed and gate scores first.
 """
@@ -13,7 +13,7 @@ The application's own events are never evicted: only the room that the span's li
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Literal
 
 from opentelemetry.sdk.trace import Event, ReadableSpan
@@ -21,6 +21,8 @@ from opentelemetry.sdk.util import BoundedList
 
 from ..core import semconv
 from ..core.score import Score
+from ..evaluation.scored_turn import ScoredTurn
+from .selection import is_notable
 
 Mode = Literal["all", "notable", "off"]
 
@@ -122,86 +124,91 @@ class SpanEventOutlet:
         span._events = DeferredEvents(events, make)
         return True
 
-    def events_of(self, span: Any, scores: Sequence[Score], time_ns: int) -> list[ScoreEvent]:
-        """The events that :meth:`defer` promised, counted; as many as the span has room for."""
+    def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> list[ScoreEvent]:
+        """The events that :meth:`defer` promised, counted and noted; as many as the span has room for."""
         if self.mode == "off":
             return []
+        scores = scored.scores
         chosen = self._chosen(scores)
         if not chosen:
             return []
         held = span._events._dq
         if held.maxlen is not None:
-            chosen = self._fitting(chosen, held.maxlen - len(held))
+            chosen = self._fitting(scores, chosen, held.maxlen - len(held))
         limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
-        self.outcomes[ENDING] += len(chosen)
-        return [ScoreEvent(score, time_ns, limit) for score in chosen]
+        self._note(scored, chosen)
+        return [ScoreEvent(scores[place], time_ns, limit) for place in chosen]
 
-    def write(self, span: Any, root: Any, scores: Sequence[Score], still_ending: bool) -> None:
+    def write(self, span: Any, root: Any, scored: ScoredTurn, still_ending: bool) -> None:
         """Write the scores of a turn on its root, if the span is that; ``still_ending`` as the two ways below differ."""
         if root.context is None or root.context.span_id != span.context.span_id:
-            self.root_already_ended(scores)
+            self.root_already_ended(scored)
         elif still_ending:
-            self.while_ending(span, scores, root.end_ns)
+            self.while_ending(span, scored, root.end_ns)
         else:
-            self.after_end(span, scores, root.end_ns)
+            self.after_end(span, scored.scores, root.end_ns)
 
-    def while_ending(self, span: Any, scores: Sequence[Score], time_ns: int) -> None:
+    def while_ending(self, span: Any, scored: ScoredTurn, time_ns: int) -> None:
         """Inside the SDK's ``_on_ending(span)``, where :meth:`defer` is impossible."""
-        chosen = self._chosen(scores)
+        chosen = self._chosen(scored.scores)
         if not chosen:
             return
         if span.is_recording():  # an SDK that does as the specification says
-            self._add_public(span, chosen, time_ns)
+            self._add_public(span, scored, chosen, time_ns)
             return
         self.outcomes[UNSUPPORTED] += len(chosen)
 
     def after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
-        """Inside ``on_end(span)``, where ``_on_ending`` was never called: exporters that come later see a longer copy."""
+        """Inside ``on_end(span)``, where ``_on_ending`` was never called: only exporters that come later see a longer copy."""
         chosen = self._chosen(scores)
         try:
             events = span._events
             if events.__class__ is tuple or events.__class__ is list:
-                span._events = (*events, *(ScoreEvent(score, time_ns) for score in chosen))
+                span._events = (*events, *(ScoreEvent(scores[place], time_ns) for place in chosen))
                 self.outcomes[LATE_ORDER] += len(chosen)
                 return
             held = events._dq  # type: ignore[attr-defined]
             room = len(chosen) if held.maxlen is None else held.maxlen - len(held)
-            chosen = self._fitting(chosen, room)
-            longer = type(events).from_seq(held.maxlen, [*held, *(ScoreEvent(score, time_ns) for score in chosen)])  # type: ignore[attr-defined]
-            span._events = longer
+            chosen = self._fitting(scores, chosen, room)
+            added = [ScoreEvent(scores[place], time_ns) for place in chosen]
+            span._events = type(events).from_seq(held.maxlen, [*held, *added])  # type: ignore[attr-defined]
             self.outcomes[LATE_ORDER] += len(chosen)
         except AttributeError:
             self.outcomes[UNSUPPORTED] += len(chosen)
 
-    def root_already_ended(self, scores: Sequence[Score]) -> None:
+    def root_already_ended(self, scored: ScoredTurn) -> None:
         """The turn closed after its root: the log event is the only one."""
-        self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scores))
+        self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scored.scores))
 
-    def _add_public(self, span: Any, chosen: list[Score], time_ns: int) -> None:
+    def _add_public(self, span: Any, scored: ScoredTurn, chosen: list[int], time_ns: int) -> None:
         limits = getattr(span, "_limits", None)
         most = getattr(limits, "max_events", None)
         room = len(chosen) if most is None else most - len(span.events)
-        for score in self._fitting(chosen, room):
-            span.add_event(semconv.EVENT, attributes(score, None), time_ns)
-            self.outcomes[ENDING] += 1
+        chosen = self._fitting(scored.scores, chosen, room)
+        for place in chosen:
+            span.add_event(semconv.EVENT, attributes(scored.scores[place], None), time_ns)
+        self._note(scored, chosen)
 
-    def _chosen(self, scores: Sequence[Score]) -> list[Score]:
+    def _note(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
+        """Note the scores that every exporter of the root gets; nobody gets the root of a trace that is not kept."""
+        self.outcomes[ENDING] += len(chosen)
+        scored.on_span = frozenset(chosen) if scored.root.sampled else ()
+
+    def _chosen(self, scores: Sequence[Score]) -> list[int]:
+        """The places of the scores that the span is to carry."""
         if self.mode == "off":
             return []
         if self.mode == "all":
-            return [score for score in scores if score.status != "skipped"]
-        return [score for score in scores if _notable(score)]
+            return [place for place, score in enumerate(scores) if score.status != "skipped"]
+        return [place for place, score in enumerate(scores) if is_notable(score)]
 
-    def _fitting(self, chosen: list[Score], room: int) -> list[Score]:
+    def _fitting(self, scores: Sequence[Score], chosen: list[int], room: int) -> list[int]:
+        """As many of the chosen as there is room for, the most important first."""
         if len(chosen) <= room:
             return chosen
         room = max(room, 0)
         self.outcomes[NO_ROOM] += len(chosen) - room
-        return sorted(chosen, key=lambda score: (score.verdict is not False, score.policy != "gate"))[:room]
-
-
-def _notable(score: Score) -> bool:
-    return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
+        return sorted(chosen, key=lambda place: (scores[place].verdict is not False, scores[place].policy != "gate"))[:room]
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:

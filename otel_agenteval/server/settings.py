@@ -19,7 +19,7 @@ def as_sidecar(config: Config) -> Config:
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # there is no application here that would have set up its logging
-        more["outlets"]["log_events"] = False
+        more["outlets"]["log_events"] = "off"
     judged = any(service.model is not None for service in (config.judge, config.embedder))
     if judged and "backend" not in config.judge.queue.options_given:
         more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}

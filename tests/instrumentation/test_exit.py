@@ -61,7 +61,7 @@ def make_tracer_provider():
 for name in sys.argv[2].split(","):
     {"tracer": make_tracer_provider, "logger": make_logger_provider}[name]()
 
-config = {"outlets": {"prometheus": None, "jsonl": sys.argv[1] + "/scores"}}
+config = {"outlets": {"prometheus": None, "log_events": "all", "jsonl": sys.argv[1] + "/scores"}}
 """
 
 
@@ -131,7 +131,7 @@ def start(thread):
     begin(thread)
 atexit.register(lambda: print(started))        # the first to register is the last to run
 provider = TracerProvider()
-config = {"outlets": {"prometheus": None, "jsonl": sys.argv[1] + "/scores"}}
+config = {"outlets": {"prometheus": None, "log_events": "all", "jsonl": sys.argv[1] + "/scores"}}
 oa.instrument(tracer_provider=provider, config=config)
 tracer = provider.get_tracer("app")
 opened = agent(tracer)
@@ -209,7 +209,7 @@ def test_the_exporter_evaluates_what_waits_at_exit(tmp_path):
         """
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 provider = TracerProvider()
-config = {"outlets": {"prometheus": None, "jsonl": sys.argv[1] + "/scores"}}
+config = {"outlets": {"prometheus": None, "log_events": "all", "jsonl": sys.argv[1] + "/scores"}}
 provider.add_span_processor(BatchSpanProcessor(oa.AgentEvalSpanExporter(config), schedule_delay_millis=3_600_000))
 turn(provider.get_tracer("app"))
 """,

@@ -176,7 +176,7 @@ def test_it_attaches_to_the_provider_that_is_set():
         _logs.set_logger_provider(LoggerProvider())
         _logs.get_logger_provider().add_log_record_processor(SimpleLogRecordProcessor(records))
         trace.set_tracer_provider(TracerProvider())
-        handle = oa.instrument()
+        handle = oa.instrument(config={"outlets": {"log_events": "all"}})
         turn(trace.get_tracer("app"))
         handle.flush()
         print({item.log_record.event_name for item in records.get_finished_logs()})

@@ -581,7 +581,7 @@ print("the agent ran", time.monotonic())
 def run_agent(wanted: Mapping[str, Any]) -> tuple[str, float]:
     """What it complained of, and how long its end took."""
     done = subprocess.run(
-        [sys.executable, "-c", AGENT, json.dumps(wanted)], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=90
+        [sys.executable, "-c", AGENT, json.dumps({"log_events": "all", **wanted})], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=90
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     said, _, ran_at = done.stdout.rpartition(" ")
@@ -608,7 +608,7 @@ def test_an_agent_whose_receiver_is_gone_ends_in_time_and_says_what_was_lost() -
 
 
 def test_a_forked_child_sends_for_itself(grpc_receiver: GrpcReceiver) -> None:
-    wanted = {"endpoint": f"http://{grpc_receiver.address}", "metrics_interval": 0}
+    wanted = {"endpoint": f"http://{grpc_receiver.address}", "metrics_interval": 0, "log_events": "all"}
     script = AGENT.replace('print("the agent ran", time.monotonic())', "") + (
         "engine = oa.instrument(tracer_provider=provider)._processor.engine\n"
         "assert engine.flush(10)\n"

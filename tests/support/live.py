@@ -62,7 +62,7 @@ class Live:
         )
         if exporting == "before":
             self.provider.add_span_processor(spans_out)
-        config = {"outlets": {"prometheus": {"port": 0} if metrics else None}, **(config or {})}
+        config = {"outlets": {"prometheus": {"port": 0} if metrics else None, "log_events": "all"}, **(config or {})}
         if clock is not None:  # instrument() takes none, but finds a processor that stands there already
             processor = oa.AgentEvalSpanProcessor(config, logger_provider=self.logger_provider, clock=clock)
             self.provider.add_span_processor(processor)

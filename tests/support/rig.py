@@ -26,7 +26,8 @@ class Rig:
     """One tracer provider with an :class:`AgentEvalSpanProcessor` and exporters into memory.
 
     Args:
-        config: as for the processor; ``outlets.prometheus`` is off unless it is named (the default registry is the process's).
+        config: as for the processor; unless they are named, ``outlets.prometheus`` is off (the default registry is the process's) and
+            ``outlets.log_events`` is ``all``.
         clock: the processor's.
         before: span processors that are added before ours. The exporter into memory comes after it.
         provider: to attach to, instead of a plain TracerProvider.
@@ -45,7 +46,7 @@ class Rig:
         **options: Any,
     ) -> None:
         config = dict(config or {})
-        config["outlets"] = {"prometheus": None, **config.get("outlets", {})}
+        config["outlets"] = {"prometheus": None, "log_events": "all", **config.get("outlets", {})}
         self.provider = provider or TracerProvider(resource=Resource({"service.name": "shop"}), shutdown_on_exit=False, **options)
         self.tracer = self.provider.get_tracer("acme.app")
         self.logger_provider = LoggerProvider(shutdown_on_exit=False)

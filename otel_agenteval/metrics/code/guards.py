@@ -28,6 +28,7 @@ from ..lib.link_grounding import ungrounded_urls
 from ..lib.numbers.claims import statements
 from ..lib.numbers.grounded import has_material, ungrounded_numbers, word_numbers
 from ..lib.numbers.reading import numbers_in, with_ascii_digits
+from ..lib.screen import look_at_output
 from ..lib.urls import links_in, may_hold_links, revealed
 from ..lib.urls import without_code as without_examples
 from ..registry import Result, metric, skip, vacuous
@@ -275,7 +276,8 @@ def code_secret_leak(turn: Turn) -> bool | Result:
     output = turn.output
     if not output:
         return vacuous(True)
-    if not may_hold_credentials(output if len(output) <= SCAN_LIMIT else output[:SCAN_LIMIT]):
+    look = look_at_output(turn)
+    if not may_hold_credentials(look.text, look):
         return _passed(output)
     found = credentials(output, given=lambda: _others_words(turn), asked=turn.input or "", users=_users_words(turn))
     if not found:
@@ -438,9 +440,10 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Resul
     | an unknown number and sources that were cut | skipped ``too_long`` (by us), ``truncated`` (before us) |
     """
     output = turn.output or ""
-    text = statements(with_ascii_digits(output[:SCAN_LIMIT]))
+    look = look_at_output(turn)
+    text = statements(with_ascii_digits(look.text))
     numbers, small = numbers_in(text)
-    numbers += word_numbers(text)
+    numbers += word_numbers(text, look if text is look.text else None)
     if not numbers:
         return vacuous(True)
     given = Given(turn)

@@ -18,6 +18,7 @@ from ..lib.ledger import Ledger
 from ..lib.personal import CONFIDENT, leaks
 from ..lib.personal_marks import may_hold
 from ..lib.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, Rule, find, mask
+from ..lib.screen import look_at_output
 from ..registry import EPSILON, Result, metric, skip
 
 Share = Annotated[float, Ge(0), Le(1)]
@@ -141,7 +142,7 @@ def code_pii_leakage(
         return skip("missing:input" if check_input else "missing:output")
     truncated = len(texts[0][1]) > SCAN_LIMIT or len(texts[-1][1]) > SCAN_LIMIT
     if ruleset == "precise":
-        texts = [(location, text) for location, text in texts if may_hold(text)]
+        texts = [(location, text) for location, text in texts if _may_leak(turn, location, text)]
         if not texts and not truncated:  # nearly always
             nothing = {"num_detections": 0, "severity": 0.0, "types": [], "detections": []}
             return Result(1.0, passed=True if threshold is None else None, detail=nothing)
@@ -162,6 +163,13 @@ def code_pii_leakage(
                 for detector, start, end in find(text, rules)
             ]
     return _pii_result(found, uncertain, weights, aggregate, threshold, truncated=truncated)
+
+
+def _may_leak(turn: Turn, location: str, text: str) -> bool:
+    if location == "input":
+        return may_hold(text[:SCAN_LIMIT])
+    look = look_at_output(turn)
+    return may_hold(look.text, look)
 
 
 def _precise(turn: Turn, texts: list[tuple[str, str]], given: Given) -> Iterator[_Found]:

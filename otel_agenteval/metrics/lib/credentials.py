@@ -16,6 +16,7 @@ from ...core.redaction.patterns import lazy
 from ...core.redaction.secrets import secrets
 from ...core.redaction.views import MAX_LAYERS, View, first_view, next_view
 from .passwords import chosen_passwords, codes, login_pairs, quoted_phrases
+from .screen import Look, Words
 from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
 from .secrets import SCAN_LIMIT, is_sample, secret_spans
 
@@ -56,12 +57,12 @@ _HIDING = (
     b"\xf0\x9d",
 )
 """The first bytes of full-width and mathematical letters, and invisible characters."""
-_STEMS = tuple(
-    stem.replace("_", " ").encode()
+_STEMS = Words(
+    stem.replace("_", " ")
     for stem in ["passw", "_pass_", "passcode", "passphr", "secret", "token", "key", "pwd", "kennw", "credential", "contrase", "senha", "mot_de_pass", "achtw", "aslo", "arola", "sifre", "sandi", "lave", "ugangs", "cookie", "_-p", "mysql", "docker", "log_in", "login", "sign_in", "user", "melde", "ccedi", "connecte", "accede", "entra", "heslo", "salasana", "adgang", "assord", "backup", "recovery", "new_one", "otp", "wi-fi", "wifi", "wlan", "account", "clave", "konto", "_cl\u00e9_", "hl\u00fcssel", "sleutel", "chiave", "chave"]
 )  # fmt: skip
 """Parts of words, in lower case, of which one stands beside every short secret."""
-_CODE_STEMS = ("pin", "code", "codi", "clave", "otp", "cod ", "digo", "kod", "tan ", "alarm", "safe", "tresor")
+_CODE_STEMS = Words(("pin", "code", "codi", "clave", "otp", "cod ", "digo", "kod", "tan ", "alarm", "safe", "tresor"))
 _CODE_WORDS = (
     "код",
     "Код",
@@ -85,11 +86,16 @@ _CODE_WORDS = (
 )
 
 
-def may_hold(text: str) -> bool:
-    """Whether a text needs a closer look: it has a long word, or a shorter one of letters and digits, or a code, and a word for secrets."""
+def may_hold(text: str, look: Look | None = None) -> bool:
+    """Whether a text needs a closer look: it has a long word, or a shorter one of letters and digits, or a code, and a word for secrets.
+
+    Args:
+        text: of an answer.
+        look: at the same text, if there was one.
+    """
     if ("://" in text and "@" in text) or " phrase" in text:
         return True
-    written = text.encode("utf-8", "replace")
+    written = text.encode("utf-8", "replace") if look is None else look.written
     shape = written.translate(_CLASSES)
     if _has_long_word(written, shape):
         return True
@@ -101,22 +107,16 @@ def may_hold(text: str) -> bool:
     mixed = _mixed_word(shape, written)
     if mixed == "letters":
         return True
-    lower = written.lower()
     if mixed == "word":
         if not ascii_only and any(word in text for word in _FOREIGN_WORDS):
             return True
-        for stem in _STEMS:
-            if stem in lower:
-                return True
+        if _STEMS.may_be_in(look) and _STEMS.occur_in(written.lower()):
+            return True
     if b"0000" in shape or b"00a" in shape:
-        for stem in _CODES:
-            if stem in lower:
-                return True
+        if _CODE_STEMS.may_be_in(look) and _CODE_STEMS.occur_in(written.lower()):
+            return True
         return not ascii_only and any(word in text for word in _CODE_WORDS)
     return False
-
-
-_CODES = tuple(stem.encode() for stem in _CODE_STEMS)
 
 
 def _has_long_word(written: bytes, shape: bytes) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ...core.redaction.patterns import lazy
+from .screen import Look, Words
 
 _SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}
 _SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs), 97) for code in range(256))
@@ -42,6 +43,12 @@ def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes
     return tuple((byte, tuple(stem.replace("_", " ").encode() for stem in stems.split())) for byte, stems in groups)
 
 
+_HOME_WORDS = Words((
+    "ives ", "iving at", "eside", "ohnt ", "ohnh", "abit", "omicil", "ive en", "mora ", "oont ", "ieszka", "ome addr",
+))  # fmt: skip
+_BIRTH_WORDS = Words((
+    "irth", "IRTH", "DOB", "dob", "eburtsd", "naissance", "nacimiento", "nasci", "urodz", "eboorted", "anggal lahir",
+))  # fmt: skip
 _BIRTHS = _stems(
     "", "ödelsed ødselsd gày_sinh äaika oğum_tar",
     cyrillic="рожд народж", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日", han="出生", hangul="생년월일",
@@ -60,16 +67,16 @@ _REACH, _STRIDE = 144, 32
 """Bytes before digits that are looked at: the word for a home, what may stand behind it, and a street."""
 
 
-def may_hold(text: str) -> bool:
-    """Whether a text needs a closer look."""
+def may_hold(text: str, look: Look | None = None) -> bool:
+    """Whether a text needs a closer look. ``look``: at the same text, if there was one."""
     if "@" in text or " dot " in text or ("(" in text and "(at)" in text) or ("[" in text and "[at]" in text):
         return True
     if ("&" in text and "&#" in text) or ("%" in text and "%4" in text) or ("\\" in text and "\\u" in text):
         return True
-    written = text.encode("utf-8", "replace")
+    written = text.encode("utf-8", "replace") if look is None else look.written
     if not text.isascii() and (_hides_something(text, written) or " arroba " in text):
         return True
-    return may_hold_numbers(written)
+    return may_hold_numbers(written, look)
 
 
 def _hides_something(text: str, written: bytes) -> bool:
@@ -82,7 +89,7 @@ def _hides_something(text: str, written: bytes) -> bool:
     return other and _OTHER_DIGITS.search(text) is not None
 
 
-def may_hold_numbers(written: bytes) -> bool:
+def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
     """Whether there is a row of digits that is no date, or a word behind which fewer digits, or a date, are personal data."""
     shape = written.translate(_SHAPES)
     if b"0" not in shape:
@@ -91,6 +98,8 @@ def may_hold_numbers(written: bytes) -> bool:
     if b"000000" in joined:
         joined = _DATE_SHAPE.sub(b"a", shape).translate(None, b"- ")
     if b"000000" not in joined and _CODE not in joined.replace(b"A", b"0"):
+        if not (_HOME_WORDS.may_be_in(look) or _BIRTH_WORDS.may_be_in(look)) and written.isascii():
+            return False
         written = _around_digits(written, shape)  # nothing but an address or a date of birth is left
     elif (
         _ROW_OF_DIGITS in joined
@@ -98,11 +107,11 @@ def may_hold_numbers(written: bytes) -> bool:
         or (b"000000" in joined and _has_stem(written, _PAPERS))
     ):
         return True
-    if may_hold_homes(written):
+    if may_hold_homes(written, look):
         return True
     if b"0000" not in shape or not (b"19" in written or b"200" in written or b"201" in written):  # when people were born
         return False
-    return may_hold_births(written)
+    return may_hold_births(written, look)
 
 
 def _around_digits(written: bytes, shape: bytes) -> bytes:
@@ -127,19 +136,11 @@ def _has_stem(written: bytes, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...
     return False
 
 
-def may_hold_homes(written: bytes) -> bool:
+def may_hold_homes(written: bytes, look: Look | None = None) -> bool:
     """Whether a word that says where somebody lives can be in a text."""
-    return (
-        b"ives " in written or b"iving at" in written or b"eside" in written or b"ohnt " in written or b"ohnh" in written or b"abit" in written or b"omicil" in written
-        or b"ive en" in written or b"mora " in written or b"oont " in written or b"ieszka" in written or b"ome addr" in written
-        or (not written.isascii() and _has_stem(written, _HOMES))
-    )  # fmt: skip
+    return _HOME_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _HOMES))
 
 
-def may_hold_births(written: bytes) -> bool:
+def may_hold_births(written: bytes, look: Look | None = None) -> bool:
     """Whether a word for the day of somebody's birth can be in a text."""
-    return (
-        b"irth" in written or b"IRTH" in written or b"DOB" in written or b"dob" in written or b"eburtsd" in written or b"naissance" in written or b"nacimiento" in written
-        or b"nasci" in written or b"urodz" in written or b"eboorted" in written or b"anggal lahir" in written
-        or (not written.isascii() and _has_stem(written, _BIRTHS))
-    )  # fmt: skip
+    return _BIRTH_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _BIRTHS))

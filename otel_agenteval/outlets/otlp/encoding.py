@@ -1,132 +1,201 @@
 """Scores as OTLP requests, in bytes.
 
 Each turn's records are put under the Resource of the service that made its root, so that they lie where that service's telemetry does.
+What the records of a turn share is encoded once for the turn, what the scores of a metric share once for the metric.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
-
 from ...core import semconv
-from ...core.wellformed import well_formed
+from ...core.score import Facts, Score
 from ...evaluation.scored_turn import ScoredTurn
-from ..log_events import event_attributes, turn_attributes
+from ..log_events import turn_attributes
+from ..selection import LogEvents, scores_sent, scores_to_log
+from .protobuf import BYTES, FIXED32, FIXED64, AttributeWriter, as_double, as_fixed32, as_fixed64, delimited, tag, utf8, varint
 
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
-_MAX_NESTING = 16
+_MAX_METRICS = 1_000
+"""Configured metrics, and labels of scores, whose encoded constants are kept."""
+
+# Fields of a request, which are the same for logs and spans: ResourceLogs or -Spans 1, in it Resource 1 and ScopeLogs or -Spans 2,
+# in that the scope 1 and the records 2.
+_RECORD = tag(2, BYTES)
+_EVENT_NAME = delimited(12, utf8(semconv.EVENT))
+_INFO, _WARN = b"\x10\x09", b"\x10\x0d"
+_RECORD_TIME, _OBSERVED_TIME = tag(1, FIXED64), tag(11, FIXED64)
+_RECORD_FLAGS = tag(8, FIXED32) + as_fixed32(_SAMPLED)
+
+_INTERNAL = b"\x30\x01"
+_START, _END = tag(7, FIXED64), tag(8, FIXED64)
+_SPAN_FLAGS, _LINK_FLAGS = tag(16, FIXED32), tag(6, FIXED32)
+_EVENT_TIME = tag(1, FIXED64)
+_SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
-def log_records(batch: Sequence[ScoredTurn], now: int, instance_id: str, version: str) -> tuple[bytes, int]:
-    """An export request with a log record for each score, and how many there are."""
-    request = ExportLogsServiceRequest()
-    scopes: dict[str, Any] = {}
-    count = 0
-    for scored in batch:
-        written = [score for score in scored.scores if score.status != "skipped"]
-        if not written:
-            continue
-        root = scored.root
-        scope = _scope_of(scopes, root.resource, request.resource_logs, "scope_logs", version)
-        shared = turn_attributes(scored, instance_id)
-        frame = LogRecord(
-            time_unix_nano=now, observed_time_unix_nano=now, event_name=semconv.EVENT, flags=_SAMPLED if root.sampled else 0,
-            trace_id=root.trace_id.to_bytes(16, "big"), span_id=root.span_id.to_bytes(8, "big"),
-        )  # fmt: skip
-        _set_all(frame.attributes, shared)
-        frame_bytes = frame.SerializeToString()
-        for score in written:
-            record = scope.log_records.add()
-            record.MergeFromString(frame_bytes)  # in C: what a turn's records share is encoded once
-            error = score.status == "error"
-            record.severity_number = SeverityNumber.SEVERITY_NUMBER_WARN if error else SeverityNumber.SEVERITY_NUMBER_INFO
-            _set_all(record.attributes, event_attributes(score, {}))
-            count += 1
-    return request.SerializeToString(), count
+class ScoreWriter:
+    """Writes what one score says as attributes: the same as :func:`~otel_agenteval.outlets.log_events.event_attributes`, in bytes.
 
-
-def evaluate_spans(batch: Sequence[ScoredTurn], now: int, instance_id: str, version: str, *, child: bool) -> tuple[bytes, int]:
-    """An export request with a span for each turn, whose events are its scores, and how many there are.
-
-    A ``child`` stands in the turn's trace; any other span is a trace of its own, with a link to the turn's root.
+    Args:
+        field: number of the repeated field of type ``KeyValue`` of the message that is the score's.
     """
-    request = ExportTraceServiceRequest()
-    scopes: dict[str, Any] = {}
-    count = 0
-    for scored in batch:
-        written = [score for score in scored.scores if score.status != "skipped"]
+
+    def __init__(self, field: int) -> None:
+        pairs = AttributeWriter(field)
+        self._pairs = pairs
+        self._name = pairs.text(semconv.EVALUATION_NAME)
+        self._result_id = pairs.text(semconv.RESULT_ID)
+        self._explanation = pairs.text(semconv.EXPLANATION)
+        self._error_type = pairs.text(semconv.ERROR_TYPE)
+        self._label = pairs.text(semconv.SCORE_LABEL)
+        self._threshold = pairs.double_head(semconv.THRESHOLD)
+        self._value = pairs.double_head(semconv.SCORE_VALUE)
+        self._verdicts = {verdict: pairs.pair(semconv.PASSED, verdict) for verdict in (True, False)}
+        self._facts: dict[Facts, tuple[bytes, bytes, bool]] = {}
+        self._labels: dict[str, bytes] = {}
+
+    def __call__(self, score: Score) -> bytes:
+        """The attributes of a score. An error has ``error.type`` and nothing that could be read as a score."""
+        facts = score.facts
+        name, rest, gives_verdict = self._facts.get(facts) or self._constants(facts)
+        parts = [name, self._result_id(score.result_id), rest]
+        if score.explanation:
+            parts.append(self._explanation(score.explanation))
+        if facts.threshold is not None:
+            parts += (self._threshold, as_double(facts.threshold))
+        if score.status == "error":
+            parts.append(self._error_type(score.error_type or "_OTHER"))
+            return b"".join(parts)
+        if score.value is not None:
+            parts += (self._value, as_double(score.value))
+        label = score.label
+        if label is not None:
+            parts.append(self._labels.get(label) or self._label_of(label))
+        if gives_verdict and score.passed is not None:
+            parts.append(self._verdicts[score.passed])
+        return b"".join(parts)
+
+    def _constants(self, facts: Facts) -> tuple[bytes, bytes, bool]:
+        """What all scores of a metric say before and after their result ids, and whether they pass or fail."""
+        rest = {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}
+        found = self._name(facts.metric), self._pairs.write(rest), facts.gives_verdict
+        if len(self._facts) >= _MAX_METRICS:
+            self._facts.clear()
+        self._facts[facts] = found
+        return found
+
+    def _label_of(self, label: str) -> bytes:
+        found = self._label(label)
+        if len(self._labels) < _MAX_METRICS and len(found) < 256:
+            self._labels[label] = found
+        return found
+
+
+class ScoreEncoder:
+    """Encodes scored turns as export requests. To be used by one thread at a time.
+
+    Args:
+        version: of this package, for the scope.
+    """
+
+    def __init__(self, version: str) -> None:
+        self._scope = delimited(1, delimited(1, utf8(semconv.SCOPE)), delimited(2, utf8(version)))
+        self._of_resource = AttributeWriter(1)
+        self._of_record, self._scores = AttributeWriter(6), ScoreWriter(6)
+        self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
+
+    def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
+        """An export request with a log record for each score that leaves as one, and how many there are.
+
+        Args:
+            batch: scored turns.
+            now: time of the records, in nanoseconds since the Unix epoch.
+            instance_id: the engine that made the scores.
+            mode: which scores leave, see :func:`~otel_agenteval.outlets.selection.scores_to_log`.
+        """
+        groups = _Groups(self._of_resource)
+        times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))
+        count = 0
+        for scored in batch:
+            written = scores_to_log(scored, mode)
+            if not written:
+                continue
+            out = groups.of(scored.root.resource)
+            frame = self._frame(scored, times, instance_id)
+            length = len(frame) + 2
+            for score in written:
+                own = self._scores(score)
+                out += (_RECORD, varint(length + len(own)), frame, _WARN if score.status == "error" else _INFO, own)
+            count += len(written)
+        return b"".join(groups.requests(self._scope)), count
+
+    def _frame(self, scored: ScoredTurn, times: bytes, instance_id: str) -> bytes:
+        """What all records of a turn have in common."""
         root = scored.root
-        if not written or not root.sampled:
-            continue  # the trace that it would lead to is not kept
-        scope = _scope_of(scopes, root.resource, request.resource_spans, "scope_spans", version)
-        # Its ids follow from its content, so that a span that is sent twice is one span.
-        seed = hashlib.sha256("".join([score.result_id for score in written]).encode()).digest()
-        trace_id, root_id = root.trace_id.to_bytes(16, "big"), root.span_id.to_bytes(8, "big")
-        span = scope.spans.add()
-        span.name = f"evaluate {scored.turn.agent}" if scored.turn.agent else "evaluate"
-        span.kind = Span.SpanKind.SPAN_KIND_INTERNAL
-        span.trace_id = trace_id if child else seed[:16]
-        span.span_id = seed[16:24]
-        if child:
-            span.parent_span_id = root_id
-        else:
-            span.links.add(trace_id=trace_id, span_id=root_id, flags=_SAMPLED | _HAS_IS_REMOTE | _IS_REMOTE)
-        span.flags = _SAMPLED | _HAS_IS_REMOTE | (_IS_REMOTE if child else 0)
-        span.start_time_unix_nano = now - round(scored.seconds * 1e9)
-        span.end_time_unix_nano = now
-        _set_all(span.attributes, turn_attributes(scored, instance_id))
-        for score in written:
-            event = span.events.add(name=semconv.EVENT, time_unix_nano=now)
-            _set_all(event.attributes, event_attributes(score, {}))
-        count += 1
-    return request.SerializeToString(), count
+        ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
+        shared = self._of_record.write(turn_attributes(scored, instance_id))
+        return b"".join((times, _RECORD_FLAGS if root.sampled else b"", ids, shared))
+
+    def evaluate_spans(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, *, child: bool) -> tuple[bytes, int]:
+        """An export request with a span for each turn, whose events are its scores, and how many there are.
+
+        A ``child`` stands in the turn's trace; any other span is a trace of its own, with a link to the turn's root.
+        """
+        groups = _Groups(self._of_resource)
+        count = 0
+        for scored in batch:
+            written = scores_sent(scored)
+            if not written or not scored.root.sampled:
+                continue  # the trace that it would lead to is not kept
+            head = _span_head(scored, written, now, child=child)
+            attributes = self._of_span.write(turn_attributes(scored, instance_id))
+            events = [delimited(11, _EVENT_TIME, as_fixed64(now), _SPAN_EVENT_NAME, self._of_event(score)) for score in written]
+            groups.of(scored.root.resource).append(delimited(2, *head, attributes, *events))
+            count += 1
+        return b"".join(groups.requests(self._scope)), count
 
 
-def _scope_of(known: dict[str, Any], resource: Mapping[str, Any], groups: Any, of_scopes: str, version: str) -> Any:
-    """The scope in a request for records under a Resource: one for each Resource."""
-    message = ResourceMessage()
-    _set_all(message.attributes, resource)
-    key = repr(message)
-    if key not in known:
-        group = groups.add(resource=message)
-        known[key] = scope = getattr(group, of_scopes).add()
-        scope.scope.name, scope.scope.version = semconv.SCOPE, version
-    return known[key]
+def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child: bool) -> Iterator[bytes]:
+    """The fields of a turn's span that are no attributes and no events."""
+    root = scored.root
+    # Its ids follow from its content, so that a span that is sent twice is one span.
+    seed = hashlib.sha256("".join([score.result_id for score in written]).encode("utf-8", "replace")).digest()
+    trace_id, root_id = root.trace_id.to_bytes(16, "big"), root.span_id.to_bytes(8, "big")
+    yield delimited(1, trace_id if child else seed[:16])
+    yield delimited(2, seed[16:24])
+    if child:
+        yield delimited(4, root_id)
+    else:
+        flags = as_fixed32(_SAMPLED | _HAS_IS_REMOTE | _IS_REMOTE)
+        yield delimited(13, delimited(1, trace_id), delimited(2, root_id), _LINK_FLAGS, flags)
+    yield delimited(5, utf8(f"evaluate {scored.turn.agent}" if scored.turn.agent else "evaluate"))
+    yield _INTERNAL
+    yield _START + as_fixed64(now - round(scored.seconds * 1e9))
+    yield _END + as_fixed64(now)
+    yield _SPAN_FLAGS + as_fixed32(_SAMPLED | _HAS_IS_REMOTE | (_IS_REMOTE if child else 0))
 
 
-def _set_all(target: Any, attributes: Mapping[str, Any]) -> None:
-    for key, value in attributes.items():
-        _set(target.add(key=well_formed(key)).value, value, 0)
+class _Groups:
+    """The records of one request, by the Resource that they leave under. It lives no longer than the batch, which holds the Resources."""
 
+    def __init__(self, attributes: AttributeWriter) -> None:
+        self._attributes = attributes
+        self._of_object: dict[int, list[bytes]] = {}
+        self._of_content: dict[bytes, list[bytes]] = {}
 
-def _set(target: AnyValue, value: Any, depth: int) -> None:
-    if isinstance(value, str):
-        target.string_value = well_formed(value)
-    elif isinstance(value, bool):
-        target.bool_value = value
-    elif isinstance(value, int):
-        if -(2**63) <= value < 2**63:
-            target.int_value = value
-        else:
-            target.string_value = str(value)
-    elif isinstance(value, float):
-        target.double_value = value
-    elif isinstance(value, bytes):
-        target.bytes_value = value
-    elif isinstance(value, Mapping) and depth < _MAX_NESTING:
-        target.kvlist_value.SetInParent()
-        for key, inner in value.items():
-            _set(target.kvlist_value.values.add(key=well_formed(str(key))).value, inner, depth + 1)
-    elif isinstance(value, (list, tuple)) and depth < _MAX_NESTING:
-        target.array_value.SetInParent()
-        for inner in value:
-            _set(target.array_value.values.add(), inner, depth + 1)
+    def of(self, resource: Mapping[str, Any]) -> list[bytes]:
+        """The list for what leaves under a Resource: one for each content."""
+        found = self._of_object.get(id(resource))
+        if found is None:
+            found = self._of_content.setdefault(self._attributes.write(resource), [])
+            self._of_object[id(resource)] = found
+        return found
+
+    def requests(self, scope: bytes) -> Iterator[bytes]:
+        """The parts of the request."""
+        for resource, records in self._of_content.items():
+            yield delimited(1, delimited(1, resource), delimited(2, scope, *records))

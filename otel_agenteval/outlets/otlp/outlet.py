@@ -10,11 +10,6 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 
-from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-
 from ...config.otlp import OtlpOptions
 from ...core import semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
@@ -24,9 +19,10 @@ from ...core.writable import fault_of_folder
 from ...evaluation.scored_turn import ScoredTurn
 from ...spans.otlp import Signal
 from ..base import Outlet, RecordAccount, Setup
-from ..otlp_metrics import OtlpMetricsOutlet
+from ..selection import LogEvents, log_mode
 from .client import client_for
-from .encoding import evaluate_spans, log_records
+from .encoding import ScoreEncoder
+from .metrics import MetricsEncoder
 from .sender import Sender
 from .spool import Spool, SpoolFile
 
@@ -46,6 +42,7 @@ class OtlpOutlet(Outlet):
         instance_id: tells the engines of a fleet apart; asked again in a forked child.
         version: of this package, for the scope.
         clock: dates the records.
+        mode: which scores leave as log events, see :func:`~otel_agenteval.outlets.selection.scores_to_log`; None means as ``wanted`` says.
         pauses: the first and the longest pause between two attempts, in seconds; tests shorten them.
 
     Raises:
@@ -62,6 +59,7 @@ class OtlpOutlet(Outlet):
         instance_id: Callable[[], str],
         version: str,
         clock: Clock = SYSTEM_CLOCK,
+        mode: LogEvents | None = None,
         pauses: tuple[float, float] = (1.0, 30.0),
     ) -> None:
         for option in ("ca_file", "cert_file", "key_file"):
@@ -73,11 +71,14 @@ class OtlpOutlet(Outlet):
         self._instance_id = instance_id
         self._version = version
         self._clock = clock
+        self._log_events = wanted.log_events if mode is None else mode
+        self._encoder = ScoreEncoder(version)
+        self._metrics = MetricsEncoder(telemetry, version, clock.time_ns())
         self.records = RecordAccount(self.name, telemetry)
         self._keeps_all = False
         self._warned_of: set[str] = set()
-        self._metrics: OtlpMetricsOutlet | None = None
-        self._reader: InMemoryMetricReader | None = None
+        self._begun = False
+        """Whether metrics are sent: from the first turn on."""
         spool = wanted.spool
         self._sender = Sender(
             wanted,
@@ -100,14 +101,14 @@ class OtlpOutlet(Outlet):
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Render a batch and leave it to the sending thread."""
-        now = self._clock.time_ns()
-        if self._wanted.log_events:
-            self._put("logs", *log_records(batch, now, self._instance_id(), self._version))
+        now, instance_id = self._clock.time_ns(), self._instance_id()
+        if self._log_events != "off":
+            self._put("logs", *self._encoder.log_records(batch, now, instance_id, self._log_events))
         wanted = self._wanted.evaluate_spans
         if wanted != "off":
-            self._put("traces", *evaluate_spans(batch, now, self._instance_id(), self._version, child=wanted == "child"))
+            self._put("traces", *self._encoder.evaluate_spans(batch, now, instance_id, child=wanted == "child"))
         if self._wanted.metrics_interval:
-            self._metrics_outlet().emit(batch)
+            self._begun = True
             self._sender.start()
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
@@ -131,8 +132,6 @@ class OtlpOutlet(Outlet):
     def close(self) -> None:
         """Send nothing more; what waits stays in the spool, or is counted as lost."""
         self._sender.close()
-        if self._metrics is not None:
-            self._metrics.close()
 
     def start(self) -> None:
         """Start sending, also what an earlier process left in the spool."""
@@ -144,7 +143,8 @@ class OtlpOutlet(Outlet):
 
     def after_fork_in_child(self) -> None:
         """What waits is the parent's; the child is an instance of its own."""
-        self._metrics = self._reader = None
+        self._begun = False
+        self._metrics = MetricsEncoder(self._telemetry, self._version, self._clock.time_ns())
         self.records.reset()
         self._sender.after_fork_in_child()
 
@@ -168,26 +168,13 @@ class OtlpOutlet(Outlet):
 
     # --- metrics
 
-    def _metrics_outlet(self) -> OtlpMetricsOutlet:
-        if self._metrics is None:
-            self._reader = InMemoryMetricReader()
-            about = {
-                "service.name": "otel-agenteval",
-                "service.version": self._version,
-                "service.instance.id": self._instance_id(),
-            }
-            resource = Resource(about).merge(OTELResourceDetector().detect())
-            provider = MeterProvider([self._reader], resource, shutdown_on_exit=False)
-            self._metrics = OtlpMetricsOutlet(provider, self._telemetry, self._version)
-        return self._metrics
-
     def _collected(self) -> bytes:
-        data = self._reader.get_metrics_data() if self._reader is not None else None
-        return encode_metrics(data).SerializeToString() if data is not None else b""
+        return self._metrics.request(self._clock.time_ns(), self._instance_id()) if self._begun else b""
 
 
 def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
     """The endpoint that is configured."""
     directory = None if wanted.spool is None else wanted.spool.directory
     setup.warn_of_fault(("outlets", "otlp", "spool", "directory"), directory, fault_of_folder, "scores wait in memory")
-    return OtlpOutlet(wanted, setup.telemetry, setup.instance_id, setup.version)
+    mode = log_mode(wanted.log_events, setup.config)
+    return OtlpOutlet(wanted, setup.telemetry, setup.instance_id, setup.version, mode=mode)

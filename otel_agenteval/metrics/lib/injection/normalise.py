@@ -165,11 +165,18 @@ _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
 _MIXED_WORD = re.compile(r"(?=[a-z@$!]*[0-9@$!])(?=[0-9@$!]*[a-z])[a-z0-9@$!]{2,40}(?!\w)")
 
 
+_BEYOND_ASCII = re.compile("[`\x80-\U0010ffff]+")
+
+
+def _bared(found: re.Match[str]) -> str:
+    return found.group().translate(_BARE)
+
+
 def folded(text: str) -> str:
     """Lower case, compatible forms as plain ones, no marks on Latin letters, nothing invisible, look-alikes as Latin letters."""
     if text.isascii():
         return text.lower()
-    text = unicodedata.normalize("NFKC", text).lower().translate(_BARE)
+    text = _BEYOND_ASCII.sub(_bared, unicodedata.normalize("NFKC", text).lower())
     if _FOREIGN_LETTER.search(text) and _LATIN_AND_FOREIGN.search(text):
         text = _WORD.sub(_unmixed, text)
     return text

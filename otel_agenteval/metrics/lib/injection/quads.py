@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-import numpy as np
+from ..screen import Finder
 
 # --- what is looked for --------------------------------------------------------------------------------------------
 
@@ -27,8 +27,6 @@ _MARKED_PIECES = (
 _LETTERS = "abcdefghijklmnopqrstuvwxyz<|#,"
 """What is kept of a text; the place of a letter, counted from 1, is its number. Brackets are written as ``|``, a colon as a comma."""
 _ALIKE = {"[": "|", "]": "|", ":": ",", **dict(zip("013457@$!", "oieastasi", strict=True))}
-_BITS = 5
-_QUAD = 4
 
 
 def _number(sign: str) -> int:
@@ -43,42 +41,12 @@ def _number_in_latin(code: int) -> int:
 
 _NUMBERS = bytes(_number(chr(code)) if code < 0xC0 else _number_in_latin(code) for code in range(256))
 _DROPPED = bytes(code for code in range(0xC0) if not _NUMBERS[code])
-_FREQUENT = "etaoinsrhldcumfpgwybvkxjqz"
-
-
-def _quads_of(piece: bytes) -> list[int]:
-    """The four letters by which a piece is looked for: its rarest; all that begin so for three."""
-    if len(piece) < _QUAD:
-        return [_key(piece + bytes([last])) for last in range(1 << _BITS)]
-    quads = [piece[at : at + _QUAD] for at in range(len(piece) - _QUAD + 1)]
-    return [_key(max(quads, key=lambda quad: sum(_FREQUENT.find(_LETTERS[number - 1]) for number in quad)))]
-
-
-def _key(numbers: bytes) -> int:
-    key = 0
-    for number in numbers:
-        key = key << _BITS | number
-    return key
-
-
-_KNOWN: list[list[tuple[bytes, bool]]] = [[]]
-"""The pieces by the number of their four letters, and whether they are looked for in ASCII too."""
-_PLACES = np.zeros(1 << _BITS * _QUAD, dtype=np.uint8)
-"""Four letters → their number in ``_KNOWN``."""
-for _pieces, _in_ascii in ((_PIECES, True), (_MARKED_PIECES, False)):
-    for _piece in _pieces:
-        _numbers = _piece.translate(_NUMBERS)
-        for _quad in _quads_of(_numbers):
-            if not _PLACES[_quad]:
-                _PLACES[_quad] = len(_KNOWN)
-                _KNOWN.append([])
-            _KNOWN[_PLACES[_quad]].append((_numbers, _in_ascii))
-
-
-_PLAIN = tuple(piece.translate(_NUMBERS) for piece in _PIECES)
-_ALL = _PLAIN + tuple(piece.translate(_NUMBERS) for piece in _MARKED_PIECES)
-_FEW = 100
-"""Shorter texts are searched piece by piece: the array costs more."""
+_EVERYWHERE, _IN_MARKED = 1, 2
+_END = bytes(4)
+_FINDER = Finder((
+    *((piece.translate(_NUMBERS), _EVERYWHERE) for piece in _PIECES),
+    *((piece.translate(_NUMBERS), _IN_MARKED) for piece in _MARKED_PIECES),
+))  # fmt: skip
 
 
 def has_piece(text: str) -> bool:
@@ -88,15 +56,5 @@ def has_piece(text: str) -> bool:
         data = text.encode("latin-1")
     except UnicodeEncodeError:
         data = unicodedata.normalize("NFKD", text).encode("ascii", "ignore")
-    numbers = data.translate(_NUMBERS, _DROPPED) + bytes(_QUAD)
-    if len(numbers) < _FEW:
-        for piece in _PLAIN if in_ascii else _ALL:  # a generator would cost more than the search
-            if piece in numbers:
-                return True
-        return False
-    each = np.frombuffer(numbers, np.uint8).astype(np.uint32)
-    pairs = (each[:-1] << _BITS) | each[1:]
-    places = _PLACES[(pairs[:-2] << 2 * _BITS) | pairs[2:]].tobytes().translate(None, b"\0")
-    if not places:
-        return False
-    return any(piece in numbers for place in set(places) for piece, plain in _KNOWN[place] if plain or not in_ascii)
+    numbers = data.translate(_NUMBERS, _DROPPED) + _END
+    return bool(_FINDER.found_in(numbers) & (_EVERYWHERE if in_ascii else _EVERYWHERE | _IN_MARKED))

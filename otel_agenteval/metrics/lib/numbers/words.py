@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from ..screen import Look, Words
 from ..texts import in_small_letters
 
 _TABLES = {
@@ -97,8 +98,14 @@ _NO_CLAIM = frozenset(
 _ALONE = frozenset(word for word, value in _WORDS.items() if value > 10) - _NO_CLAIM
 
 
-def may_have_words(text: str) -> bool:
-    """Whether a lower-case text can hold a word for a number above ten: much cheaper than looking."""
+_SCREENED = Words((), screened=(*(f" {word} " for word in _ALONE), *_STEMS, "anta", "enta", "ßig"))
+
+
+def may_have_words(text: str, look: Look | None = None) -> bool:
+    """Whether a text can hold a word for a number above ten: much cheaper than looking. ``look``: at this text, if there was one."""
+    if not _SCREENED.may_be_in(look):
+        return False
+    text = text.lower()
     if not _ALONE.isdisjoint(text.replace("-", " ").split()):
         return True
     for stem in _STEMS:  # a generator would cost more than the search

@@ -104,6 +104,10 @@ _APART = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "instead"), (
 """What may stand in different sentences."""
 _DECLINING = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
+_LEFT_OUT = tuple('"_“„«「『。！？।؟')
+"""Signs of what :func:`without_quotes` leaves out, and ends of sentences that are part of a word without them."""
+_OPENING = re.compile(r"(?<!\w)'(?=\w)")
+
 
 class Read(NamedTuple):
     """What was found in a turn: numbers from 0 to 1, and the language."""
@@ -117,7 +121,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     head = plain(output[:_READ]).translate(EMPHASIS)
     question = plain(asked[:400])
     table = language_of(head[:500] + " " + question[:200])
-    if table is None:
+    if table is None or (table.name == "en" and _says_nothing(head, table)):
         return None
     bare = (ENGLISH_IDIOM if table.name == "en" else OTHER_IDIOM).sub(" … ", without_quotes(head))
     if DRAFT.match(bare) or DECLINING_TEXT.search(question) or (TRANSLATION.search(question) and _TO_REWORD.search(question)):
@@ -146,6 +150,16 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     numbers |= _of_both(numbers)
     numbers["items"] = min(3, len(ITEM.findall(output[:_READ]))) / 3
     return Read(table.name, numbers)
+
+
+def _says_nothing(text: str, table: Table) -> bool:
+    """Whether nothing in an English text declines, and nothing is to be left out of it: most answers are read no further."""
+    for sign in _LEFT_OUT:  # a generator would cost more than the search
+        if sign in text:
+            return False
+    if ">" in text or ("'" in text and _OPENING.search(text)):
+        return False
+    return not classes(text, table, ()) & (_DECLINING | BITS["failed"])
 
 
 def _of_answer(found: list[int]) -> dict[str, float]:

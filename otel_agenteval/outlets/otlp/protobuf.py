@@ -1,0 +1,173 @@
+"""Protobuf's wire format, as far as OTLP needs it: what never changes in a message is encoded once, and the rest is put behind it.
+
+A message made of Python objects costs microseconds a field, and most fields of our records say the same again and again. Nothing here
+decides what is sent; tests compare every message with one that is made of the protobuf classes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...core.wellformed import well_formed
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+"""How a field's value is written, the lower three bits of its tag."""
+
+as_fixed64: Callable[[int], bytes] = struct.Struct("<Q").pack
+as_sfixed64: Callable[[int], bytes] = struct.Struct("<q").pack
+as_fixed32: Callable[[int], bytes] = struct.Struct("<I").pack
+as_double: Callable[[float], bytes] = struct.Struct("<d").pack
+
+_MAX_NESTING = 16
+_MAX_KEYS = 256
+"""Keys, and values other than texts, that one writer remembers: keys can come from configuration and from spans."""
+_MAX_LENGTH = 512
+"""Texts up to this length have their heads remembered."""
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+_VARINTS = tuple(_varint(number) for number in range(4096))
+
+
+def varint(number: int) -> bytes:
+    """A number from 0 to 2⁶⁴ - 1."""
+    return _VARINTS[number] if number < 4096 else _varint(number)
+
+
+def tag(field: int, kind: int) -> bytes:
+    """What stands before the value of a field."""
+    return varint(field << 3 | kind)
+
+
+def delimited(field: int, *parts: bytes) -> bytes:
+    """A field that is a message, bytes or a text, given in parts."""
+    body = b"".join(parts)
+    return b"".join((tag(field, BYTES), varint(len(body)), body))
+
+
+def utf8(text: str) -> bytes:
+    """A text in UTF-8, with U+FFFD for each half of a surrogate pair."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return well_formed(text).encode()
+
+
+def any_value(value: Any, depth: int = 0) -> bytes:
+    """An ``AnyValue``; empty for what has no form there, and below a nesting of 16. Whole numbers beyond 64 bits become texts."""
+    if isinstance(value, str):
+        return delimited(1, utf8(value))
+    if isinstance(value, bool):
+        return b"\x10\x01" if value else b"\x10\x00"
+    if isinstance(value, int):
+        if -(2**63) <= value < 2**63:
+            return b"\x18" + varint(value & 0xFFFF_FFFF_FFFF_FFFF)
+        return delimited(1, utf8(str(value)))
+    if isinstance(value, float):
+        return b"\x21" + as_double(value)
+    if isinstance(value, bytes):
+        return delimited(7, value)
+    if depth < _MAX_NESTING:
+        if isinstance(value, Mapping):
+            return delimited(6, *[delimited(1, _pair(str(key), any_value(inner, depth + 1))) for key, inner in value.items()])
+        if isinstance(value, (list, tuple)):
+            return delimited(5, *[delimited(1, any_value(inner, depth + 1)) for inner in value])
+    return b""
+
+
+def _pair(key: str, value: bytes) -> bytes:
+    """A ``KeyValue``, without a value where there is no form for it."""
+    return delimited(1, utf8(key)) + (delimited(2, value) if value else b"")
+
+
+class TextWriter:
+    """Writes one attribute whose value is always a text.
+
+    Args:
+        before: the tag of the field that holds attributes.
+        key: of the attribute.
+    """
+
+    __slots__ = ("_before", "_heads", "_key")
+
+    def __init__(self, before: bytes, key: str) -> None:
+        self._before = before
+        self._key = delimited(1, utf8(key)) + tag(2, BYTES)
+        self._heads: dict[int, bytes] = {}
+        """All that stands before a text, by the text's length."""
+
+    def __call__(self, text: str) -> bytes:
+        """The attribute, with the tag of its field."""
+        raw = utf8(text)
+        length = len(raw)
+        return (self._heads.get(length) or self.head(length)) + raw
+
+    def head(self, length: int) -> bytes:
+        """All that stands before a text of so many bytes."""
+        value = tag(1, BYTES) + varint(length)
+        pair = self._key + varint(len(value) + length) + value
+        head = self._before + varint(len(pair) + length) + pair
+        if length <= _MAX_LENGTH:
+            self._heads[length] = head
+        return head
+
+
+class AttributeWriter:
+    """Writes attributes into one field of a message.
+
+    Args:
+        field: number of the repeated field of type ``KeyValue``.
+    """
+
+    def __init__(self, field: int) -> None:
+        self._tag = tag(field, BYTES)
+        self._texts: dict[str, TextWriter] = {}
+        self._plain: dict[tuple[str, type, object], bytes] = {}
+
+    def write(self, attributes: Mapping[str, Any]) -> bytes:
+        """All of them, in their order."""
+        texts, plain = self._texts, self._plain
+        out: list[bytes] = []
+        for key, value in attributes.items():
+            if value.__class__ is str:
+                out.append((texts.get(key) or self.text(key))(value))
+            elif value.__class__ is bool or value.__class__ is int:
+                known = plain.get((key, value.__class__, value))
+                out.append(self._plain_pair(key, value) if known is None else known)
+            else:
+                out.append(self.pair(key, value))
+        return b"".join(out)
+
+    def text(self, key: str) -> TextWriter:
+        """What writes texts under a key."""
+        found = self._texts.get(key)
+        if found is None:
+            found = TextWriter(self._tag, key)
+            if len(self._texts) < _MAX_KEYS:
+                self._texts[key] = found
+        return found
+
+    def double_head(self, key: str) -> bytes:
+        """What stands before a double, as :data:`as_double` writes it, under a key."""
+        return self.pair(key, 0.0)[:-8]
+
+    def pair(self, key: str, value: Any) -> bytes:
+        """One attribute. Of a value that :func:`any_value` has no form for, the key."""
+        pair = _pair(key, any_value(value))
+        return b"".join((self._tag, varint(len(pair)), pair))
+
+    def _plain_pair(self, key: str, value: int) -> bytes:
+        encoded = self.pair(key, value)
+        if len(self._plain) < _MAX_KEYS:
+            self._plain[key, value.__class__, value] = encoded
+        return encoded

@@ -1,0 +1,134 @@
+"""One look at a text for the words of all detectors: what it rules out is not there, and what is found is the same without it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.evaluation.evaluator import run
+from otel_agenteval.metrics.bound_metric import live_metric
+from otel_agenteval.metrics.lib import credentials, personal_marks, screen
+from otel_agenteval.metrics.lib.numbers import words
+from otel_agenteval.metrics.lib.screen import Finder, Look, Words, look_at_output
+
+CASES = Path(__file__).parent.parent / "data" / "detectors"
+GROUPS = {
+    "homes": personal_marks._HOME_WORDS,
+    "births": personal_marks._BIRTH_WORDS,
+    "secrets": credentials._STEMS,
+    "codes": credentials._CODE_STEMS,
+}
+LOOKING = ("pii_leakage", "secret_leak", "ungrounded_numbers")
+FILLER = "Thank you for your patience, we will get back to you with all that there is to know as soon as we can, and then again. "
+
+
+def turns(name: str) -> Iterator[dict[str, object]]:
+    for half in ("train", "test"):
+        for line in (CASES / half / f"{name}.jsonl").read_text(encoding="utf-8").split("\n"):
+            if line:
+                yield json.loads(line)["turn"]
+
+
+def outputs() -> list[str]:
+    return [str(turn.get("output") or "") for name in LOOKING for turn in turns(name)]
+
+
+def test_no_group_is_ruled_out_of_a_text_that_has_one_of_its_pieces() -> None:
+    """Also where letters outside ASCII stand around it, and at the ends of the text."""
+    for name, group in GROUPS.items():
+        for output in outputs():
+            written = output.encode("utf-8", "replace")
+            for text, data in ((output, written), (output.lower(), output.lower().encode("utf-8", "replace"))):
+                if group.occur_in(data):
+                    assert group.may_be_in(Look(text)), f"{name}: {text!r}"
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("around", ["{}", FILLER + "{}", "{}" + FILLER, "é{}ü" + FILLER, FILLER.upper() + " 漢{}字"])
+def test_each_piece_is_seen_wherever_it_stands(group: str, around: str) -> None:
+    """Whatever stands beside it."""
+    for piece in GROUPS[group]._pieces:
+        assert GROUPS[group].may_be_in(Look(around.format(piece.decode()))), piece
+
+
+@pytest.mark.parametrize("gap", [" ", "-", "\n", "\u00a0", "\u3000", "\u1680", "\u2003"])
+def test_each_word_for_a_number_is_seen_between_all_kinds_of_gaps(gap: str) -> None:
+    """In small letters, in capitals, at both ends of a text."""
+    for word in words._ALONE:
+        for text in (f"{word}{gap}{FILLER}", f"{FILLER}{gap}{word}", f"{FILLER}{gap}{word.upper()}{gap}{FILLER}"):
+            if words.may_have_words(text):
+                assert words.may_have_words(text, Look(text)), repr(text)
+
+
+def test_a_look_rules_out_what_is_not_there() -> None:
+    """Otherwise nothing would be gained."""
+    look = Look(FILLER * 3)
+    assert not any(group.may_be_in(look) for group in GROUPS.values())
+    assert not words.may_have_words(look.text, look)
+    assert not words._SCREENED.may_be_in(look)
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_detectors_find_the_same_without_looks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On every labelled turn, whatever the look rules out."""
+    metric = live_metric(f"code_{name}", {})
+    looked = [metric.evaluate(Turn.from_dict(turn)) for turn in turns(name)]
+    monkeypatch.setattr(Look, "found", lambda self: screen._ALL)
+    assert [metric.evaluate(Turn.from_dict(turn)) for turn in turns(name)] == looked
+
+
+def test_a_look_is_shared_by_all_who_ask_and_made_anew_for_another_answer() -> None:
+    """It follows the turn, which anybody may change."""
+    turn = Turn.from_dict({"output": FILLER})
+    look = look_at_output(turn)
+    assert look_at_output(turn) is look
+    turn.output = FILLER + "!"
+    assert look_at_output(turn).whole == FILLER + "!"
+    assert turn.to_dict() == {"output": FILLER + "!"}
+
+
+def test_a_turn_that_was_evaluated_keeps_no_look() -> None:
+    """Thousands of turns are kept for what comes late."""
+    turn = Turn.from_dict({"output": FILLER * 3 + " 1001"})
+    metrics = [live_metric(f"code_{name}", {}) for name in LOOKING]
+    metrics[0].evaluate(turn)
+    assert turn.shared
+    run(metrics, turn)
+    assert not turn.shared
+
+
+def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
+    """As of every text."""
+    assert len(Look("x" * 300_000).text) == screen.SCAN_LIMIT
+
+
+def test_a_group_that_is_made_later_is_not_ruled_out_by_an_earlier_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detectors are imported when they are first used."""
+    monkeypatch.setattr(screen, "_GROUPS", list(screen._GROUPS))
+    look = Look(FILLER * 3)
+    look.found()
+    later = Words(("patience",))
+    assert later.may_be_in(look)
+    assert later.may_be_in(Look(FILLER * 3))
+    assert not Words(("zebra",)).may_be_in(Look(FILLER * 3))
+
+
+LETTERS = st.lists(st.integers(1, 6), min_size=3, max_size=7).map(bytes)
+
+
+@given(pieces=st.lists(LETTERS, min_size=1, max_size=40), text=st.lists(st.integers(1, 6), max_size=60).map(bytes))
+def test_pieces_are_found_just_where_they_stand(pieces: list[bytes], text: bytes) -> None:
+    """Those of fewer than four letters too, which need letters behind them."""
+    finder = Finder([(piece, 1 << place % 8) for place, piece in enumerate(pieces)])
+    padded = text + bytes(4)
+    expected = 0
+    for place, piece in enumerate(pieces):
+        if piece in padded:
+            expected |= 1 << place % 8
+    assert finder.found_in(padded) == expected

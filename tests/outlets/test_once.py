@@ -1,0 +1,236 @@
+"""Each score leaves once as an event: on the exported span where that carries it, as a log event where it does not."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.sdk.trace import SpanLimits, SynchronousMultiSpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+import otel_agenteval as oa
+from otel_agenteval.engine import ending_root
+from tests.judging.test_live import GOOD, config, drain
+from tests.support.clock import FakeClock
+from tests.support.judges import ScriptedModels
+from tests.support.receiver import GrpcReceiver, plain
+from tests.support.rig import Rig
+
+AUTO = {"outlets": {"log_events": "auto"}}
+ROOT = "invoke_agent bot"
+NAME, RESULT_ID = "gen_ai.evaluation.name", "agenteval.result.id"
+
+
+class OldMultiProcessor(SynchronousMultiSpanProcessor):
+    """Of an SDK from before ``_on_ending``."""
+
+    def _on_ending(self, span: Any) -> None:
+        pass
+
+
+def logged(rig: Rig) -> set[str]:
+    """Result ids of the log events."""
+    return {str(record.attributes[RESULT_ID]) for record in rig.log_events()}
+
+
+def on_spans(rig: Rig) -> set[str]:
+    """Result ids of the span events."""
+    return {event[RESULT_ID] for name in set(rig.exported_names()) for event in rig.score_events(name).values()}
+
+
+def all_of(rig: Rig) -> set[str]:
+    """Result ids of all scores."""
+    return {score.result_id for scored in rig.scored() for score in scored.scores if score.status != "skipped"}
+
+
+def failing(rig: Rig) -> None:
+    """A turn of which one score fails."""
+    with rig.agent():
+        rig.tool("broken", attributes={"error.type": "TimeoutError"})
+        rig.chat("hello", "Hi.")
+
+
+def test_what_the_span_carries_has_no_log_event() -> None:
+    with Rig(AUTO) as rig:
+        rig.run()
+        assert on_spans(rig) == all_of(rig) != set()
+        assert logged(rig) == set()
+
+
+def test_a_heavy_metric_leaves_as_a_log_event() -> None:
+    heavy = {"metrics": [{"code_bleu": {"references": ["Hi there, you."]}}, "code_empty_answer"], "inline": {"metrics": []}}
+    with Rig({**AUTO, **heavy}) as rig:
+        rig.run(says="Hi there.")
+        assert on_spans(rig) | logged(rig) == all_of(rig)
+        assert [record.attributes[NAME] for record in rig.log_events()] == ["code_bleu"]
+
+
+def test_what_notable_leaves_out_leaves_as_log_events() -> None:
+    with Rig({"outlets": {"log_events": "auto", "span_events": "notable"}}) as rig:
+        failing(rig)
+        assert set(rig.score_events(ROOT)) == {"code_tool_success"}
+        assert on_spans(rig) | logged(rig) == all_of(rig)
+        assert not on_spans(rig) & logged(rig)
+
+
+def test_what_had_no_room_leaves_as_a_log_event() -> None:
+    with Rig(AUTO, span_limits=SpanLimits(max_events=3)) as rig:
+        failing(rig)
+        assert len(on_spans(rig)) == 3
+        assert on_spans(rig) | logged(rig) == all_of(rig)
+        assert not on_spans(rig) & logged(rig)
+
+
+@pytest.mark.parametrize("reason", ["span_events off", "late order", "not sampled", "no hook of the SDK"])
+def test_what_no_exporter_is_sure_to_get_leaves_as_log_events(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    outlets, more = dict(AUTO["outlets"]), {}
+    if reason == "span_events off":
+        outlets["span_events"] = "off"
+    elif reason == "late order":
+        more["provider"] = TracerProvider(active_span_processor=OldMultiProcessor(), shutdown_on_exit=False)
+    elif reason == "not sampled":
+        more["sampler"] = oa.record_all(ALWAYS_OFF)
+    with Rig({"outlets": outlets}, **more) as rig:
+        if reason == "no hook of the SDK":
+            monkeypatch.setattr(rig.engine.pipeline.span_events, "defer", lambda *_: False)
+        rig.run()
+        assert logged(rig) == all_of(rig) != set()
+
+
+def test_a_turn_that_closes_after_its_root_and_one_that_is_revised_leave_as_log_events() -> None:
+    clock = FakeClock()
+    with Rig({**AUTO, "turn": {"decision_delay": "2s"}}, clock=clock) as rig:
+        with rig.agent():
+            chat = rig.start_chat("tell me", "All of it.")
+        clock.advance(3)
+        rig.engine.tick()
+        first = all_of(rig)
+        assert logged(rig) == first != set()
+        chat.end()
+        clock.advance(30)
+        rig.engine.tick()
+        assert {scored.turn.revision for scored in rig.scored()} == {1, 2}
+        assert logged(rig) == all_of(rig) > first
+        assert on_spans(rig) == set()
+
+
+@pytest.fixture
+def models() -> Iterator[ScriptedModels]:
+    models = ScriptedModels()
+    yield models
+    models.close()
+
+
+def test_a_judged_score_leaves_as_a_log_event(models: ScriptedModels) -> None:
+    models.play(GOOD)
+    with Rig(config(models, **AUTO)) as rig:
+        rig.run()
+        assert drain(rig)
+        assert [record.attributes["agenteval.metric.kind"] for record in rig.log_events()] == ["llm"]
+        assert {event[NAME] for event in rig.score_events(ROOT).values()} == {"code_latency"}
+
+
+def test_with_content_every_score_leaves_as_a_log_event() -> None:
+    with Rig({**AUTO, "privacy": {"export_content": True}}) as rig:
+        rig.run(says="Paris.")
+        assert logged(rig) == all_of(rig) == on_spans(rig)
+        assert {record.attributes["agenteval.turn.output"] for record in rig.log_events()} == {"Paris."}
+
+
+def test_a_reader_that_did_not_get_the_events_in_time_leaves_them_to_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ending_root, "_PATIENCE", 0.01)
+    begun, read = threading.Event(), threading.Event()
+
+    @oa.metric()
+    def code_waits_for_a_reader(turn: oa.Turn) -> float:
+        """Ends when somebody has read the span without it."""
+        begun.set()
+        assert read.wait(10)
+        return 1.0
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    with Rig({**AUTO, "inline": {"metrics": ["code_waits_for_a_reader"]}}, provider=provider, attach=False) as rig:
+        begun.clear()
+        read.set()  # the warm-up
+        provider.add_span_processor(rig.processor)
+        read.clear()
+        begun.clear()
+        with rig.agent() as root:
+            pass
+        assert begun.wait(10)
+        assert list(root.events) == []
+        read.set()
+        assert logged(rig) == all_of(rig) != set()
+
+
+@pytest.mark.parametrize(("mode", "some"), [("all", True), ("notable", True), ("off", False)])
+def test_the_other_modes_do_not_look_at_the_span(mode: str, some: bool) -> None:
+    with Rig({"outlets": {"log_events": mode}}) as rig:
+        failing(rig)
+        wanted = {event[RESULT_ID] for event in rig.score_events(ROOT).values() if event.get("agenteval.passed") is False}
+        assert logged(rig) == (all_of(rig) if mode == "all" else wanted if some else set())
+
+
+def test_a_missing_provider_is_only_spoken_of_when_a_score_has_no_other_way(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "otel_agenteval")
+    provider = TracerProvider(shutdown_on_exit=False)
+    clock = FakeClock()
+    processor = oa.AgentEvalSpanProcessor({"outlets": {"prometheus": None}, "turn": {"decision_delay": "2s"}}, clock=clock)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("app")
+    agent = {"gen_ai.operation.name": "invoke_agent"}
+    with tracer.start_as_current_span("a", attributes=agent):
+        pass
+    assert processor.force_flush()
+    assert "LoggerProvider" not in caplog.text
+    with tracer.start_as_current_span("a", attributes=agent):
+        late = tracer.start_span("chat", attributes={"gen_ai.operation.name": "chat"})
+    clock.advance(3)
+    processor.engine.tick()
+    assert processor.force_flush()
+    assert caplog.text.count("no SDK LoggerProvider is set up") == 1
+    late.end()
+    provider.shutdown()
+
+
+# --- our own OTLP outlet in place of a logger provider
+
+
+@pytest.fixture
+def receiver() -> Iterator[GrpcReceiver]:
+    receiver = GrpcReceiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.mark.parametrize("mode", ["auto", "all", "notable", "off"])
+def test_instrument_with_our_own_connection(receiver: GrpcReceiver, mode: str) -> None:
+    exporter = InMemoryLogRecordExporter()
+    logger_provider = LoggerProvider(shutdown_on_exit=False)
+    logger_provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    provider = TracerProvider(shutdown_on_exit=False)
+    otlp = {"endpoint": f"http://{receiver.address}", "log_events": mode, "metrics_interval": 0}
+    outlets = {"prometheus": None, "otlp": otlp, "span_events": "notable"}
+    handle = oa.instrument(tracer_provider=provider, logger_provider=logger_provider, config={"outlets": outlets})
+    tracer = provider.get_tracer("app")
+    with tracer.start_as_current_span("a", attributes={"gen_ai.operation.name": "invoke_agent"}) as root:
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t", "error.type": "Timeout"}
+        tracer.start_span("execute_tool t", attributes=tool).end()
+    assert handle.flush(10)
+    sent = {plain(record.attributes)[RESULT_ID] for record in receiver.scores()}
+    noted = {str((item.log_record.attributes or {})[RESULT_ID]) for item in exporter.get_finished_logs()}
+    carried = {str((event.attributes or {})[RESULT_ID]) for event in root.events}  # type: ignore[attr-defined]  # the SDK's span
+    handle.shutdown()
+    assert carried
+    if mode in ("auto", "all"):
+        assert noted == set(), "our own connection has them"
+        assert sent > carried if mode == "all" else sent and not sent & carried
+    else:
+        assert sent == (carried if mode == "notable" else set())
+        assert noted
+        assert not noted & carried
