@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
+from annotated_types import MinLen
+
 from ...core import jsonio
 
 
-class _Said:
-    """A text that is not empty, without the space around it. pydantic asks it for its schema, where a parameter is given."""
+class _Stripped:
+    """A text without the space around it. pydantic asks it for its schema, where a parameter is given."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
         from pydantic_core.core_schema import str_schema
 
-        return str_schema(strip_whitespace=True, min_length=1)
+        return str_schema(strip_whitespace=True)
 
 
-Words = Annotated[str, _Said]
+Words = Annotated[str, _Stripped, MinLen(1)]
 """A configured text that says something."""
 
 
