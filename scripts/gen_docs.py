@@ -30,7 +30,7 @@ from otel_agenteval.cli.descriptions import type_name, value_of
 from otel_agenteval.cli.main import COMMANDS, build_parser, command_named
 from otel_agenteval.config.loader import variable_of
 from otel_agenteval.config.root import Config
-from otel_agenteval.config.section import Section, kind_of, option_paths, section_of, written
+from otel_agenteval.config.section import Section, kind_of, option_paths, options_of, section_of, written
 from otel_agenteval.core import semconv
 from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics import other_tools, seeds
@@ -280,16 +280,16 @@ def _default(values: Any, path: tuple[str, ...], root: type[Section]) -> str:
 
 def _default_of(path: tuple[str, ...], root: type[Section]) -> str:
     section, name = _field(path, root)
-    field = section.model_fields[name]
-    if field.is_required():
+    field = options_of(section)[name]
+    if field.default is ...:
         return "required"
-    default = written(field.get_default(call_default_factory=True), field.metadata, field.annotation)
+    default = written(field.default, field.metadata, field.annotation)
     return default if isinstance(default, str) else json.dumps(default)
 
 
 def _allowed(path: tuple[str, ...], root: type[Section]) -> str:
     section, name = _field(path, root)
-    field = section.model_fields[name]
+    field = options_of(section)[name]
     kind = kind_of(field.metadata, field.annotation)
     found = kind.described if kind is not None else " or ".join(f"`{word}`" for word in _literals(field.annotation))
     assert found, f"{'.'.join(path)}: the type of an option needs a Kind, which says in the documentation what it may be"
@@ -317,7 +317,7 @@ def _described(path: tuple[str, ...], root: type[Section]) -> str:
 def _field(path: tuple[str, ...], root: type[Section]) -> tuple[Any, str]:
     section: Any = root
     for key in path[:-1]:
-        section = section_of(section.model_fields[key].annotation)
+        section = section_of(options_of(section)[key].annotation)
     return section, path[-1]
 
 

@@ -28,7 +28,20 @@ import otel_agenteval as oa
 handle = oa.instrument(tracer_provider=TracerProvider())
 handle.processor.engine.warm_up.stop()
 """
-UNUSED = ("numpy", "jsonschema_rs", "genai_prices", "httpx", "grpc", "google", "sqlite3", "yaml", "asyncio", "phonenumbers")
+UNUSED = (
+    "numpy",
+    "pydantic",
+    "pydantic_core",
+    "jsonschema_rs",
+    "genai_prices",
+    "httpx",
+    "grpc",
+    "google",
+    "sqlite3",
+    "yaml",
+    "asyncio",
+    "phonenumbers",
+)
 OF_THE_PACK = {"answer", "guards", "performance_cost", "privacy", "text_matching", "tool_trace"}
 
 
@@ -42,6 +55,12 @@ def after_instrument(more: str) -> set[str]:
 def metrics_in(modules: set[str]) -> set[str]:
     """The families of metrics among them."""
     return {name.rpartition(".")[2] for name in modules if name.startswith("otel_agenteval.metrics.code.")}
+
+
+def test_a_configuration_that_nobody_gives_is_not_read_by_pydantic() -> None:
+    program = "import sys, otel_agenteval as oa; print(oa.load_config().exit_timeout, 'pydantic' in sys.modules, 'pydantic_core' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["5.0", "False", "False"]
 
 
 def test_the_one_line_imports_no_metric_and_nothing_that_only_metrics_and_outlets_of_others_need() -> None:
@@ -63,7 +82,15 @@ def test_a_metric_that_is_named_is_the_only_one_that_is_imported() -> None:
     assert metrics_in(after_instrument("oa.get_metric('code_bleu', threshold=0.2)")) == {"nlp_overlap"}
 
 
+def test_the_help_of_the_sidecar_costs_the_import_of_no_server() -> None:
+    program = "import sys; from otel_agenteval.cli.main import main\ntry: main(['serve', '--help'])\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    modules = {name.split(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    assert {"otel_agenteval", "argparse"} <= modules
+    assert modules & set(HEAVY) == set()
+
+
 def test_the_program_above_would_see_a_heavy_package() -> None:
-    program = "import sys, otel_agenteval.config.yaml, otel_agenteval.config.root; print(*sys.modules)"
+    program = "import sys, otel_agenteval.config.yaml, otel_agenteval as oa; oa.load_config({'exit_timeout': '1s'}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert {"pydantic", "yaml"} <= set(done.stdout.split())

@@ -28,10 +28,10 @@ FLOORS: tuple[dict[str, str], ...] = (
     {"outlets": "google grpc httpx opentelemetry prometheus_client pyarrow typing_extensions", "turns": "zstandard"},
     {"evaluation": "pyarrow", "dialects": ""},
     {
-        "metrics": "annotated_types ecologits jiwer jsonschema_rs numpy phonenumbers pydantic pydantic_monty rapidfuzz re2 sqlglot ",
+        "metrics": "annotated_types ecologits jiwer jsonschema_rs numpy phonenumbers pydantic pydantic_core pydantic_monty rapidfuzz re2 sqlglot ",
         "spans": "google opentelemetry pyarrow",
     },
-    {"statistics": "numpy", "config": "pydantic yaml"},
+    {"statistics": "numpy", "config": "pydantic pydantic_core typing_extensions yaml"},
     {"core": "cryptography genai_prices orjson phonenumbers pydantic_core"},
 )
 """From the top down: room → the packages of others that it may import."""

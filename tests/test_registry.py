@@ -215,7 +215,7 @@ def test_an_entry_of_the_configuration_takes_the_precise_method_and_get_metric_t
         return float(method == "precise")
 
     def configured(entry):
-        (bound,) = select_metrics(oa.Config.model_validate({"inline": {"metrics": []}, "metrics": [entry]}))
+        (bound,) = select_metrics(oa.Config(inline={"metrics": []}, metrics=[entry]))
         return bound.evaluate(oa.Turn()).value
 
     assert oa.get_metric("code_other").evaluate(oa.Turn()).value == 0.0

@@ -8,16 +8,16 @@ import contextlib
 import json
 import logging
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..config.loader import load_config
-from ..config.root import Config
 from ..core.errors import ConfigError
-from ..server.app import Service
-from ..server.memory import allow_files, tune
-from ..server.notify import Notifier, Progress
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging
+
+if TYPE_CHECKING:  # the help of the command costs the import of no server
+    from ..config.root import Config
+    from ..server.app import Service
+    from ..server.notify import Notifier
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -66,6 +66,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: the configuration is wrong, or cannot be served as it is.
     """
+    from ..server.memory import allow_files, tune
+    from ..server.notify import Notifier
+
     config = configured(args)
     if config.serve.grpc is None and config.serve.http is None:
         raise ConfigError(
@@ -88,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
 
 def configured(args: argparse.Namespace) -> Config:
     """The configuration, overridden by the command line."""
+    from ..config.loader import load_config
+
     given = {name: getattr(args, name) for name in ("grpc", "http", "metrics", "web", "journal")}
     serve: dict[str, Any] = {name: None if value == "off" else value for name, value in given.items() if value is not None}
     if args.insecure:
@@ -96,6 +101,9 @@ def configured(args: argparse.Namespace) -> Config:
 
 
 async def _serve(config: Config, args: argparse.Namespace, notifier: Notifier) -> dict[str, Any]:
+    from ..server.app import Service
+    from ..server.notify import Progress
+
     service = Service(config)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

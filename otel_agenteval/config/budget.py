@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
-
-from .section import Section
-from .types import Count, Kind, Share, finite_number
+from .section import NO_ENTRIES, Section
+from .types import Before, Count, Kind, Share, finite_number
 
 
 def _dollars(value: Any) -> float:
@@ -17,7 +15,7 @@ def _dollars(value: Any) -> float:
     return number
 
 
-Dollars = Annotated[float, BeforeValidator(_dollars), Kind("US dollars")]
+Dollars = Annotated[float, Before(_dollars), Kind("US dollars")]
 
 
 class SpendingOptions(Section):
@@ -49,6 +47,6 @@ class BudgetOptions(SpendingOptions):
     soft: Share = 0.8
     """Share of each limit above which only gates, turns of ``always_if`` and jobs already started continue."""
     metrics: Annotated[dict[str, SpendingOptions], Kind("bounds by metric, see [judging](judging.md#budget-and-failures)")] = (
-        Field(default_factory=dict)
+        NO_ENTRIES
     )
     """Limits of single metrics by name, besides those for all: ``{llm_faithfulness: {usd_per_day: 1}}``."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, model_validator
-
 from .section import Section
-from .types import Count, Duration, FilePath, Kind, Size, Switch, Text
+from .types import Before, Count, Duration, FilePath, Kind, Size, Switch, Text
 
 _QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)
 
@@ -27,7 +25,7 @@ class JobQueueOptions(Section):
     number of processes share. The last two hold turns."""
     path: FilePath | None = None
     """File for the backend ``sqlite``; its folder must exist. Processes of one machine may share it."""
-    url: Annotated[str, BeforeValidator(_queue_url), Kind("address")] | None = None
+    url: Annotated[str, Before(_queue_url), Kind("address")] | None = None
     """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master``, ``redis+cluster://``; ``valkey`` may be written for ``redis``."""
     name: Text = "agenteval"
     """Prefix, in braces, of every key of the backend ``redis``; processes with the same prefix share their jobs."""
@@ -42,12 +40,10 @@ class JobQueueOptions(Section):
     max_age: Duration = 86_400.0
     """Seconds after which a job that is still waiting is dropped and counted, because its score comes too late."""
 
-    @model_validator(mode="after")
-    def _what_the_backend_needs(self) -> JobQueueOptions:
+    def _check(self) -> None:
         if (self.backend == "sqlite") != (self.path is not None) or (self.backend == "redis") != (self.url is not None):
             raise ValueError(
                 "it must be {backend: sqlite, path: FILE} or {backend: redis, url: redis://…}; memory has neither path nor url"
             )
         if not self.work and self.backend == "memory":
             raise ValueError("work: false needs a backend that other processes share: sqlite or redis")
-        return self

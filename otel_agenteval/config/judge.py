@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
-
 from .budget import BudgetOptions
 from .job_queue import JobQueueOptions
-from .section import Section
+from .section import NO_ENTRIES, Section
 from .selector import Patterns
 from .service import ServiceOptions
-from .types import Count, Duration, FilePath, Kind, Share, Size, Text, Url
+from .types import Before, Count, Duration, FilePath, Kind, Share, Size, Text, Url
 
 
 def _panelists(value: Any) -> Any:
@@ -75,7 +73,7 @@ class SecondOptions(Section):
 class PanelOptions(Section):
     """Several judges that all judge each turn, in place of one."""
 
-    models: Annotated[tuple[str, ...], BeforeValidator(_panelists), Kind("list of two models or more")] = ()
+    models: Annotated[tuple[str, ...], Before(_panelists), Kind("list of two models or more")] = ()
     """Their names, as in ``judge.choose``; three or another odd number is best. Empty means that there is no panel."""
     combine: Literal["median", "majority"] = "median"
     """Which score counts: the median, or the median among the majority that passes or fails the turn."""
@@ -102,7 +100,7 @@ class JudgeOptions(ServiceOptions):
     """Where judged metrics wait."""
     servers: Annotated[
         dict[str, ServerOptions], Kind("servers by their names, see [judging](judging.md#more-than-one-model)")
-    ] = Field(default_factory=dict)
+    ] = NO_ENTRIES
     """More servers by name: ``{anthropic: {base_url: https://api.anthropic.com/v1, api_key: "${env:ANTHROPIC_API_KEY}"}}``."""
     choose: Annotated[tuple[JudgeChoice, ...], Kind("list of choices, see [judging](judging.md#more-than-one-model)")] = ()
     """Other models for some metrics or agents; the first that matches applies."""

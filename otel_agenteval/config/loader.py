@@ -117,17 +117,20 @@ def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
     """(path, value, variable) of each option in the environment, outer ones before those inside them."""
-    known = variables()
     given = sorted(
-        (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip()), key=lambda n: (n.count("__"), n)
+        (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip() and not _is_reserved(name)),
+        key=lambda n: (n.count("__"), n),
     )
+    known = variables() if given else {}
     for name in given:
-        if name in RESERVED_ENV or name.startswith(f"{ENV_PREFIX}TEST_"):  # what this package's own tests are told
-            continue
         path = known.get(name)
         if path is None:
             raise ConfigError(f"{name}: unknown variable; did you mean {' or '.join(nearest(name, [*known, *RESERVED_ENV], 1))}?")
         yield path, _from_text(env[name].strip(), name, env), name
+
+
+def _is_reserved(name: str) -> bool:
+    return name in RESERVED_ENV or name.startswith(f"{ENV_PREFIX}TEST_")  # what this package's own tests are told
 
 
 def _from_text(text: str, variable: str, env: Mapping[str, str]) -> Any:

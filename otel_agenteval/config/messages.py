@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import nearest
 from .keypath import KeyPath, placed
 from .masking import masked
-from .section import Section, entry_of, section_of
+from .section import Section, entry_of, options_of, section_of
+
+if TYPE_CHECKING:
+    from pydantic_core import ValidationError
 
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 """As YAML has them."""
@@ -23,7 +24,7 @@ def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyP
 
 def mapping_of(section: type[Section]) -> str:
     """What a value must be that is no mapping, but should be this section."""
-    return f"it must be a mapping of {', '.join(section.model_fields)}"
+    return f"it must be a mapping of {', '.join(options_of(section))}"
 
 
 def shown(value: Any, key: Any = "") -> str:
@@ -38,7 +39,7 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
     path: KeyPath = tuple(fault["loc"])
     section = _section_at(path[:-1], root) if path else None
     if fault["type"] in ("extra_forbidden", "invalid_key") and section is not None:
-        return _unknown_key((*path[:-1], str(path[-1])), list(section.model_fields), sources)
+        return _unknown_key((*path[:-1], str(path[-1])), list(options_of(section)), sources)
     if fault["type"] == "missing":
         return f"{placed(path, sources)} is required"
     key = path[-1] if path else ""
@@ -66,7 +67,7 @@ def _section_at(path: KeyPath, root: type[Section]) -> type[Section] | None:
     section: type[Section] | None = root
     parts = iter(path)
     for part in parts:
-        field = None if section is None else section.model_fields.get(str(part))
+        field = None if section is None else options_of(section).get(str(part))
         if field is None:
             return None
         section = section_of(field.annotation)

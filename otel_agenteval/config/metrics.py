@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
-
 from .sampling import SampleOptions
-from .section import Section, written
+from .section import NO_ENTRIES, Section, written
 from .selector import Selector
-from .types import DurationOrZero, Kind
+from .types import After, Before, DurationOrZero, Kind
 
 Group = Literal["default", "safety", "quality", "cost", "all"]
 _GROUPS = get_args(Group)
@@ -29,7 +27,7 @@ class InlineOptions(Section):
 
     metrics: Annotated[
         Group | tuple[str, ...],
-        BeforeValidator(_names),
+        Before(_names),
         Kind("group, or list of groups and names"),
     ] = "default"
     """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of groups and metric names; ``-name`` takes one out of those before it."""
@@ -42,7 +40,7 @@ class MetricEntry(Section):
 
     name: str
     """Canonical name, or a name from another catalogue (``trusys:icontains``)."""
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: dict[str, Any] = NO_ENTRIES
     """The metric's parameters; its documentation names them."""
     policy: Literal["gate", "trend"] = "trend"
     """``gate`` (must always pass) or ``trend`` (watch it)."""
@@ -51,9 +49,8 @@ class MetricEntry(Section):
     sample: SampleOptions | None = None
     """For ``llm_`` and ``embed_`` metrics: which of those turns are judged; all by default."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _from_entry(cls, value: Any) -> Any:
+    def _read(cls, value: Any) -> Any:
         if isinstance(value, str):
             return {"name": value}
         if not isinstance(value, Mapping):
@@ -71,7 +68,7 @@ class MetricEntry(Section):
 
     def to_dict(self) -> dict[str, Any]:
         """``{name: {parameters}}``, with policy, selector and sampling beside it."""
-        shown = self.policy != "trend" or "policy" in self.model_fields_set
+        shown = self.policy != "trend" or "policy" in self.options_given
         return {self.name: self.params, **({"policy": self.policy} if shown else {}), **_shared(self)}
 
 
@@ -88,7 +85,7 @@ def _at_least_one(entries: tuple[MetricEntry, ...]) -> tuple[MetricEntry, ...]:
 class GroupOptions(Section):
     """Metrics that share policy, selector and sampling: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
 
-    metrics: Annotated[tuple[MetricEntry, ...], AfterValidator(_at_least_one)]
+    metrics: Annotated[tuple[MetricEntry, ...], After(_at_least_one)]
     """As under ``metrics``; an entry's own settings take precedence."""
     policy: Literal["gate", "trend"] = "trend"
     """The policy of entries without one."""
@@ -108,7 +105,7 @@ class GroupOptions(Section):
     def _filled(self, entry: MetricEntry) -> MetricEntry:
         judged = entry.name.startswith(("llm_", "embed_"))
         shared = {"policy": self.policy, "when": self.when, **({"sample": self.sample} if judged else {})}
-        return entry.model_copy(update={key: value for key, value in shared.items() if key not in entry.model_fields_set})
+        return entry.replaced(**{key: value for key, value in shared.items() if key not in entry.options_given})
 
 
 _BESIDE_A_METRIC = ("policy", "when", "sample")

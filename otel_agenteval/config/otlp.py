@@ -6,10 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
-
-from .section import Section
-from .types import Duration, DurationOrZero, FilePath, Kind, LogEvents, Size, Url
+from .section import NO_ENTRIES, Section
+from .types import Before, Duration, DurationOrZero, FilePath, Kind, LogEvents, Size, Url
 
 
 def _headers(value: Any) -> Any:
@@ -40,7 +38,7 @@ class OtlpOptions(Section):
     """Address of the receiver: ``http://HOST:PORT`` in plain text, ``https://…`` with TLS. Over HTTP, ``/v1/logs`` and so on are added."""
     protocol: Literal["grpc", "http"] = "grpc"
     """OTLP/gRPC, or OTLP/HTTP with protobuf."""
-    headers: Annotated[dict[str, str], BeforeValidator(_headers), Kind("mapping of headers")] = Field(default_factory=dict)
+    headers: Annotated[dict[str, str], Before(_headers), Kind("mapping of headers")] = NO_ENTRIES
     """Sent with each request; secrets as ``${env:NAME}``."""
     compression: Literal["none", "gzip"] = "none"
     """``gzip`` pays where the receiver is on another machine."""
@@ -65,8 +63,6 @@ class OtlpOptions(Section):
     spool: SpoolOptions | None = None
     """Files in which scores wait instead of in memory."""
 
-    @model_validator(mode="after")
-    def _pair_of_files(self) -> OtlpOptions:
+    def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None):
             raise ValueError("cert_file and key_file must be set together, or neither of them")
-        return self

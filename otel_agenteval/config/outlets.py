@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import model_validator
-
 from .otlp import OtlpOptions
 from .section import Section
 from .store import StoreOptions
@@ -20,11 +18,9 @@ class PrometheusOptions(Section):
     port: Port | None = None
     """Serve ``/metrics`` on a port of our own."""
 
-    @model_validator(mode="after")
-    def _exactly_one(self) -> PrometheusOptions:
+    def _check(self) -> None:
         if (self.registry is None) == (self.port is None):
             raise ValueError("it must be {registry: default}, {port: N} or null")
-        return self
 
     def to_dict(self) -> dict[str, Any]:
         """The one of the two that is set."""
@@ -40,7 +36,7 @@ class OutletOptions(Section):
     """``gen_ai.evaluation.result`` log records: ``auto`` is one for each score that the exported span does not carry, and for every score with ``privacy.export_content``; ``notable`` are failed ones, errors and gates."""
     otlp_metrics: Switch = False
     """The metrics through the Meter API, for applications that push them."""
-    prometheus: PrometheusOptions | None = PrometheusOptions(registry="default")
+    prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")
     """The metrics with exemplars, for scraping; null switches this off."""
     jsonl: FilePath | None = None
     """File to which scores are appended as JSON lines."""

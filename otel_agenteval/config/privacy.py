@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
-
 from .section import Section
-from .types import Kind, Switch
+from .types import Before, Kind, Switch
 
 
 def _kinds(value: Any) -> Any:
@@ -21,7 +19,7 @@ class PrivacyOptions(Section):
 
     redact: Annotated[
         tuple[Literal["email", "phone", "card", "ssn", "secret"], ...],
-        BeforeValidator(_kinds),
+        Before(_kinds),
         Kind("list of `email`, `phone`, `card`, `ssn` and `secret`"),
     ] = (
         "email",

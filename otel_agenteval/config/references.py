@@ -6,12 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
-
 from ..core.templates import places
-from .section import Section
+from .section import NO_ENTRIES, Section
 from .selector import PatternsOrNone, Selector
-from .types import FilePath, Kind, Switch
+from .types import Before, FilePath, Kind, Switch
 
 
 def _accepted(value: Any) -> Any:
@@ -53,9 +51,8 @@ class GivenReferences(Section):
     references: dict[str, Any]
     """By name, as the metrics call them."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _from_entry(cls, value: Any) -> Any:
+    def _read(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise ValueError("it must be a mapping of references, with or without when")  # noqa: TRY004 - pydantic reads it
         if "references" in value:
@@ -73,15 +70,15 @@ class GivenReferences(Section):
 class ReferenceOptions(Section):
     """What turns are compared with, besides what ``expect()`` gives in code, which takes precedence."""
 
-    accept_from: Annotated[dict[str, str], BeforeValidator(_accepted), Kind("list, or mapping")] = Field(default_factory=dict)
+    accept_from: Annotated[dict[str, str], Before(_accepted), Kind("list, or mapping")] = NO_ENTRIES
     """Attributes of the root span (``baggage:key`` for baggage) from which references are accepted: a list, or ``{attribute: reference}``. All others are ignored."""
     given: Annotated[tuple[GivenReferences, ...], Kind("list, see [references](references.md)")] = ()
     """References for agents, services or routes; the first that matches applies."""
     retrievers: PatternsOrNone = ()
     """Tools that look things up (``*`` for any characters): their results are the turn's context where no retrieval span gives one."""
-    prompts: Annotated[tuple[str, ...], BeforeValidator(_templates), Kind("text or list of texts")] = ()
+    prompts: Annotated[tuple[str, ...], Before(_templates), Kind("text or list of texts")] = ()
     """Templates of prompts that hold documents, with `{documents}` and mostly `{question}` in them: the documents become the turn's context where no retrieval span gives one, the question its input."""
-    document_ids: Annotated[dict[str, str], BeforeValidator(_ids), Kind("mapping of ids")] = Field(default_factory=dict)
+    document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
     """Ids of retrieved documents and what references call them; `*` stands for the same text on both sides."""
     trim: Switch = False
     """Whether white space at the end of an answer and of its ground truth counts for nothing."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr, ValidationError
-
 from ..core.errors import ConfigError
 from .conversation import ConversationOptions
 from .embedder import EmbedderOptions
@@ -18,7 +16,7 @@ from .outlets import OutletOptions
 from .privacy import PrivacyOptions
 from .queue import QueueOptions
 from .references import ReferenceOptions
-from .section import Section
+from .section import NO_ENTRIES, Section, validator_of
 from .serve import ServeOptions
 from .turn import TurnOptions
 from .types import DurationOrZero, Kind
@@ -35,7 +33,7 @@ class Config(Section):
     """What is evaluated the moment a turn ends."""
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics that need parameters or a policy; a metric of the inline pack is replaced by the one configured here."""
-    groups: Annotated[dict[str, GroupOptions], Kind("groups by their names, see [below](#groups)")] = Field(default_factory=dict)
+    groups: Annotated[dict[str, GroupOptions], Kind("groups by their names, see [below](#groups)")] = NO_ENTRIES
     """Groups of metrics that share policy, selector and sampling; evaluated besides ``metrics``, and selected by ``eval --metrics @NAME``."""
     references: ReferenceOptions = ReferenceOptions()
     """What turns are compared with."""
@@ -54,7 +52,8 @@ class Config(Section):
     serve: ServeOptions = ServeOptions()
     """The sidecar: where it listens, and what it accepts from whom."""
 
-    _sources: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
+    __slots__ = ("_sources",)
+    _sources: dict[KeyPath, str]
 
     def __init__(self, /, **options: Any) -> None:
         """Every option by name, as a value, or in the form that a file has.
@@ -76,15 +75,16 @@ class Config(Section):
         return config
 
     def _validate(self, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> None:
-        try:
-            self.__pydantic_validator__.validate_python(data, self_instance=self)
-        except ValidationError as error:
-            raise ConfigError(explained(error, type(self), sources)) from None
-        self._sources = sources
+        if data:
+            from pydantic_core import ValidationError
 
-    def __eq__(self, other: object) -> bool:
-        """Whether the options are equal, wherever they came from."""
-        return isinstance(other, Config) and self.__dict__ == other.__dict__
+            try:
+                validator_of(type(self)).validate_python(data, self_instance=self)
+            except ValidationError as error:
+                raise ConfigError(explained(error, type(self), sources)) from None
+        else:
+            self._fill({})
+        object.__setattr__(self, "_sources", sources)
 
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
-
-from .section import Section, written
+from .section import Section, options_of, written
 from .selector import Selector
-from .types import Share, Text, whole_number
+from .types import Before, Share, Text, whole_number
 
 
 class _AsGiven(Section):
@@ -16,7 +14,7 @@ class _AsGiven(Section):
 
     def to_dict(self) -> dict[str, Any]:
         """The options that were given."""
-        return {name: written(getattr(self, name)) for name in type(self).model_fields if name in self.model_fields_set}
+        return {name: written(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}
 
 
 class SampleRate(_AsGiven):
@@ -57,9 +55,9 @@ class SampleOptions(_AsGiven):
     """Condition for turns that are judged whatever the rate."""
     rates: tuple[SampleRate, ...] = ()
     """Other rates for some turns; the first whose ``when`` matches applies."""
-    min_per_hour: Annotated[int | None, BeforeValidator(_quota)] = None
+    min_per_hour: Annotated[int | None, Before(_quota)] = None
     """Minimum number of turns judged per hour in each stratum, provided there are that many."""
-    strata: Annotated[tuple[str, ...], BeforeValidator(_strata)] = ("agent",)
+    strata: Annotated[tuple[str, ...], Before(_strata)] = ("agent",)
     """What defines a stratum: ``agent``, ``service``, ``model``, ``conversation``, or several of them."""
     cascade: CascadeOptions | None = None
     """A cheaper judged metric that decides first."""

@@ -1,47 +1,188 @@
-"""What every section of a configuration is: options that do not change, and no others."""
+"""What every section of a configuration is: options that do not change, and no others.
+
+Options are declared by annotations. What is given is read by pydantic, which is imported then: a process that goes by the defaults, as most
+agents do, holds no schemas.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, get_args, get_origin
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+import typing
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, get_args, get_origin
 
 from ..core.errors import ConfigError
 from .types import Kind
 
+if typing.TYPE_CHECKING:
+    from typing_extensions import Self
+_options: dict[type, dict[str, Option]] = {}
+_validators: dict[type, Any] = {}
+NO_ENTRIES: dict[str, Any] = {}
+"""The default of an option that is a mapping by names."""
 
-class Section(BaseModel):
-    """A mapping of options. Each option is a field: its type, its default, and its meaning in the text below it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Option(NamedTuple):
+    """How an option is declared."""
+
+    annotation: Any
+    metadata: tuple[Any, ...]
+    """What ``Annotated`` adds to it."""
+    default: Any
+    """``...`` when the option is required."""
+
+
+class Section:
+    """A mapping of options. Each option is an annotation: its type, its default, and its meaning in the text below it.
+
+    Raises:
+        pydantic.ValidationError: a value that is not allowed, or a required one that is missing.
+    """
+
+    __slots__ = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
+    __pydantic_fields_set__: set[str]
+    _defaults: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        own = [name for name in vars(cls).get("__annotations__", ()) if not name.startswith("_")]
+        cls._defaults = {**cls._defaults, **{name: vars(cls).get(name, ...) for name in own}}
+
+    def __init__(self, /, **options: Any) -> None:
+        if options or ... in self._defaults.values():
+            validator_of(type(self)).validate_python(options, self_instance=self)
+        else:
+            self._fill({})
+
+    @classmethod
+    def of(cls, **options: Any) -> Self:
+        """A section with these options, which are known to be right."""
+        section = cls.__new__(cls)
+        section._fill(options)
+        return section
+
+    def _fill(self, options: Mapping[str, Any]) -> None:
+        defaults = {name: dict(value) if value.__class__ is dict else value for name, value in self._defaults.items()}
+        object.__setattr__(self, "__dict__", {**defaults, **options})
+        object.__setattr__(self, "__pydantic_fields_set__", set(options))
+
+    @classmethod
+    def _read(cls, value: Any) -> Any:
+        """Bring what is given into the form of a mapping. Overridden where there is a shorter form."""
+        return value
+
+    def _check(self) -> None:
+        """Refuse options that do not go together, by a ValueError. Overridden where there are any."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """How pydantic reads the section."""
+        from pydantic_core import core_schema as schemas
+
+        fields = {}
+        for name, hint in _hints(cls).items():
+            field = handler.generate_schema(hint)
+            default = cls._defaults[name]
+            if default is not ...:
+                field = _with_default(field, default)
+            fields[name] = schemas.model_field(field)
+        inner: Any = schemas.model_fields_schema(fields, model_name=cls.__name__, extra_behavior="forbid")
+        if cls._read.__func__ is not Section._read.__func__:  # type: ignore[attr-defined]
+            inner = schemas.no_info_before_validator_function(cls._read, inner)
+        schema: Any = schemas.model_schema(cls, inner)
+        return schema if cls._check is Section._check else schemas.no_info_after_validator_function(_checked, schema)
+
+    @property
+    def options_given(self) -> set[str]:
+        """Names of the options that were given, even if with their defaults."""
+        return self.__pydantic_fields_set__
+
+    def replaced(self, **options: Any) -> Self:
+        """The section with other values, which are known to be right, for some options."""
+        section = type(self).of(**{**vars(self), **options})
+        object.__setattr__(section, "__pydantic_fields_set__", {*self.options_given, *options})
+        return section
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuses options: whoever holds a configuration relies on it."""
-        try:
-            super().__setattr__(name, value)
-        except ValidationError:
-            raise _frozen(name) from None
+        raise _frozen(name)
 
     def __delattr__(self, name: str) -> None:
         """Refuses options."""
-        try:
-            super().__delattr__(name)
-        except ValidationError:
-            raise _frozen(name) from None
+        raise _frozen(name)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the options are equal."""
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        """Of a section whose values can be hashed."""
+        return hash((type(self), *vars(self).values()))
+
+    def __copy__(self) -> Self:
+        """Itself: it never changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself."""
+        return self
+
+    def __setstate__(self, state: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        """What was pickled."""
+        object.__setattr__(self, "__dict__", state[0])
+        for name, value in state[1].items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def to_dict(self) -> dict[str, Any]:
         """The section in the form that is read, defaults included and secrets as they are."""
-        return {name: written(getattr(self, name), field.metadata, field.annotation) for name, field in fields_of(self)}
+        return {
+            name: written(getattr(self, name), option.metadata, option.annotation)
+            for name, option in options_of(type(self)).items()
+        }
+
+
+def _with_default(schema: Any, default: Any) -> Any:
+    from pydantic_core.core_schema import with_default_schema
+
+    if default.__class__ is dict:
+        return with_default_schema(schema, default_factory=dict)
+    return with_default_schema(schema, default=default)
+
+
+def _checked(section: Section) -> Section:
+    section._check()
+    return section
 
 
 def _frozen(name: str) -> ConfigError:
     return ConfigError(f"{name}: a configuration is frozen once it is made; load_config(config, overrides={{…}}) makes another")
 
 
-def fields_of(section: Section) -> Iterator[tuple[str, Any]]:
-    """Name and declaration of each option."""
-    yield from type(section).model_fields.items()
+def _hints(section: type[Section]) -> dict[str, Any]:
+    hints = typing.get_type_hints(section, include_extras=True)
+    return {name: hints[name] for name in section._defaults}
+
+
+def options_of(section: type[Section]) -> Mapping[str, Option]:
+    """The declarations of a section's options."""
+    found = _options.get(section)
+    if found is None:
+        found = _options[section] = {}
+        for name, hint in _hints(section).items():
+            metadata = getattr(hint, "__metadata__", ())
+            found[name] = Option(hint.__origin__ if metadata else hint, metadata, section._defaults[name])
+    return found
+
+
+def validator_of(section: type[Section]) -> Any:
+    """What reads a section; of its schema nothing else is kept."""
+    found = _validators.get(section)
+    if found is None:
+        from pydantic import TypeAdapter
+
+        found = _validators[section] = TypeAdapter(section).validator
+    return found
 
 
 def written(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
@@ -84,9 +225,9 @@ def entry_of(annotation: Any) -> type[Section] | None:
 def option_paths(section: type[Section]) -> list[tuple[str, ...]]:
     """The path of every option and section within a section, in the order of their declaration."""
     found: list[tuple[str, ...]] = []
-    for name, field in section.model_fields.items():
+    for name, option in options_of(section).items():
         found.append((name,))
-        inner = section_of(field.annotation)
+        inner = section_of(option.annotation)
         if inner is not None:
             found.extend((name, *path) for path in option_paths(inner))
     return found

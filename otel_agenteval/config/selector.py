@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
-
-from .section import Section, written
-from .types import Kind
+from .section import NO_ENTRIES, Section, options_of, written
+from .types import Before, Kind
 
 
 def _patterns(value: Any) -> Any:
@@ -21,11 +19,11 @@ def _some_patterns(value: Any) -> Any:
     return () if value in ([], ()) else _patterns(value)
 
 
-Patterns = Annotated[tuple[str, ...], BeforeValidator(_patterns), Kind("text or list of texts")]
-PatternsOrNone = Annotated[tuple[str, ...], BeforeValidator(_some_patterns), Kind("text or list of texts")]
+Patterns = Annotated[tuple[str, ...], Before(_patterns), Kind("text or list of texts")]
+PatternsOrNone = Annotated[tuple[str, ...], Before(_some_patterns), Kind("text or list of texts")]
 
 
-Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handoff"], ...], BeforeValidator(_patterns)]
+Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handoff"], ...], Before(_patterns)]
 
 
 class Selector(Section):
@@ -41,9 +39,9 @@ class Selector(Section):
     """Conversation id."""
     step: Steps = ()
     """Kinds of steps that the turn contains: ``tool``, ``llm``, ``retrieval``, ``sub_agent``, ``handoff``."""
-    attribute: dict[str, Patterns] = Field(default_factory=dict)
+    attribute: dict[str, Patterns] = NO_ENTRIES
     """Attributes of the turn's root span."""
 
     def to_dict(self) -> dict[str, Any]:
         """The conditions that it has."""
-        return {name: written(value) for name in type(self).model_fields if (value := getattr(self, name))}
+        return {name: written(value) for name in options_of(type(self)) if (value := getattr(self, name))}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
-
 from .section import Section
 from .tenants import TenantOptions, _once
 from .tls import TlsOptions
-from .types import Address, Count, Duration, FilePath, Kind, Share, Size, Switch, Text
+from .types import Address, After, Before, Count, Duration, FilePath, Kind, Share, Size, Switch, Text
 
 
 def _hosts(value: Any) -> Any:
@@ -19,7 +17,7 @@ def _hosts(value: Any) -> Any:
     raise ValueError("it must be a text or a list of texts")
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_hosts), Kind("list of names")]
+Names = Annotated[tuple[str, ...], Before(_hosts), Kind("list of names")]
 
 
 class ServeOptions(Section):
@@ -38,7 +36,7 @@ class ServeOptions(Section):
     token: Text | None = None
     """What senders and users of the API must give as ``Authorization: Bearer …``, written as ``${env:NAME}``. If there are ``tenants``, it gives access to the API only."""
     tenants: Annotated[
-        tuple[TenantOptions, ...], AfterValidator(_once), Kind("list of tenants, see [the sidecar](sidecar.md#tenants)")
+        tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](sidecar.md#tenants)")
     ] = ()
     """Who may send, each with its own token and limits. If there are any, no one else may send, and turn ids begin with the tenant's name."""
     tls: TlsOptions = TlsOptions()
@@ -70,11 +68,9 @@ class ServeOptions(Section):
     journal_bytes: Size = 2**30
     """Maximum bytes of the journal; beyond that senders are asked to retry."""
 
-    @model_validator(mode="after")
-    def _token_is_no_tenant_s(self) -> ServeOptions:
+    def _check(self) -> None:
         same = next((tenant.name for tenant in self.tenants if tenant.token == self.token), None)
         if same is not None:
             raise ValueError(
                 f"serve.token must differ from every tenant's token, but tenant {same!r} has the same one; beside tenants, serve.token opens the API only"
             )
-        return self

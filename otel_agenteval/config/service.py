@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
-
-from .section import Section
-from .types import Count, Duration, Kind, Text, Url, finite_number
+from .section import NO_ENTRIES, Section
+from .types import Before, Count, Duration, Kind, Text, Url, finite_number
 
 
 def _prices(value: Any) -> Any:
@@ -47,7 +45,5 @@ class ServiceOptions(Section):
     """Maximum requests per minute; null means no limit."""
     tokens_per_minute: Count | None = None
     """Maximum input and output tokens per minute; null means no limit."""
-    prices: Annotated[dict[str, dict[str, float]], BeforeValidator(_prices), Kind("mapping of prices")] = Field(
-        default_factory=dict
-    )
+    prices: Annotated[dict[str, dict[str, float]], Before(_prices), Kind("mapping of prices")] = NO_ENTRIES
     """USD per million tokens by model, ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``, where the extra ``[cost]`` knows none."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from pydantic import model_validator
-
 from .section import Section
 from .types import Duration, FilePath, Size, Switch
 
@@ -23,9 +21,8 @@ class StoreOptions(Section):
     content: Switch = False
     """Whether each turn is kept with its messages, redacted as ``privacy.redact`` says."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _with_a_path(cls, value: Any) -> Any:
+    def _read(cls, value: Any) -> Any:
         if isinstance(value, (str, os.PathLike)):
             return {"path": value}
         return value

@@ -6,10 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
-
-from .section import Section
-from .types import Count, Size, Text
+from .section import NO_ENTRIES, Section
+from .types import Before, Count, Size, Text
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -46,13 +44,13 @@ class QuotaOptions(Section):
 class TenantOptions(Section):
     """A sender, or a group of them, with its own token: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
 
-    name: Annotated[str, BeforeValidator(_tenant_name)]
+    name: Annotated[str, Before(_tenant_name)]
     """Attached to its turns and scores as ``agenteval.tenant``, and part of their ids."""
     token: Text
     """What its senders give as ``Authorization: Bearer …``, written as ``${env:NAME}``; no two tenants may have the same."""
     quotas: QuotaOptions = QuotaOptions()
     """How much it may send."""
-    labels: Annotated[dict[str, str], BeforeValidator(_labels)] = Field(default_factory=dict)
+    labels: Annotated[dict[str, str], Before(_labels)] = NO_ENTRIES
     """Attributes added to its scores: ``{team: checkout, plan: gold}``."""
 
 

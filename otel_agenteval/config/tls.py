@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic import model_validator
-
 from .section import Section
 from .types import FilePath
 
@@ -18,8 +16,6 @@ class TlsOptions(Section):
     client_ca_file: FilePath | None = None
     """Authority of the clients' certificates: if set, only clients with such a certificate are served."""
 
-    @model_validator(mode="after")
-    def _certificate_with_its_key(self) -> TlsOptions:
+    def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
             raise ValueError("cert_file and key_file must be set together, or neither of them; client_ca_file needs both")
-        return self

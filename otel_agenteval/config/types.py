@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
-
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
@@ -29,6 +27,32 @@ class Kind:
 
     described: str
     write: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Before:
+    """Reads a value, before it is compared with its type. pydantic asks it for its schema."""
+
+    read: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """A schema that calls it."""
+        from pydantic_core.core_schema import no_info_before_validator_function
+
+        return no_info_before_validator_function(self.read, handler(source))
+
+
+@dataclass(frozen=True)
+class After:
+    """Checks a value that has its type."""
+
+    check: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """A schema that calls it."""
+        from pydantic_core.core_schema import no_info_after_validator_function
+
+        return no_info_after_validator_function(self.check, handler(source))
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -218,21 +242,21 @@ def _delay_text(delay: Any) -> str:
 
 # --- the types -----------------------------------------------------------------------------------------------------
 
-Duration = Annotated[float, BeforeValidator(_positive), Kind("duration above 0", duration_text)]
-DurationOrZero = Annotated[float, BeforeValidator(seconds), Kind("duration", duration_text)]
-DurationOrAuto = Annotated[Literal["auto"] | float, BeforeValidator(_delay), Kind("`auto` or duration", _delay_text)]
-Size = Annotated[int, BeforeValidator(size), Kind("size", size_text)]
-Count = Annotated[int, BeforeValidator(_count), Kind("whole number from 1")]
-Share = Annotated[float, BeforeValidator(_share), Kind("share from 0 to 1")]
-Switch = Annotated[bool, BeforeValidator(_switch), Kind("`true` or `false`")]
+Duration = Annotated[float, Before(_positive), Kind("duration above 0", duration_text)]
+DurationOrZero = Annotated[float, Before(seconds), Kind("duration", duration_text)]
+DurationOrAuto = Annotated[Literal["auto"] | float, Before(_delay), Kind("`auto` or duration", _delay_text)]
+Size = Annotated[int, Before(size), Kind("size", size_text)]
+Count = Annotated[int, Before(_count), Kind("whole number from 1")]
+Share = Annotated[float, Before(_share), Kind("share from 0 to 1")]
+Switch = Annotated[bool, Before(_switch), Kind("`true` or `false`")]
 LogEvents = Annotated[
     Literal["auto", "all", "notable", "off"],
-    BeforeValidator(_log_events),
+    Before(_log_events),
     Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)"),
 ]
 """Which scores leave as log events."""
-Port = Annotated[int, BeforeValidator(_port), Kind("port")]
-Address = Annotated[str, BeforeValidator(_address), Kind("HOST:PORT")]
-Url = Annotated[str, BeforeValidator(http_url), Kind("http(s) address")]
-FilePath = Annotated[str, BeforeValidator(file_path), Kind("path")]
-Text = Annotated[str, BeforeValidator(_text), Kind("text")]
+Port = Annotated[int, Before(_port), Kind("port")]
+Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
+Url = Annotated[str, Before(http_url), Kind("http(s) address")]
+FilePath = Annotated[str, Before(file_path), Kind("path")]
+Text = Annotated[str, Before(_text), Kind("text")]

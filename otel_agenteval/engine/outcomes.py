@@ -18,6 +18,7 @@ from ..turns.composer import Composer, count_group
 from ..turns.roots import Group
 from ..turns.state import Closed
 
+_Outcomes = tuple[tuple[str, str], ...]
 _KEPT = 1_000
 """Turns whose outcomes are remembered."""
 
@@ -43,8 +44,10 @@ class TurnOutcomes:
         self._count_error = count_error
         self._telemetry = telemetry
         self._names = names
-        self._outcomes: OrderedDict[str, Sequence[Score] | str] = OrderedDict()
-        """The scores of recent turns; of one that was lost, why."""
+        self._outcomes: OrderedDict[str, _Outcomes | str] = OrderedDict()
+        """Of recent turns, for each metric its outcome; of one that was lost, why."""
+        self._alike: dict[_Outcomes, _Outcomes] = {}
+        """Most turns have the same outcomes, and share them: scores are not held for this."""
         self.reset()
 
     def reset(self) -> None:
@@ -53,10 +56,17 @@ class TurnOutcomes:
 
     def keep(self, turn_id: str, outcome: Sequence[Score] | str) -> None:
         """Remember a turn's scores, or why it has none."""
+        kept: _Outcomes | str = outcome if isinstance(outcome, str) else self._in_short(outcome)
         with self._lock:
-            self._outcomes[turn_id] = outcome
+            self._outcomes[turn_id] = kept
             if len(self._outcomes) > _KEPT:
                 self._outcomes.popitem(last=False)
+
+    def _in_short(self, scores: Sequence[Score]) -> _Outcomes:
+        found = tuple([(score.metric, "scored" if score.status == "ok" else outcome_of(score)) for score in scores])
+        if len(self._alike) >= _KEPT:
+            self._alike.clear()
+        return self._alike.setdefault(found, found)
 
     def lose(self, turn: Turn, reason: str, *, new: bool) -> None:
         """A turn that was composed is lost. One that is not new was counted with its first revision."""
@@ -98,7 +108,7 @@ class TurnOutcomes:
         found = self._outcomes.get(turn_id)
         if isinstance(found, str):
             return dict.fromkeys(self._names(False), f"dropped: {found}")
-        return None if found is None else {score.metric: outcome_of(score) for score in found}
+        return None if found is None else dict(found)
 
 
 def outcome_of(score: Score) -> str:

@@ -39,14 +39,14 @@ class WarmUp:
 
     def start(self) -> None:
         """Begin soon, on a thread of its own."""
-        thread = OwnThread(self._run, "otel-agenteval-start")
+        thread = self._thread = OwnThread(self._run, "otel-agenteval-start")
+        _running.add(self)
+        atexit.register(self.stop)  # before the thread can be at its end, which takes it back
         try:
             thread.start()
         except RuntimeError:  # the interpreter is going down
-            return
-        self._thread = thread
-        _running.add(self)
-        atexit.register(self.stop)
+            self._thread = None
+            self._ended()
 
     def stop(self) -> None:
         """Begin no further step, and wait for the one in hand."""
@@ -73,8 +73,11 @@ class WarmUp:
         except BaseException as error:
             self._failed("warm_up", error)
         finally:
-            _running.discard(self)
-            atexit.unregister(self.stop)
+            self._ended()
+
+    def _ended(self) -> None:
+        _running.discard(self)
+        atexit.unregister(self.stop)
 
     def _work(self, steps: Iterator[object]) -> None:
         while not self._stop.is_set():

@@ -24,7 +24,8 @@ _WARM_UP = {
     "system": "You are an assistant that answers in one sentence and never more than that.",
     "tool_calls": [{"name": "t", "arguments": {"q": "x"}, "result": "17"}] * 3,
     "tool_definitions": [{"name": "t", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}],
-    "llm_calls": [{"model": "m", "finish_reason": "stop"}], "usage": {"input_tokens": 1, "output_tokens": 1}, "cost_usd": 0.1,
+    "llm_calls": [{"model": "gpt-4o", "provider": "openai", "input_tokens": 1, "output_tokens": 1, "finish_reason": "stop"}],
+    "usage": {"input_tokens": 1, "output_tokens": 1},
 }  # fmt: skip
 
 

@@ -164,7 +164,8 @@ class BoundMetric:
 
     def load(self) -> None:
         """Import the metric's module, as the first turn does otherwise."""
-        definition = self.metric.definition
+        with late_imports():
+            definition = self.metric.definition
         self._fn, self.applies = definition.fn, definition.applies
 
     def _first_call(self, *args: Any, **params: Any) -> Any:
@@ -173,8 +174,7 @@ class BoundMetric:
             return self._fn(*args, **params)
 
     def _first_look(self, turn: Turn, params: Mapping[str, Any]) -> str | None:
-        with late_imports():
-            self.load()
+        self.load()
         return self.applies(turn, params) if self.applies is not None else None
 
     @property

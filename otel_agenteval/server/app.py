@@ -197,7 +197,7 @@ class Service:
         self.reload_failed()  # until it is done
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
-        kept = found.model_copy(update={name: getattr(before, name) for name in _AT_START})
+        kept = found.replaced(**{name: getattr(before, name) for name in _AT_START})
         if self._tls_context is not None and found.tls == before.tls:
             tls_context(found.tls)  # fails before the one in use is touched
             self._tls_context.load_cert_chain(str(found.tls.cert_file), found.tls.key_file)

@@ -108,7 +108,7 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
     """
     if options.cert_file is None:
         return None
-    for name, file in options.model_dump().items():
+    for name, file in vars(options).items():
         if file is not None:
             _check_readable(f"serve.tls.{name}", file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -18,13 +18,13 @@ def as_sidecar(config: Config) -> Config:
     for a receiver, unless the configuration names another place.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
-    if "log_events" not in config.outlets.model_fields_set:  # there is no application here that would have set up its logging
+    if "log_events" not in config.outlets.options_given:  # there is no application here that would have set up its logging
         more["outlets"]["log_events"] = "off"
     judged = any(service.model is not None for service in (config.judge, config.embedder))
-    if judged and "backend" not in config.judge.queue.model_fields_set:
+    if judged and "backend" not in config.judge.queue.options_given:
         more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
     otlp = config.outlets.otlp
-    if otlp is not None and config.serve.journal is not None and "spool" not in otlp.model_fields_set:
+    if otlp is not None and config.serve.journal is not None and "spool" not in otlp.options_given:
         # else the journal would have to keep the requests of every score that a receiver does not take
         more["outlets"]["otlp"] = {"spool": {"directory": str(Path(config.serve.journal) / "spool")}}
     return load_config(config, overrides=more)

@@ -192,6 +192,37 @@ class _Trace:
         return list(found.values())
 
 
+class _Folded:
+    """A trace with one turn whose root was seen, as most traces are: what finds its spans is made when something late asks for it."""
+
+    __slots__ = ("earlier", "group", "kept_at")
+
+    def __init__(self, now: float, group: Group, earlier: Earlier) -> None:
+        self.kept_at = now
+        self.group = group
+        self.earlier = earlier
+
+    @property
+    def size(self) -> int:
+        """Bytes that its spans are taken to hold."""
+        return self.group.size
+
+    def unfolded(self) -> _Trace:
+        """The trace with its turn."""
+        trace = _Trace(self.kept_at)
+        trace.add(_part_of(self.group, self.earlier))
+        return trace
+
+    @staticmethod
+    def missing_roots() -> list[int]:
+        """None: its root was seen."""
+        return []
+
+
+def _part_of(group: Group, earlier: Earlier) -> _Part:
+    return _Part(group.members, group.size, group, earlier)
+
+
 def _traces_of(group: Group) -> list[int]:
     """The traces of a turn, that of its root first."""
     first = group.root.trace_id
@@ -236,7 +267,7 @@ class Revisions:
     def forget(self) -> None:
         """Drop everything, and start with a new lock: a forked child may have inherited a held one."""
         self._lock = threading.Lock()
-        self._traces: OrderedDict[int, _Trace] = OrderedDict()
+        self._traces: OrderedDict[int, _Trace | _Folded] = OrderedDict()
         self._bytes = 0
         self._headless: OrderedDict[tuple[int, int], None] = OrderedDict()
         """Turns that were evaluated without their root and forgotten since: the trace, and the id of the missing span."""
@@ -252,17 +283,34 @@ class Revisions:
     def keep(self, group: Group, as_what: Earlier) -> None:
         """Remember an evaluated turn."""
         group.reader = None  # what was read takes several times the memory of the spans, and is hardly ever needed again
-        part = _Part(group.members, group.size, group, as_what)
-        self._keep(group.root.trace_id, [part])
+        for record in group.members:
+            record.dialects = None
+        trace_id = group.root.trace_id
+        if group.root_seen and group.until_ns is None:
+            with self._lock:
+                if trace_id not in self._traces:
+                    self._traces[trace_id] = _Folded(self._now(), group, as_what)
+                    self._bytes += group.size
+                    self._shrink()
+                    return
+        part = _part_of(group, as_what)
+        self._keep(trace_id, [part])
         if group.until_ns is not None:
             self._leave_to(part)
+
+    def _known(self, trace_id: int) -> _Trace | None:
+        """What is remembered of a trace."""
+        trace = self._traces.get(trace_id)
+        if isinstance(trace, _Folded):
+            trace = self._traces[trace_id] = trace.unfolded()
+        return trace
 
     def _leave_to(self, part: _Part) -> None:
         """Forget the turns that went out by themselves and are parts of one in another trace now."""
         assert part.group is not None
         with self._lock:
             for trace_id in _traces_of(part.group)[1:]:
-                trace = self._traces.get(trace_id)
+                trace = self._known(trace_id)
                 if trace is not None:
                     self._bytes -= trace.size
                     trace.leave(part)
@@ -274,7 +322,7 @@ class Revisions:
 
     def _keep(self, trace_id: int, parts: list[_Part]) -> None:
         with self._lock:
-            trace = self._traces.get(trace_id)
+            trace = self._known(trace_id)
             if trace is None:
                 trace = self._traces[trace_id] = _Trace(self._now())
             self._bytes -= trace.size
@@ -295,7 +343,7 @@ class Revisions:
     def before(self, group: Group) -> Earlier:
         """What was evaluated before of this turn. Of several turns that turn out to be one, the first; the others are ``also``."""
         with self._lock:
-            traces = [self._traces.get(trace_id) for trace_id in _traces_of(group)]
+            traces = [self._known(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
         if not found:
             return _NOTHING
@@ -307,7 +355,7 @@ class Revisions:
         """The turns of a trace that late spans, or late logs of the spans ``touched``, change. Of a forgotten trace, only whole turns."""
         late = list(late)
         with self._lock:
-            trace = self._traces.get(trace_id)
+            trace = self._known(trace_id)
             if trace is None:
                 parts, turns = None, 0
             else:  # it is not forgotten while it is being revised
@@ -336,7 +384,7 @@ class Revisions:
     def records(self, trace_id: int, span_ids: Iterable[int]) -> list[SpanRecord]:
         """Those of some spans of a trace that are remembered."""
         with self._lock:
-            trace = self._traces.get(trace_id)
+            trace = self._known(trace_id)
             if trace is None:
                 return []
             wanted = set(span_ids)

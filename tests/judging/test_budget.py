@@ -16,6 +16,7 @@ import pytest
 
 from otel_agenteval.config.budget import BudgetOptions, SpendingOptions
 from otel_agenteval.config.loader import load_config
+from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.engine.engine import Engine
@@ -153,13 +154,13 @@ def test_a_file_s_book_forgets_what_no_longer_counts(tmp_path: Path) -> None:
 
 
 def budget(book: SpendBook, clock: FakeClock, soft: float = 1.0, **options: Any) -> Budget:
-    return Budget(bounds_of(BudgetOptions.model_validate(options)), book, clock, soft)
+    return Budget(bounds_of(BudgetOptions(**options)), book, clock, soft)
 
 
 def test_every_option_is_a_bound() -> None:
     options = {f"{unit}_per_{window}": 5 for unit in ("usd", "tokens", "calls") for window in WINDOWS}
-    assert set(options) == set(SpendingOptions.model_fields)
-    found = bounds_of(BudgetOptions.model_validate({**options, "metrics": {METRIC: {"usd_per_day": 1}}}))
+    assert set(options) == set(options_of(SpendingOptions))
+    found = bounds_of(BudgetOptions(**{**options, "metrics": {METRIC: {"usd_per_day": 1}}}))
     assert len(found) == 10
     assert found[-1] == Bound(Counter(METRIC, "usd", 86_400.0), 1.0)
     assert found[-1].window == "day"

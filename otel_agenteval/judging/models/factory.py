@@ -9,6 +9,7 @@ from typing import Any
 from ...config.judge import CacheOptions
 from ...config.keypath import KeyPath
 from ...config.root import Config
+from ...config.section import options_of
 from ...config.service import ServiceOptions
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.encryption import Seal
@@ -141,4 +142,4 @@ def _cache(options: CacheOptions, seal: Seal | None) -> VerdictCache | None:
 
 
 def _arguments(options: ServiceOptions) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in ServiceOptions.model_fields}
+    return {name: getattr(options, name) for name in options_of(ServiceOptions)}

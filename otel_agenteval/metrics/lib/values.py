@@ -5,11 +5,22 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import StringConstraints
+from annotated_types import MinLen
 
 from ...core import jsonio
 
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+class _Stripped:
+    """A text without the space around it. pydantic asks it for its schema, where a parameter is given."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        from pydantic_core.core_schema import str_schema
+
+        return str_schema(strip_whitespace=True)
+
+
+Words = Annotated[str, _Stripped, MinLen(1)]
 """A configured text that says something."""
 
 
