@@ -1,10 +1,16 @@
-"""What each metric takes on the benchmark's turn."""
+"""What each metric takes on the benchmark's turn.
+
+python benchmarks/metric_times.py                    the table on the terminal
+python benchmarks/metric_times.py --write | --check
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 
+import harness
 import scenario
 from opentelemetry.sdk.trace import TracerProvider
 
@@ -84,14 +90,21 @@ def _seconds(metric: BoundMetric, turn: Turn) -> float:
         repeat *= 4
 
 
-def table() -> str:
-    """The rows as a Markdown table."""
-    lines = ["| metric | µs | | default pack |", "|---|---|---|---|"]
+def main() -> int:
+    """Measure, print, and say by the exit status whether a metric of the default pack takes too long."""
+    args = harness.parser(__doc__, against=False).parse_args()
+    lines = [("metric", "µs", "", "default pack")]
+    slow = False
     for name, us, status, inline in times():
+        slow |= inline and us > harness.NOISE * MOST_INLINE
         over = " **over 50 µs**" if inline and us > MOST_INLINE else ""
-        lines.append(f"| `{name}` | {us:.1f} | {status} | {'●' if inline else ''}{over} |")
-    return "\n".join(lines)
+        lines.append((f"`{name}`", f"{us:.1f}", status, f"{'●' if inline else ''}{over}"))
+    text = harness.plain_table(lines)
+    print(text)
+    if args.write:
+        harness.write(text, "metrics")
+    return int(args.check and slow)
 
 
 if __name__ == "__main__":
-    print(table())
+    sys.exit(main())

@@ -328,6 +328,18 @@ class Turn:
         return name in self.__dict__ or (builder is not None and name in builder.FIELDS)
 
     @property
+    def shared(self) -> dict[str, Any]:
+        """What metrics worked out of the turn and share with each other, until :meth:`forget_shared`."""
+        known: dict[str, Any] | None = self.__dict__.get("_shared")
+        if known is None:
+            known = self.__dict__["_shared"] = {}
+        return known
+
+    def forget_shared(self) -> None:
+        """Drop what metrics share, so that a turn that is kept after its evaluation does not keep that too."""
+        self.__dict__.pop("_shared", None)
+
+    @property
     def llm_call_count(self) -> int | None:
         """Number of model calls, also where only the count was given."""
         given = self.__dict__.get("_llm_call_count")

@@ -20,7 +20,7 @@ from .references import ReferenceSources, applies, excluded_by, note_sources, ro
 from .scored_turn import ScoredTurn
 
 _WARM_UP = {
-    "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111.",
+    "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111." + " It is as long as most answers are." * 3,
     "system": "You are an assistant that answers in one sentence and never more than that.",
     "tool_calls": [{"name": "t", "arguments": {"q": "x"}, "result": "17"}] * 3,
     "tool_definitions": [{"name": "t", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}],
@@ -115,8 +115,10 @@ def run(
         if budget is not None and clock() > deadline:
             spent = time.thread_time() - start_cpu
             if spent > budget:
+                turn.forget_shared()
                 return Outcome(scores, metrics[index + 1 :], clock() - start)
             deadline = clock() + budget - spent  # the thread was waiting for its turn, not working
+    turn.forget_shared()
     return Outcome(scores, (), clock() - start)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.core.turn import Turn
+from otel_agenteval.evaluation.evaluator import run
 from otel_agenteval.metrics.bound_metric import live_metric
 from otel_agenteval.metrics.lib import credentials, personal_marks, screen
 from otel_agenteval.metrics.lib.numbers import words
@@ -89,7 +90,17 @@ def test_a_look_is_shared_by_all_who_ask_and_made_anew_for_another_answer() -> N
     assert look_at_output(turn) is look
     turn.output = FILLER + "!"
     assert look_at_output(turn).whole == FILLER + "!"
-    assert "look" not in str(turn.to_dict().keys())
+    assert turn.to_dict() == {"output": FILLER + "!"}
+
+
+def test_a_turn_that_was_evaluated_keeps_no_look() -> None:
+    """Thousands of turns are kept for what comes late."""
+    turn = Turn.from_dict({"output": FILLER * 3 + " 1001"})
+    metrics = [live_metric(f"code_{name}", {}) for name in LOOKING]
+    metrics[0].evaluate(turn)
+    assert turn.shared
+    run(metrics, turn)
+    assert not turn.shared
 
 
 def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:

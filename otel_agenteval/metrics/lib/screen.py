@@ -178,7 +178,7 @@ class Words:
 
 _SHORT = 120
 """Bytes up to which searching piece by piece is faster."""
-_KEPT = "_look"
+_KEPT = "look"
 
 
 class Look:
@@ -220,7 +220,7 @@ def _lowered(text: str) -> bytes:
 def look_at_output(turn: Turn) -> Look:
     """The look at a turn's answer (``""`` where it is unknown), which all detectors share."""
     output = turn.output or ""
-    kept: Look | None = turn.__dict__.get(_KEPT)
+    kept: Look | None = turn.shared.get(_KEPT)
     if kept is None or kept.whole is not output:
-        kept = turn.__dict__[_KEPT] = Look(output)
+        kept = turn.shared[_KEPT] = Look(output)
     return kept

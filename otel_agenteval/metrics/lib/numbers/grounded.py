@@ -121,6 +121,8 @@ class _Evidence:
         self._small = small
         self._sources = list(dict.fromkeys(map(with_ascii_digits, given)))  # the user's words come twice
         self._turn = turn
+        self._shares_of: dict[tuple[int, float], bool] = {}
+        self._exact_of: dict[tuple[int, str, float, bool], list[tuple[float, float]]] = {}
 
     def missing(self, left: list[Number], derived: bool) -> list[Number]:
         """The numbers that nothing holds."""
@@ -348,7 +350,12 @@ class _Evidence:
         return False
 
     def _is_share(self, number: Number) -> bool:
-        return number.scale == 0.01 or _PER_CENT_BEFORE.search(self._text, max(0, number.at - 9), number.at) is not None
+        key = number.at, number.scale
+        known = self._shares_of.get(key)
+        if known is None:
+            known = number.scale == 0.01 or _PER_CENT_BEFORE.search(self._text, max(0, number.at - 9), number.at) is not None
+            self._shares_of[key] = known
+        return known
 
     def _follows(
         self, number: Number, candidates: Sequence[float], chance: float = derive.CHANCE, others: Sequence[Sequence[float]] = ()
@@ -403,6 +410,13 @@ class _Evidence:
 
     def _exact(self, number: Number, *, ambiguous: bool) -> list[tuple[float, float]]:
         """What a number can mean: as exact as it is written first, then as the rounded figure that it can be."""
+        key = number.at, number.text, number.scale, ambiguous  # asked once per kind of result
+        known = self._exact_of.get(key)
+        if known is None:
+            known = self._exact_of[key] = self._exactly(number, ambiguous=ambiguous)
+        return known
+
+    def _exactly(self, number: Number, *, ambiguous: bool) -> list[tuple[float, float]]:
         value, half = number.readings[-1] if number.scale > 1.0 else number.readings[0]
         if number.scale > 1.0 and not number.after and half > 0.5 and "." not in number.text:
             readings = [(value, 0.5), *([(value, half)] if is_hedged(number, self._text) else [])]  # 1万2千

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -37,6 +38,8 @@ _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _SIGNS = str.maketrans(dict.fromkeys(map(ord, '.,;:!?()[]{}"“”„«»‘*_~…¡¿—–/|#>-'), " "))
 _ARABIC_MARKS: dict[int, str | None] = {**dict.fromkeys(range(0x64B, 0x653)), 0x640: None, 0x622: "ا", 0x623: "ا", 0x625: "ا"}
 
+_ARABIC = re.compile("[\u0600-\u06ff]")
+
 
 class Table(NamedTuple):
     """A lexicon as it is looked up: the classes (bits) of words, beginnings, endings and pieces."""
@@ -51,6 +54,8 @@ class Table(NamedTuple):
     end_lengths: tuple[int, ...]
     phrases: dict[str, tuple[tuple[str, int], ...]]
     """By their first two words."""
+    begin_phrases: frozenset[str]
+    """The first words of phrases."""
     pieces: tuple[tuple[str, int], ...]
     known: dict[str, int]
     """What single words were found to be, as long as there are few."""
@@ -58,7 +63,8 @@ class Table(NamedTuple):
 
 def plain(text: str) -> str:
     """As :func:`folded`, and Arabic without vowel marks and with one alef."""
-    return folded(text).translate(_ARABIC_MARKS)
+    text = folded(text)
+    return text if _ARABIC.search(text) is None else text.translate(_ARABIC_MARKS)
 
 
 @cache
@@ -93,7 +99,8 @@ def _table(lexicon: Lexicon) -> Table:
         by_word[first] = (*by_word.get(first, ()), (phrase, bits))
     return Table(
         lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
-        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word, tuple(pieces.items()), {},
+        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word,
+        frozenset(first.split(" ", 1)[0] for first in by_word), tuple(pieces.items()), {},
     )  # fmt: skip
 
 
@@ -107,23 +114,24 @@ def language_of(text: str) -> Table | None:
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
                 return _table(_BY_NAME[name])
-    counts = [0] * len(_LATIN)
     languages = _languages_of_words()
-    for word in frozenset(words_of(text)):
-        for place in languages.get(word, ()):
-            counts[place] += 1
-    most = max(counts)
-    return _table(_LATIN[counts.index(most)]) if most else None
+    total = sum([languages.get(word, 0) for word in frozenset(words_of(text))])
+    if not total:
+        return None
+    counts = memoryview(total.to_bytes(2 * len(_LATIN), sys.byteorder)).cast("H").tolist()
+    if sys.byteorder == "big":
+        counts.reverse()
+    return _table(_LATIN[counts.index(max(counts))])
 
 
 @cache
-def _languages_of_words() -> dict[str, tuple[int, ...]]:
-    """For each frequent word the places of its languages in ``_LATIN``."""
-    places: dict[str, list[int]] = {}
+def _languages_of_words() -> dict[str, int]:
+    """For each frequent word its languages: a number with a one in the 16 bits of each, so that adding counts all at once."""
+    found: dict[str, int] = {}
     for place, lexicon in enumerate(_LATIN):
         for word in _table(lexicon).common:
-            places.setdefault(word, []).append(place)
-    return {word: tuple(where) for word, where in places.items()}
+            found[word] = found.get(word, 0) | 1 << 16 * place
+    return found
 
 
 def words_of(text: str) -> list[str]:
@@ -150,11 +158,12 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
     for word in words:
         known_bits = known.get(word)
         found |= _word(word, table) if known_bits is None else known_bits
-    phrases = table.phrases
+    begin = table.begin_phrases
     for first, second in pairwise(words):
-        for phrase, of_phrase in phrases.get(f"{first} {second}", ()):
-            if phrase in spaced:
-                found |= of_phrase
+        if first in begin:
+            for phrase, of_phrase in table.phrases.get(f"{first} {second}", ()):
+                if phrase in spaced:
+                    found |= of_phrase
     return found
 
 
