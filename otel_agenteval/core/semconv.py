@@ -305,7 +305,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     FAULTS: (
         {"where": (
             "on_start", "on_end", "on_emit", "export", "take_content", "exit", "judging", "judge_queue", "judge_budget",
-            "worker", "grpc", "http", "web", "loop", "journal", "kafka", "kafka_message", "kafka_commit",
+            "worker", "warm_up", "grpc", "http", "web", "loop", "journal", "kafka", "kafka_message", "kafka_commit",
         )},
     ),
     DROPPED: (

@@ -185,5 +185,5 @@ def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
-    """Whether it can be counted: spans can say anything, and one infinity would spoil a sum for good."""
-    return value is not None and 0 <= value < math.inf
+    """Whether it can be counted: spans can say anything, and one infinity, or a number that no exporter can write, would spoil a sum for good."""
+    return value is not None and 0 <= value < 2**63

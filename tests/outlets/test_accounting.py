@@ -10,6 +10,7 @@ import pytest
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.core.turn import Usage
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.accounting import account, exemplar_of, observations, outcome
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
@@ -29,10 +30,11 @@ def test_a_turn_adds_itself_its_time_its_cost_and_its_tokens() -> None:
     ]
 
 
-@pytest.mark.parametrize("bad", [None, -1.0, math.inf])
+@pytest.mark.parametrize("bad", [None, -1.0, math.inf, math.nan, 10**400])
 def test_what_spans_do_not_know_or_cannot_mean_is_not_counted(bad: float | None) -> None:
     scored = scored_turn(turn={"usage": None})
     scored.turn.duration_s = scored.turn.cost_usd = bad
+    scored.turn.usage = Usage(bad, bad)  # type: ignore[arg-type]  # tokens are whole numbers, of which 10**400 is one
     assert [name for name, _, _ in observations(scored)] == [semconv.TURNS]
 
 

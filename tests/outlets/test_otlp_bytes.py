@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -326,6 +328,13 @@ def test_numbers_beyond_64_bits_do_not_stop_the_metrics() -> None:
     found = metrics_of(ExportMetricsServiceRequest.FromString(body))
     [point] = found[semconv.TURN_TOKENS]["points"].values()
     assert point["value"] == ("as_double", float(2**70))
+
+
+def test_the_outlet_brings_in_nothing_of_the_sdks_metrics() -> None:
+    program = "import sys, otel_agenteval.outlets.otlp.outlet; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    unwanted = ("opentelemetry.sdk.metrics", "opentelemetry.exporter", "otel_agenteval.outlets.otlp_metrics")
+    assert [name for name in done.stdout.split() if name.startswith(unwanted)] == []
 
 
 def test_a_negative_value_is_counted_and_the_sum_is_left_out() -> None:
