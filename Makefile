@@ -6,7 +6,7 @@
 # make wheel     the built package with the lowest versions that it declares: core tests in a clean environment
 # make lint      ruff (rules and format), spelling and mypy
 # make unseen    what is read right of agents that no dialect knows: one dialect after the other is left out
-# make bench     what collecting and scoring adds to an agent's own time
+# make bench     what collecting and scoring costs                                           (make bench AGAINST=../other-checkout ARGS=--check PEERS=yes)
 # make format    rewrite the sources as ruff formats them
 # make pin       renew requirements/*.txt from .venv
 #
@@ -88,10 +88,22 @@ unseen: $(DEV)
 	@echo "==> leaving out one dialect after the other, then all (a minute or two)"
 	@$(BIN)/python scripts/unseen.py $(ARGS)
 
+# Each measures one path and says whether its bounds hold; those that compare run the package of another checkout in turn with this one.
+COMPARING := paced serving startup receiving bench files
+MEASURING := growth metric_times redaction
+AGAINST ?=
+PEERS ?=
+
 bench: $(DEV)
-	@echo "==> measuring what collecting and scoring adds (some minutes; quiet machines measure best)"
-	@$(BIN)/python benchmarks/bench.py $(ARGS)
-	@$(BIN)/python benchmarks/receiving.py $(ARGS)
+	@echo "==> measuring what collecting and scoring costs (some ten minutes; quiet machines measure best)"
+	@status=0; \
+	for one in $(COMPARING); do \
+		echo "==> benchmarks/$$one.py"; \
+		more=; test $$one != paced || more="$(if $(PEERS),--peers)"; \
+		$(BIN)/python benchmarks/$$one.py $(if $(AGAINST),--against $(AGAINST)) $$more $(ARGS) || status=1; \
+	done; \
+	for one in $(MEASURING); do echo "==> benchmarks/$$one.py"; $(BIN)/python benchmarks/$$one.py $(ARGS) || status=1; done; \
+	exit $$status
 
 format: $(DEV)
 	@$(BIN)/ruff check --fix-only --quiet .

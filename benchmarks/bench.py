@@ -1,8 +1,9 @@
 """What collecting and scoring adds to an agent's own time.
 
-    python benchmarks/bench.py            one run, the table on the terminal
-    python benchmarks/bench.py --write    the table also into benchmarks/README.md
-    python benchmarks/bench.py --check    exit status 1 when a bound is missed by more than a quarter
+    python benchmarks/bench.py                    one run, the table on the terminal
+    python benchmarks/bench.py --against TREE     beside the package of another checkout, in turn with this one
+    python benchmarks/bench.py --write            the table also into benchmarks/README.md
+    python benchmarks/bench.py --check            exit status 1 when a bound is missed by more than a quarter
 
 Everything is a ratio within one run: F is the CPU time that the agent's thread spends on one turn under the OpenTelemetry SDK
 alone, and what we add is a multiple of it. README.md beside this file says how each row is measured.
@@ -10,28 +11,26 @@ alone, and what we add is a multiple of it. README.md beside this file says how 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
+import json
 import logging
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import harness
 import judges
-import metric_times
 import orjson
-import reading
 import scenario
+from harness import Row, Runs
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk._logs import LoggerProvider
@@ -39,6 +38,7 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExp
 from opentelemetry.sdk.trace import Event, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Tracer
+from sink import sink
 
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.judging.queues import Job, SqliteQueue
@@ -46,9 +46,6 @@ from otel_agenteval.judging.queues import Job, SqliteQueue
 ROUNDS = 7
 TURNS_PER_BLOCK = 250
 TRACES_PER_BLOCK = 60
-NOISE = 1.25
-"""How far over its bound a row may be before ``--check`` calls it missed."""
-README = Path(__file__).with_name("README.md")
 
 
 # --- what is compared ----------------------------------------------------------------------------------------------
@@ -164,6 +161,10 @@ class Setup:
                 config["inline"] = {"metrics": []}
             elif kind == "no span events":
                 config["outlets"] = {"span_events": "off"}
+            elif kind == "notable":
+                config["outlets"] = {"span_events": "notable"}
+            elif kind == "events only":
+                config["outlets"] = {"prometheus": None}
             elif kind == "dead judge":
                 config["judge"] = {"base_url": f"http://127.0.0.1:{self._taken_port(listening=False)}/v1", "model": "none"}
                 config["metrics"] = ["llm_relevance"]
@@ -177,6 +178,12 @@ class Setup:
             elif kind == "log events":
                 config["outlets"] = {"log_events": "all"}
                 logs = self._logs(EncodingLogExporter())
+            elif kind == "own outlet":
+                endpoint = self._cleanup.enter_context(sink("http"))
+                config["outlets"] = {
+                    "span_events": "off",
+                    "otlp": {"endpoint": endpoint, "protocol": "http", "queue_bytes": "256MiB"},
+                }
             self.ours = AgentEvalSpanProcessor(config, logger_provider=logs)
             self.provider.add_span_processor(self.ours)
         self.tracer: Tracer = self.provider.get_tracer("benchmark")
@@ -185,7 +192,6 @@ class Setup:
         provider = LoggerProvider()
         provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
         self._cleanup.callback(provider.shutdown)
-        self.log_provider = provider
         return provider
 
     def _unwritable_path(self) -> str:
@@ -252,17 +258,6 @@ def setups(*kinds: str, spans: Callable[[], SpanExporter] = NullExporter) -> Ite
             setup.close()
 
 
-def microseconds(work: Callable[[], object], repeat: int = 2_000) -> float:
-    """CPU time of one call: the best of seven blocks."""
-    best = float("inf")
-    for _ in range(ROUNDS):
-        start = time.thread_time()
-        for _ in range(repeat):
-            work()
-        best = min(best, time.thread_time() - start)
-    return best / repeat * 1e6
-
-
 def p99_of_root_end(setup: Setup, turns: int = 3_000) -> float:
     """Milliseconds of wall-clock time that the slowest hundredth of ``root.end()`` calls reach."""
     taken = []
@@ -273,21 +268,8 @@ def p99_of_root_end(setup: Setup, turns: int = 3_000) -> float:
     return sorted(taken)[int(turns * 0.99)] * 1e3
 
 
-def resident_bytes() -> int:
-    """Memory of this process that is in RAM."""
-    import psutil
-
-    return int(psutil.Process().memory_info().rss)
-
-
 def memory_growth(kind: str) -> float:
-    """MB that 20,000 turns add after 2,000, in a process of its own."""
-    found = subprocess.run([sys.executable, __file__, "--memory-of", kind], check=True, capture_output=True, text=True)
-    return float(found.stdout)
-
-
-def print_memory_growth(kind: str) -> None:
-    """The child's side of :func:`memory_growth`."""
+    """MB that 20,000 turns add after 2,000."""
     setup = Setup(kind)
     sizes = []
     for turns in (2_000, 20_000):
@@ -297,10 +279,8 @@ def print_memory_growth(kind: str) -> None:
                 setup.finish()
         setup.finish()
         gc.collect()
-        sizes.append(resident_bytes())
-    print((sizes[1] - sizes[0]) / 1e6)
-    sys.stdout.flush()
-    os._exit(0)  # a dead outlet may not let go
+        sizes.append(harness.resident_mb())
+    return sizes[1] - sizes[0]
 
 
 def scores_of_a_turn() -> int:
@@ -338,108 +318,140 @@ def make_events() -> None:
         Event("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "code_x", "gen_ai.evaluation.score.value": 1.0}, 1)
 
 
+# --- the children --------------------------------------------------------------------------------------------------
+
+
+def turns_on_the_thread() -> dict[str, float]:
+    """µs of the agent's thread for one turn, by setup; and milliseconds for the slowest of a hundred ``end()``."""
+    with setups(
+        "without", "noop", "least", "collect", "default", "notable", "no span events", "dead outlets", "dead judge"
+    ) as made:
+        found = best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.thread_time)
+        floors = {"insert": insert_and_pop, "parse": parse_contents, "events": make_events}
+        return {
+            **found, "p99": p99_of_root_end(made["default"]), "scores": float(scores_of_a_turn()),
+            **{name: harness.per_call(work, 2_000) for name, work in floors.items()},
+        }  # fmt: skip
+
+
+def plain_traces() -> dict[str, float]:
+    """µs of the agent's thread for a trace without GenAI, by setup."""
+    with setups("without", "noop", "least", "default") as made:
+        return best_of_alternating(made, scenario.application_trace, TRACES_PER_BLOCK, time.thread_time)
+
+
+def all_threads() -> dict[str, float]:
+    """µs of all threads for one turn until everything is delivered, by setup."""
+    kinds = ("without", "ready events", "no span events", "events only", "notable", "default", "own outlet", "log events")
+    with setups(*kinds, spans=EncodingExporter) as made:
+        return best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.process_time, finish_inside=True)
+
+
+def queue() -> dict[str, float]:
+    """Jobs per second through SQLite."""
+    return {"rate": queue_rate()}
+
+
+CHILDREN: dict[str, Callable[[], dict[str, float]]] = {
+    "turn": turns_on_the_thread,
+    "trace": plain_traces,
+    "all": all_threads,
+    "memory default": lambda: {"MB": memory_growth("default")},
+    "memory dead outlets": lambda: {"MB": memory_growth("dead outlets")},
+    "memory without": lambda: {"MB": memory_growth("without")},
+    "queue": queue,
+}
+
+
 # --- the table -----------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Row:
-    """One line of the table."""
+class Figures:
+    """What the children of this checkout said, and of the other one."""
 
-    what: str
-    value: str
-    ratio: str = ""
-    bound: str = ""
-    over: float | None = None
-    """Measured by bound: 1.0 is exactly at the bound. None: there is no bound."""
+    def __init__(self, found: Runs) -> None:
+        self._found = found
 
-    @property
-    def verdict(self) -> str:
-        """Whether the bound holds."""
-        return "" if self.over is None else "holds" if self.over <= 1 else "MISSED"
+    def __call__(self, child: str, key: str) -> float:  # noqa: D102
+        return self._found.best(child, key)
+
+    def row(
+        self, what: str, child: str, key: str, base: str, unit: str, bound: float | None = None, *, added: bool = True
+    ) -> Row:
+        """One setup as a multiple of the base: what it adds, or the whole."""
+        now, least, before = self(child, key), self(child, base), self._found.before(child, key)
+        old_least = self._found.before(child, base)
+        over = least if added else 0.0
+        ratio = (now - over) / least
+        row = Row(what, f"{now - over:{'+' if added else ''}.0f} µs", f"{ratio:.2f} {unit}")
+        if bound is not None:
+            row.bound, row.over = f"≤ {bound:g} {unit}", ratio / bound
+        if before is None or old_least is None:
+            return row
+        return row.compared(now - over, before - (old_least if added else 0.0), "{:+.0f} µs" if added else "{:.0f} µs")
+
+    def over_default(self, what: str, key: str) -> Row:
+        """A setup whose outlets or judge are dead: as a multiple of what the default pack adds."""
+        least = self("turn", "without")
+        ratio = (self("turn", key) - least) / (self("turn", "default") - least)
+        row = self.row(what, "turn", key, "without", "F")
+        row.ratio, row.bound, row.over = f"{ratio:.2f} × default", "≤ 1.15 × default", ratio / 1.15
+        return row
+
+    def memory(self, what: str, kind: str, bound: float | None = 5.0) -> Row:
+        """What turns add to memory."""
+        grown = self(f"memory {kind}", "MB")
+        row = Row(what, f"{grown:+.1f} MB")
+        if bound is not None:
+            row.bound, row.over = f"≤ {bound:g} MB", grown / bound
+        return row.compared(grown, self._found.before(f"memory {kind}", "MB"), "{:+.1f} MB")
 
 
-def _added(what: str, us: float, unit: float, bound: float | None = None, unit_name: str = "F", note: str = "") -> Row:
-    ratio = us / unit
-    limit = "" if bound is None else f"≤ {bound:g} {unit_name}{note}"
-    return Row(what, f"{us:+.0f} µs", f"{ratio:.2f} {unit_name}", limit, None if bound is None else ratio / bound)
-
-
-def measure() -> list[Row]:
+def rows(found: Runs) -> list[Row]:
     """The whole table."""
-    rows = []
-    with setups("without", "noop", "least", "collect", "default", "no span events", "dead outlets", "dead judge") as made:
-        found = best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.thread_time)
-        f = found["without"]
-        tail = p99_of_root_end(made["default"])
-    rows.append(Row("F: one turn under the SDK, a batch processor and an exporter that does nothing", f"{f:.0f} µs", "1.00 F"))
-    rows.append(_added("collection alone (`inline: {metrics: []}`)", found["collect"] - f, f, 0.15))
-    rows.append(_added("default pack with its span events", found["default"] - f, f, 0.6, note=" (stretch 0.35)"))
-    rows.append(_added("default pack, span events off", found["no span events"] - f, f))
-    over_default = (found["dead outlets"] - f) / (found["default"] - f)
-    rows.append(Row("default pack, every other outlet dead", f"{found['dead outlets'] - f:+.0f} µs", f"{over_default:.2f} × default", "≤ 1.15 × default", over_default / 1.15))  # fmt: skip
-    over_default = (found["dead judge"] - f) / (found["default"] - f)
-    rows.append(Row("default pack and a judged metric whose judge is dead", f"{found['dead judge'] - f:+.0f} µs", f"{over_default:.2f} × default", "≤ 1.15 × default", over_default / 1.15))  # fmt: skip
-    rows.append(Row("99th percentile of the root's `end()`, wall clock", f"{tail:.2f} ms", "", "≤ 1 ms", tail))
-
-    with setups("without", "noop", "least", "default") as made:
-        plain = best_of_alternating(made, scenario.application_trace, TRACES_PER_BLOCK, time.thread_time)
-    t = plain["without"]
-    rows.append(Row("T: a trace of 50 spans without GenAI", f"{t:.0f} µs", "1.00 T"))
-    rows.append(_added("the same trace with us", plain["default"] - t, t, 0.15, "T"))
-
-    with setups("without", "ready events", "default", "log events", spans=EncodingExporter) as made:
-        everything = best_of_alternating(made, scenario.turn, TURNS_PER_BLOCK, time.process_time, finish_inside=True)
-    a = everything["without"]
-    rows.append(Row("A: one turn, all threads, spans encoded as OTLP", f"{a:.0f} µs", "1.00 A"))
-    for what, kind, bound in (
-        ("the same with us: span events, Prometheus", "default", 1.5),
-        ("the same with log events too, encoded as OTLP", "log events", None),
-    ):
-        ratio = everything[kind] / a
-        rows.append(
-            Row(
-                what,
-                f"{everything[kind]:.0f} µs",
-                f"{ratio:.2f} A",
-                f"≤ {bound:g} A" if bound else "",
-                ratio / bound if bound else None,
-            )
-        )
-
-    scores = scores_of_a_turn()
-    rows.append(Row("scores of the turn", str(scores), "", "≥ 18", 18 / scores if scores else 99.0))
-    for what, kind in (
-        ("memory: 20,000 turns more after 2,000", "default"),
-        ("the same, every other outlet dead", "dead outlets"),
-    ):
-        grown = memory_growth(kind)
-        rows.append(Row(what, f"{grown:+.1f} MB", "", "≤ 5 MB", grown / 5))
-    rows.append(Row("memory of the SDK alone, likewise", f"{memory_growth('without'):+.1f} MB"))
-
-    rows.append(queue_row())
-    rows += reading_rows()
-    rows += concurrency_rows()
-    rows.append(import_row())
-    rows.append(_added("floor: a span processor that does nothing", found["noop"] - f, f))
-    rows.append(_added("floor: the least that knows when a turn is over, and nothing of its root", found["least"] - f, f))
-    ready = everything["ready events"]
-    rows.append(Row("floor: 22 ready events on the root, encoded as OTLP", f"{ready:.0f} µs", f"{ready / a:.2f} A"))
-    for what, work in (
-        ("floor: a dictionary entry per span", insert_and_pop),
-        ("floor: parsing every JSON text of the turn once", parse_contents),
-        ("floor: 20 span events", make_events),
-    ):
-        rows.append(_added(what, microseconds(work), f))
-    rows.append(
-        _added("floor: a span processor that does nothing, on the trace without GenAI", plain["noop"] - t, t, unit_name="T")
-    )
-    rows.append(
-        _added("floor: the least that knows when it is over, on the trace without GenAI", plain["least"] - t, t, unit_name="T")
-    )
-    return rows
+    made = Figures(found)
+    f, t, a = made("turn", "without"), made("trace", "without"), made("all", "without")
+    scores, p99 = made("turn", "scores"), made("turn", "p99")
+    return [
+        Row("F: one turn under the SDK, a batch processor and an exporter that does nothing", f"{f:.0f} µs", "1.00 F"),
+        made.row("collection alone (`inline: {metrics: []}`)", "turn", "collect", "without", "F", 0.15),
+        made.row("default pack with its span events", "turn", "default", "without", "F", 0.25),
+        made.row("default pack, span events `notable`", "turn", "notable", "without", "F"),
+        made.row("default pack, span events off", "turn", "no span events", "without", "F"),
+        made.over_default("default pack, every other outlet dead", "dead outlets"),
+        made.over_default("default pack and a judged metric whose judge is dead", "dead judge"),
+        Row("99th percentile of the root's `end()`, wall clock", f"{p99:.2f} ms", "", "≤ 1 ms", p99),
+        Row("T: a trace of 50 spans without GenAI", f"{t:.0f} µs", "1.00 T"),
+        made.row("the same trace with us", "trace", "default", "without", "T", 0.15),
+        Row("A: one turn, all threads, spans encoded as OTLP", f"{a:.0f} µs", "1.00 A"),
+        made.row("default pack, Prometheus, no span events", "all", "no span events", "without", "A", added=False),
+        made.row("default pack, span events `all`, no Prometheus", "all", "events only", "without", "A", added=False),
+        made.row("default pack, span events `notable`, Prometheus", "all", "notable", "without", "A", added=False),
+        made.row("default pack as it is: span events `all`, Prometheus", "all", "default", "without", "A", 2.2, added=False),
+        made.row("every score through our own OTLP outlet instead, Prometheus", "all", "own outlet", "without", "A", 2.2, added=False),
+        made.row("span events and every score as a log event of a LoggerProvider, Prometheus", "all", "log events", "without", "A", added=False),
+        Row("scores of the turn", f"{scores:.0f}", "", "≥ 18", 18 / scores if scores else 99.0),
+        made.memory("memory: 20,000 turns more after 2,000", "default"),
+        made.memory("the same, every other outlet dead", "dead outlets"),
+        made.memory("memory of the SDK alone, likewise", "without", None),
+        queue_row(found),
+        *concurrency_rows(),
+        made.row("floor: a span processor that does nothing", "turn", "noop", "without", "F"),
+        made.row("floor: the least that knows when a turn is over, and nothing of its root", "turn", "least", "without", "F"),
+        made.row("floor: 22 ready events on the root, encoded as OTLP", "all", "ready events", "without", "A", added=False),
+        _floor("floor: a dictionary entry per span", made("turn", "insert"), f),
+        _floor("floor: parsing every JSON text of the turn once", made("turn", "parse"), f),
+        _floor("floor: 20 span events", made("turn", "events"), f),
+        made.row("floor: a span processor that does nothing, on the trace without GenAI", "trace", "noop", "without", "T"),
+        made.row("floor: the least that knows when it is over, on the trace without GenAI", "trace", "least", "without", "T"),
+    ]  # fmt: skip
 
 
-def queue_row(jobs: int = 6_000, batch: int = 100) -> Row:
+def _floor(what: str, us: float, f: float) -> Row:
+    return Row(what, f"{us:+.0f} µs", f"{us / f:.2f} F")
+
+
+def queue_rate(jobs: int = 6_000, batch: int = 100) -> float:
     """Jobs per second through an SQLite file, each with a turn of 4 kB: put, claimed and acknowledged in batches."""
     payload = os.urandom(4_096)
     best = 0.0
@@ -452,13 +464,14 @@ def queue_row(jobs: int = 6_000, batch: int = 100) -> Row:
                 queue.ack_many([job.id for job in queue.claim(batch, 60.0)])
             best = max(best, jobs / (time.perf_counter() - start))
         queue.close()
-    return Row(
-        "judge jobs through an SQLite queue: put, claimed and acknowledged, in batches of 100",
-        f"{best:.0f} /s",
-        "",
-        "≥ 3000 /s",
-        3_000 / best,
-    )
+    return best
+
+
+def queue_row(found: Runs) -> Row:
+    """The same as a row."""
+    rate = max(outcome["rate"] for outcome in found.outcomes[harness.AFTER, "queue"])
+    what = "judge jobs through an SQLite queue: put, claimed and acknowledged, in batches of 100"
+    return Row(what, f"{rate:.0f} /s", "", "≥ 3000 /s", 3_000 / rate)
 
 
 def concurrency_rows() -> list[Row]:
@@ -478,78 +491,22 @@ def concurrency_rows() -> list[Row]:
     return rows
 
 
-def import_row() -> Row:
-    """Importing the package, beside what it depends on."""
-    base = min(_import_ms("import opentelemetry.sdk.trace, pydantic") for _ in range(3))
-    ours = min(
-        _import_ms("import opentelemetry.sdk.trace, pydantic, otel_agenteval; otel_agenteval.instrument") for _ in range(3)
-    )
-    return Row("importing `otel_agenteval.instrument`, over the SDK and pydantic", f"{ours - base:+.0f} ms", f"{ours / base:.2f} ×", "≤ 250 ms", (ours - base) / 250)  # fmt: skip
-
-
-def _import_ms(statement: str) -> float:
-    program = f"import time; start = time.process_time(); exec({statement!r}); print((time.process_time() - start) * 1e3)"
-    return float(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
-
-
-def reading_rows() -> list[Row]:
-    """Recorded spans: what each stage costs next to parsing their lines, and what is held while a million spans come."""
-    cost = reading.cost_per_span()
-    parse = cost[reading.STAGES[0]]
-    rows = [Row("P: one recorded span of the corpus, `json.loads` of its share of the line", f"{parse:.1f} µs", "1.00 P")]
-    for stage, bound in zip(reading.STAGES[1:], (None, 1.0, None), strict=True):
-        ratio = cost[stage] / parse
-        limit = f"≤ {bound:g} P" if bound else ""
-        rows.append(
-            Row(f"the same span: {stage}", f"{cost[stage]:.1f} µs", f"{ratio:.2f} P", limit, ratio / bound if bound else None)
-        )
-    allowed = (reading.FLOOD_BYTES + reading.QUEUE_BYTES + reading.PAST_BYTES) / 1e6
-    curve = reading.flood_curve()
-    shown = " → ".join(f"{size:.0f}" for _, size in curve)
-    rows.append(Row(f"memory in MB per 100,000 spans of turns that never close, {allowed:.0f} MB allowed by configuration", shown, f"{curve[-1][1] / allowed:.2f} × allowed", "≤ 1.25 × allowed", curve[-1][1] / allowed / 1.25))  # fmt: skip
-    return rows
-
-
-def table(rows: Sequence[Row]) -> str:
-    """The rows as a Markdown table."""
-    cells = [
-        ("", "measured", "relative", "bound", ""),
-        *((row.what, row.value, row.ratio, row.bound, row.verdict) for row in rows),
-    ]
-    widths = [max(len(line[column]) for line in cells) for column in range(5)]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in cells]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
-
-
-def write(text: str, name: str = "results") -> None:
-    """Put a table between its marks of README.md."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    before, _, rest = README.read_text().partition(begin)
-    _, _, after = rest.partition(end)
-    README.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
-
-
 def main() -> int:
     """Measure, print, and say by the exit status whether the bounds hold."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--write", action="store_true", help="put the table into README.md")
-    parser.add_argument("--check", action="store_true", help="exit with status 1 when a bound is missed by more than a quarter")
-    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    options = harness.parser(__doc__)
+    options.add_argument("--rounds", type=int, help="processes of each checkout (default: 1, or 2 with --against)")
+    args = options.parse_args()
     logging.disable(logging.CRITICAL)  # dead outlets say so
-    threading.excepthook = lambda _: None
-    if args.memory_of:
-        print_memory_growth(args.memory_of)
-    rows = measure()
-    text = table(rows)
-    print(text)
-    per_metric = metric_times.table()
-    print(per_metric)
-    if args.write:
-        write(text)
-        write(per_metric, "metrics")
-    return int(args.check and any(row.over is not None and row.over > NOISE for row in rows))
+    if args.child:
+        threading.excepthook = lambda _: None
+        print(json.dumps(CHILDREN[json.loads(args.child)["what"]]()))
+        sys.stdout.flush()
+        os._exit(0)  # a dead outlet may not let go
+    setups = {what: {"what": what} for what in CHILDREN}
+    found = harness.alternate(
+        __file__, setups, args.against, args.rounds or (2 if args.against else 1), shared=("memory without",)
+    )
+    return harness.report(rows(found), args, "results")
 
 
 if __name__ == "__main__":

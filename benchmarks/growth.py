@@ -1,15 +1,15 @@
 """How the cost of a turn grows with its size: per span at n and at 4 n, for every way in which a turn can be large.
 
     python benchmarks/growth.py           the table on the terminal
+    python benchmarks/growth.py --write   also into benchmarks/README.md
     python benchmarks/growth.py --check   exit status 1 when four times the size costs more than twice as much per span
 
-A row is flat when both figures are about the same. ``tests/turns/test_growth.py`` checks the same shapes by counting
+Metrics and content are counted likewise: per metric, and per 100 characters of what was asked, answered and returned by a tool. A row is flat when both figures are about the same. ``tests/turns/test_growth.py`` checks the same shapes by counting
 operations instead of time.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import sys
@@ -24,6 +24,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Tracer, set
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.engine.work import ClosedSpans
+from otel_agenteval.evaluation.evaluator import run as evaluate
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.spans.record import SpanRecord
@@ -389,6 +390,38 @@ STREAMS: dict[str, Callable[[int], Callable[[], None]]] = {
 }
 
 
+_QUESTION = "Which of the two trains from Rome to Paris is the faster one, and what does it cost to take a bicycle along? "
+
+
+def _content(n: int) -> list[SpanRecord]:
+    """One call and one tool with ``n`` hundred characters to read each."""
+    long = (_QUESTION * n)[: 100 * n]
+    asked = [{"role": "user", "parts": [{"type": "text", "content": long}]}]
+    tool = _span(3, 1, "execute_tool", 3, 1, gen_ai__tool__name="search", gen_ai__tool__call__arguments='{"q": "x"}')
+    tool.attributes["gen_ai.tool.call.result"] = long
+    return [_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1, asked=asked, answer=[{"type": "text", "content": long}]), tool]
+
+
+def number_of_metrics(n: int) -> Callable[[], None]:
+    """``n`` metrics of the default pack on one turn."""
+    metrics = select_metrics(_CONFIG)
+    many = [metrics[i % len(metrics)] for i in range(n)]
+    turn = next(iter(turns_of(siblings(9))))
+    return lambda: (evaluate(many, turn), None)[1]
+
+
+def size_of_content(n: int) -> Callable[[], None]:
+    """Texts of ``n`` hundred characters."""
+    records = _content(n)
+    return lambda: rebuild(records)
+
+
+WORK: dict[str, Callable[[int], Callable[[], None]]] = {
+    "metrics (µs per metric)": number_of_metrics,
+    "content (µs per 100 characters)": size_of_content,
+}
+
+
 def per_span(prepare: Callable[[], Callable[[], None]], n: int, rounds: int = 2) -> float:
     """CPU microseconds per span, the best of some rounds."""
     best = float("inf")
@@ -415,21 +448,26 @@ def table(n: int = 1_000) -> list[tuple[str, float, float]]:
     found = [(name, *(per_span(rebuilding(shape, size), size) for size in (n, 4 * n))) for name, shape in SHAPES.items()]
     return found + [
         (name, *(per_span(lambda size=size, stream=stream: stream(size), size, 1) for size in (n, 4 * n)))
-        for name, stream in STREAMS.items()
+        for name, stream in (STREAMS | WORK).items()
     ]
 
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
+    import harness  # only where it runs as a script: a test takes the shapes from here
+
+    parser = harness.parser(__doc__, against=False)
     parser.add_argument("-n", type=int, default=1_000)
     options = parser.parse_args()
     steep = False
-    print(f"{'µs per span':36} {'n':>8} {'4 n':>8}")
+    lines = [("what grows", "µs per span at n", "at 4 n", "")]
     for name, small, large in table(options.n):
         steep |= large > FLAT * small
-        print(f"{name:36} {small:8.1f} {large:8.1f}  {large / small:.2f} ×{'  STEEP' if large > FLAT * small else ''}")
+        lines.append((name, f"{small:.1f}", f"{large:.1f}", f"{large / small:.2f} ×{' STEEP' if large > FLAT * small else ''}"))
+    text = harness.plain_table(lines)
+    print(text)
+    if options.write:
+        harness.write(text, "growth")
     return int(steep and options.check)
 
 

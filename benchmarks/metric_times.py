@@ -1,13 +1,11 @@
-"""What each metric takes on the benchmark's turn, and what the default pack takes together.
+"""What each metric takes on the benchmark's turn.
 
-python benchmarks/metric_times.py           prints both tables
-python benchmarks/metric_times.py --write   puts the pack's into README.md (``bench.py --write`` the other)
-python benchmarks/metric_times.py --check   exit status 1 when a bound is missed by more than a quarter
+python benchmarks/metric_times.py                    the table on the terminal
+python benchmarks/metric_times.py --write | --check
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -99,15 +97,6 @@ def _seconds(metric: BoundMetric, turn: Turn) -> float:
         repeat *= 4
 
 
-def table() -> str:
-    """The rows as a Markdown table."""
-    lines = ["| metric | µs | | default pack |", "|---|---|---|---|"]
-    for name, us, status, inline in times():
-        over = " **over 50 µs**" if inline and us > MOST_INLINE else ""
-        lines.append(f"| `{name}` | {us:.1f} | {status} | {'●' if inline else ''}{over} |")
-    return "\n".join(lines)
-
-
 # --- the pack ------------------------------------------------------------------------------------------------------
 
 MOST_OF_PACK = 3.7
@@ -180,18 +169,23 @@ def _best(prepare: Callable[[], Any], work: Callable[[Any], object], rounds: int
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold."""
-    parser = argparse.ArgumentParser(description="What the metrics of the default pack take.")
-    parser.add_argument("--write", action="store_true", help="put the pack's table into README.md")
-    parser.add_argument("--check", action="store_true", help="exit with status 1 when a bound is missed by more than a quarter")
-    args = parser.parse_args()
+    """Measure, print, and say by the exit status whether a metric of the default pack takes too long."""
+    args = harness.parser(__doc__, against=False).parse_args()
+    lines = [("metric", "µs", "", "default pack")]
+    slow = False
+    for name, us, status, inline in times():
+        slow |= inline and us > harness.NOISE * MOST_INLINE
+        over = " **over 50 µs**" if inline and us > MOST_INLINE else ""
+        lines.append((f"`{name}`", f"{us:.1f}", status, f"{'●' if inline else ''}{over}"))
+    text = harness.plain_table(lines)
+    print(text)
     rows = pack_rows()
     print(harness.table(rows))
     if args.write:
+        harness.write(text, "metrics")
         harness.write(harness.table(rows), "pack")
-    else:
-        print(table())
-    return int(args.check and any(row.over is not None and row.over > harness.NOISE for row in rows))
+    slow |= any(row.over is not None and row.over > harness.NOISE for row in rows)
+    return int(args.check and slow)
 
 
 if __name__ == "__main__":

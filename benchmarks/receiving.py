@@ -1,29 +1,31 @@
 """What the sidecar costs per span, as a multiple of what reading every attribute of the same bytes would cost.
 
-    python benchmarks/receiving.py            the table on the terminal
-    python benchmarks/receiving.py --write    also into benchmarks/README.md
-    python benchmarks/receiving.py --memory   what 50,000 open turns hold, in a process of its own
+    python benchmarks/receiving.py                    the table on the terminal
+    python benchmarks/receiving.py --against TREE     beside the package of another checkout
+    python benchmarks/receiving.py --write | --check
 
-One thread does everything, so a row's CPU time is what a core would give for it. Rounds alternate between the rows, and each
-row's best counts; the first two, which keep nothing, do each request four times.
+One thread reads, assembles and evaluates, so a row's CPU time is what a core would give for it; what an outlet's own thread takes is part of it.
+Rounds alternate between the rows, and each row's best counts; the first two, which keep nothing, do each request four times.
+``serving.py`` measures the same as a process with its listeners open.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
+import json
+import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+import harness
 import psutil
 import words
+from harness import Row, Runs
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from sink import sink
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
@@ -37,7 +39,6 @@ TURNS, SPANS = 64, 8
 """Of one request."""
 ROUNDS = 9
 OPEN_TURNS = 50_000
-NOISE = 1.25
 
 
 def text(dice: random.Random, size: int) -> str:
@@ -114,15 +115,10 @@ def naive(body: bytes) -> None:
 class Sidecar:
     """The sidecar without its sockets: requests in, turns evaluated on this thread."""
 
-    def __init__(self, config: dict[str, Any], *, outlets: bool = False) -> None:
-        provider = LoggerProvider(shutdown_on_exit=False) if outlets else None
-        if provider is not None:
-            from bench import EncodingLogExporter
-
-            provider.add_log_record_processor(BatchLogRecordProcessor(EncodingLogExporter()))
-        loaded = load_config({"outlets": {"log_events": outlets, "prometheus": None}, **config})
-        self.engine = Engine(loaded, decision_delay=10.0, logger_provider=provider)
-        if outlets:
+    def __init__(self, config: dict[str, Any], *, prometheus: bool = False) -> None:
+        loaded = load_config({**config, "outlets": {"log_events": False, "prometheus": None, **config.get("outlets", {})}})
+        self.engine = Engine(loaded, decision_delay=10.0)
+        if prometheus:
             self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry))
         self.engine.worker.may_start = False
         self.engine.worker.courteous = False
@@ -137,65 +133,83 @@ class Sidecar:
         assert self.engine.worker.flush(60)
 
 
-def measure() -> list[tuple[str, float]]:
+NAIVE, SPLIT, SAMPLED, OFF, OUT = (
+    "naive: parse, and every attribute into a dict",
+    "split: spans separated by trace id",
+    "split and assembled, 10 % of the traces evaluated",
+    "every turn evaluated, default pack, outlets off",
+    "the same with our OTLP outlet (every score a log record) and Prometheus",
+)
+BOUNDS = {SPLIT: (0.10, "≤ 0.10 ×"), OFF: (1.6, "≤ 1.6 × (stretch 1.0)")}
+OUT_BOUND = 1.25
+
+
+def measure() -> dict[str, float]:
     """CPU µs per span of every row."""
     tune()
     dice = random.Random(5)
     bodies = [request(number * TURNS, dice) for number in range(ROUNDS + 1)]
-    everything, sampled, out = Sidecar({}), Sidecar({"serve": {"sample_rate": 0.1}}), Sidecar({}, outlets=True)
-    rows: dict[str, Callable[[bytes], object]] = {
-        "naive: parse, and every attribute into a dict": naive,
-        "split: spans separated by trace id": split_spans,
-        "split and assembled, 10 % of the traces evaluated": sampled.take,
-        "every turn evaluated, default pack, outlets off": everything.take,
-        "the same with log events (encoded as OTLP) and Prometheus": out.take,
-    }
-    best = dict.fromkeys(rows, float("inf"))
-    for body in bodies:
-        for name, work in rows.items():
-            gc.collect()
-            for _ in range(4 if work in (naive, split_spans) else 1):  # a turn that comes twice is not evaluated twice
-                started = time.process_time()
-                work(body)
-                best[name] = min(best[name], (time.process_time() - started) / (TURNS * SPANS) * 1e6)
-    assert everything.engine.spans_received == len(bodies) * TURNS * SPANS
-    return list(best.items())
+    with sink("grpc") as endpoint:
+        everything, sampled = Sidecar({}), Sidecar({"serve": {"sample_rate": 0.1}})
+        otlp = {"endpoint": endpoint, "metrics_interval": "5s", "queue_bytes": "256MiB"}
+        out = Sidecar({"outlets": {"otlp": otlp}}, prometheus=True)
+        rows: dict[str, Callable[[bytes], object]] = {
+            NAIVE: naive, SPLIT: split_spans, SAMPLED: sampled.take, OFF: everything.take,
+            OUT: lambda body: (out.take(body), out.engine.outlets.flush(30)),
+        }  # fmt: skip
+        best = dict.fromkeys(rows, float("inf"))
+        for body in bodies:
+            for name, work in rows.items():
+                gc.collect()
+                for _ in range(4 if work in (naive, split_spans) else 1):  # a turn that comes twice is not evaluated twice
+                    started = time.process_time()
+                    work(body)
+                    best[name] = min(best[name], (time.process_time() - started) / (TURNS * SPANS) * 1e6)
+        assert everything.engine.spans_received == len(bodies) * TURNS * SPANS
+    return best
 
 
-BOUNDS = {1: (0.10, "≤ 0.10 ×"), 3: (1.6, "≤ 1.6 × (stretch 1.0)")}
+def rows(found: Runs) -> list[Row]:
+    """The lines of the table."""
+    naively, off = found.best("cost", NAIVE), found.best("cost", OFF)
+    made = []
+    for name in (NAIVE, SPLIT, SAMPLED, OFF, OUT):
+        us = found.best("cost", name)
+        row = Row(name, f"{us:.2f} µs ({1e6 / us:,.0f} spans/s)", f"{us / naively:.2f} × naive")
+        if name in BOUNDS:
+            bound, row.bound = BOUNDS[name]
+            row.over = us / naively / bound
+        if name == OUT:
+            row.ratio, row.bound, row.over = f"{us / off:.2f} × off", f"≤ {OUT_BOUND} × off", us / off / OUT_BOUND
+        made.append(row.compared(us, found.before("cost", name), "{:.2f} µs"))
+    held = found.best("memory", "peak")
+    made.append(
+        Row(
+            f"{2 * OPEN_TURNS:,} turns of one span that never close, at most {OPEN_TURNS:,} open, `turn.total_bytes` {ALLOWED >> 20} MiB: peak above the start",
+            f"{held:.0f} MiB",
+        ).compared(held, found.before("memory", "peak"), "{:.0f} MiB")
+    )
+    return made
 
 
-def table(rows: list[tuple[str, float]], memory: str) -> str:
-    """The rows as Markdown."""
-    base = rows[0][1]
-    lines = ["| | CPU per span | spans/s per core | × naive | bound | |", "|---|---|---|---|---|---|"]
-    for index, (name, us) in enumerate(rows):
-        bound, said = BOUNDS.get(index, (None, ""))
-        verdict = "" if bound is None else "holds" if us / base <= bound else "MISSED"
-        lines.append(f"| {name} | {us:.2f} µs | {1e6 / us:,.0f} | {us / base:.2f} | {said} | {verdict} |")
-    return "\n".join([*lines, "", memory])
+ALLOWED = 160 << 20
 
 
-def hold_open_turns() -> str:
-    """What 50,000 open turns hold, and what is added while twice as many come."""
+def hold_open_turns() -> dict[str, float]:
+    """MiB that 50,000 open turns hold, while twice as many come."""
     tune()
-    total = 160 << 20
-    sidecar = Sidecar({"turn": {"total_bytes": total, "max_open": OPEN_TURNS}, "inline": {"metrics": []}})
+    sidecar = Sidecar({"turn": {"total_bytes": ALLOWED, "max_open": OPEN_TURNS}, "inline": {"metrics": []}})
     dice = random.Random(6)
     process = psutil.Process()
     gc.collect()
     before = process.memory_info().rss
-    peak = most = 0
+    peak = 0
     for number in range(2 * OPEN_TURNS // TURNS):
         sidecar.receiver.feed.give(sidecar.receiver.feed.read("traces", small_request(number * TURNS, dice), False))
         sidecar.engine.worker.drain(60)
         peak = max(peak, process.memory_info().rss - before)
-        most = max(most, sidecar.engine.assembler.open_turns)
-    assert sidecar.engine.assembler.bytes <= total
-    return (
-        f"Memory: {2 * OPEN_TURNS:,} turns of one span that never close, `turn.total_bytes` {total >> 20} MiB, `turn.max_open` {OPEN_TURNS:,}: "
-        f"at most {most:,} open, which count as {sidecar.engine.assembler.bytes >> 20} MiB, peak {peak >> 20} MiB resident above the start."
-    )
+    assert sidecar.engine.assembler.bytes <= ALLOWED
+    return {"peak": peak / 2**20}
 
 
 def small_request(first: int, dice: random.Random) -> bytes:
@@ -212,24 +226,17 @@ def small_request(first: int, dice: random.Random) -> bytes:
 
 
 def main() -> int:
-    """Measure and say; 1 where a bound is to be checked and missed by far."""
-    options = argparse.ArgumentParser()
-    options.add_argument("--write", action="store_true")
-    options.add_argument("--check", action="store_true", help="exit status 1 when a bound is missed by more than a quarter")
-    options.add_argument("--memory", action="store_true")
+    """Measure, print, and say by the exit status whether the bounds hold."""
+    options = harness.parser(__doc__)
+    options.add_argument("--rounds", type=int, help="processes of each checkout (default: 1, or 2 with --against)")
     args = options.parse_args()
-    if args.memory:
-        print(hold_open_turns())
-        return 0
-    memory = subprocess.run([sys.executable, __file__, "--memory"], capture_output=True, text=True, check=True).stdout.strip()
-    rows = measure()
-    said = table(rows, memory)
-    print(said)
-    if args.write:
-        from bench import write
-
-        write(said, "receiving")
-    return int(args.check and any(rows[index][1] / rows[0][1] > bound * NOISE for index, (bound, _) in BOUNDS.items()))
+    if args.child:
+        print(json.dumps(measure() if json.loads(args.child)["what"] == "cost" else hold_open_turns()))
+        sys.stdout.flush()
+        os._exit(0)
+    setups = {what: {"what": what} for what in ("cost", "memory")}
+    found = harness.alternate(__file__, setups, args.against, args.rounds or (2 if args.against else 1))
+    return harness.report(rows(found), args, "receiving")
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ CPU time of one thread; the best of some rounds. Texts are made up, with a fixed
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
+import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+import harness
 import words
 
 from otel_agenteval.evaluation.redaction import KINDS, Redactor
@@ -22,8 +22,6 @@ from otel_agenteval.evaluation.redaction import KINDS, Redactor
 ROUNDS = 3
 SECONDS = 0.02
 """Of one round."""
-README = Path(__file__).with_name("README.md")
-BEGIN, END = "<!-- redaction -->", "<!-- end of redaction -->"
 WORDS = [*words.WORDS, "for", "120", "euros"]
 
 
@@ -67,28 +65,20 @@ def best(call: Callable[[], object]) -> float:
     return found
 
 
-def table() -> str:
-    """The figures as Markdown."""
-    lines = ["| text | CPU time |", "|---|---|"]
+def main() -> int:
+    """Measure, print, and write where that is wanted."""
+    args = harness.parser(__doc__, against=False).parse_args()
+    lines = [("text", "CPU time")]
     for name, text in TEXTS.items():
         seconds = best(lambda text=text: Redactor(KINDS).text(text))
         shown = f"{seconds * 1e6:.1f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
-        lines.append(f"| {name} | {shown} |")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Measure, print, and write where that is wanted."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true")
-    arguments = parser.parse_args()
-    found = table()
+        lines.append((name, shown))
+    found = harness.plain_table(lines)
     print(found)
-    if arguments.write:
-        text = README.read_text(encoding="utf-8")
-        before, after = text.split(BEGIN)[0], text.split(END)[1]
-        README.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{after}", encoding="utf-8")
+    if args.write:
+        harness.write(found, "redaction")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from typing import Any
@@ -108,10 +109,18 @@ def _outputs() -> list[str]:
 INPUTS, OUTPUTS = _inputs(), _outputs()
 CONTENTS = (INSTRUCTIONS, DEFINITIONS, *INPUTS, *OUTPUTS, *map(json.dumps, ARGUMENTS), *RESULTS)
 """Every JSON text that a turn carries."""
+_ORDER = "A-1001"
+
+
+_orders = itertools.count()
 
 
 def turn(tracer: Tracer) -> float:
-    """An ``invoke_agent`` span with three ``chat`` spans and two ``execute_tool`` spans below it; seconds that its ``end()`` took."""
+    """An ``invoke_agent`` span with three ``chat`` spans and two ``execute_tool`` spans below it; seconds that its ``end()`` took.
+
+    Each turn is about another order, so that nothing that was found out about one turn's texts can serve the next.
+    """
+    order = f"A-{next(_orders) % 9_000 + 1_000}"
     with tracer.start_as_current_span(
         "invoke_agent travel",
         attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "travel", "gen_ai.provider.name": "openai"},
@@ -131,7 +140,7 @@ def turn(tracer: Tracer) -> float:
                 },
             ) as chat:
                 chat.set_attributes({
-                    "gen_ai.input.messages": INPUTS[i], "gen_ai.output.messages": OUTPUTS[i],
+                    "gen_ai.input.messages": INPUTS[i].replace(_ORDER, order), "gen_ai.output.messages": OUTPUTS[i].replace(_ORDER, order),
                     "gen_ai.usage.input_tokens": 620 + i, "gen_ai.usage.output_tokens": 240, "operation.cost": 0.004,
                     "gen_ai.response.id": f"response-{i}", "gen_ai.response.model": MODEL,
                     "gen_ai.response.finish_reasons": ("stop" if i == 2 else "tool_call",),
@@ -146,9 +155,10 @@ def turn(tracer: Tracer) -> float:
                         "gen_ai.tool.call.id": f"call_{i}",
                     },
                 ) as tool:
-                    tool.set_attributes(
-                        {"gen_ai.tool.call.arguments": json.dumps(ARGUMENTS[i]), "gen_ai.tool.call.result": RESULTS[i]}
-                    )
+                    tool.set_attributes({
+                        "gen_ai.tool.call.arguments": json.dumps(ARGUMENTS[i]).replace(_ORDER, order),
+                        "gen_ai.tool.call.result": RESULTS[i].replace(_ORDER, order),
+                    })  # fmt: skip
     start = time.perf_counter()
     root.end()
     return time.perf_counter() - start

@@ -29,7 +29,7 @@ import psutil
 from harness import Row, Runs
 from sink import sink
 
-WARM_UP, REQUESTS, BURSTS, ROUNDS = 6, 20, 2, 2
+WARM_UP, REQUESTS, BURSTS, ROUNDS = 4, 8, 2, 2
 SETUPS: dict[str, dict[str, Any]] = {
     "no metrics, no outlets": {"config": {"inline": {"metrics": []}}},
     "default pack, no outlets": {},
@@ -83,6 +83,8 @@ class Sidecar:
 
     def cpu(self) -> float:
         """Seconds of all its threads."""
+        if sys.platform == "linux":  # to the nanosecond; what /proc says is in hundredths of a second
+            return time.clock_gettime((~self.process.pid << 3) | 2)
         times = self.process.cpu_times()
         return float(times.user + times.system)
 

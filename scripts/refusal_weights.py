@@ -68,7 +68,7 @@ def cases() -> Cases:
     kept = []
     for case in _labelled():
         found = read(case.output, case.asked, case.acted)
-        if found is not None:
+        if found is not None and found.numbers:
             kept.append((case, found.numbers, declines(case.output, case.asked) is not None))
     names = ["bias", *sorted(kept[0][1])]
     return Cases(

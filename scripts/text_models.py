@@ -2,9 +2,11 @@
 
     python scripts/text_models.py           how well each does on cases of hands whose others it was fitted on
     python scripts/text_models.py --write   fit on all of them and write otel_agenteval/metrics/lib/text_models/*.npz
+    python scripts/text_models.py [--write] refusal   the same for one of the models
 
 Logistic regression on runs of characters, with a penalty on large weights; the test half is never read. Sentences of one kind or the other
-(``tests/data/detectors/sentences``) are fitted beside the turns: they are many, and say the same thing in many ways.
+(``tests/data/detectors/sentences``) are fitted beside the turns: they are many, and say the same thing in many ways. What was asked is fitted with
+the answer, in weights of its own: "Only the owner can." declines an order and answers a question.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 
 from otel_agenteval.core import jsonio
 from otel_agenteval.metrics.lib import text_model
+from otel_agenteval.metrics.lib.injection.orders import readable
 from otel_agenteval.metrics.lib.text_model import PLACES, TextModel, places_in
 
 ROOT = Path(__file__).parent.parent
@@ -29,6 +32,8 @@ CASES = ROOT / "tests" / "data" / "detectors"
 FOLDER = Path(text_model.__file__).parent / "text_models"
 PENALTY = 0.1
 STEPS = 250
+ASKED = 0.5
+"""What a run of characters of the question counts, beside one of the answer."""
 SHARE = 0.05
 """Of the cases without the fault that may be above the threshold that ``found`` is told for."""
 
@@ -41,6 +46,7 @@ class Text(NamedTuple):
     text: str
     flag: bool
     hand: str
+    asked: str = ""
 
 
 def lines_of(path: Path) -> Iterator[dict[str, Any]]:
@@ -53,14 +59,11 @@ def lines_of(path: Path) -> Iterator[dict[str, Any]]:
 def refusals() -> list[Text]:
     """Answers: refusals, others, and what agents answer when nobody thinks of refusals."""
     found = [
-        Text(case["turn"].get("output") or "", case["flag"], re.sub(r"-?\d+$", "", case["id"]))
+        Text(case["turn"].get("output") or "", case["flag"], re.sub(r"-?\d+$", "", case["id"]), case["turn"].get("input") or "")
         for case in lines_of(CASES / "train" / "refusal.jsonl")
     ]
     found += [Text(line["text"], line["flag"], "sentences") for line in lines_of(CASES / "sentences" / "refusal.jsonl")]
-    for name in ("pii_leakage", "ungrounded_numbers", "ungrounded_urls", "secret_leak"):
-        found += [
-            Text(case["turn"].get("output") or "", False, "ordinary") for case in lines_of(CASES / "train" / f"{name}.jsonl")
-        ]
+    found += [Text(case["output"], False, "ordinary", case["input"]) for case in lines_of(CASES / "ordinary.jsonl")]
     return [text for text in found if text.text]
 
 
@@ -85,7 +88,8 @@ def texts_of(turn: dict[str, Any]) -> list[str]:
 
 
 def passages(text: str) -> list[str]:
-    """Sentences with their neighbour."""
+    """Sentences with their neighbour, as the detector reads them: without quotations."""
+    text = readable(text)
     parts = [part for part in re.split(r"(?<=[.!?。！？])\s+|\n+", text) if part.strip()]
     return [" ".join(parts[at : at + 2]) for at in range(max(1, len(parts) - 1))] if parts else []
 
@@ -95,7 +99,7 @@ SOURCES = {"refusal": refusals, "orders": orders}
 
 def with_found(texts: Sequence[Text], rounds: int = 2) -> list[Text]:
     """Texts, and of each flagged turn the passage that reads most like an order: nobody marked where in a document it stands."""
-    model = model_of(*fitted(*_numbers(texts)))
+    model = models_of(texts).text
     hands = {text.hand for text in texts}
     found: list[Text] = []
     for _ in range(rounds):
@@ -105,27 +109,52 @@ def with_found(texts: Sequence[Text], rounds: int = 2) -> list[Text]:
             inside = [passage for text in texts_of(case["turn"]) for passage in passages(text)]
             if case["flag"] and inside and hand in hands:
                 found.append(Text(max(inside, key=model.score), True, hand))
-        model = model_of(*fitted(*_numbers([*texts, *found])))
+        model = models_of([*texts, *found]).text
     return [*texts, *found]
 
 
-def _numbers(texts: Sequence[Text]) -> tuple[list[NDArray[np.intp]], Array]:
-    return [places_in(text.text) for text in texts], np.array([float(text.flag) for text in texts])
+class Models(NamedTuple):
+    """A model of texts and, where these answer something, of what was asked."""
+
+    text: TextModel
+    asked: TextModel | None
+
+    def score(self, of: Text) -> float:
+        """The logarithm of the odds."""
+        return self.text.score(of.text) + (self.asked.score(of.asked) if self.asked else 0.0)
 
 
-def fitted(places: Sequence[NDArray[np.intp]], flags: Array) -> tuple[Array, float]:
-    """Weights and bias, by Adam on the whole."""
+def models_of(texts: Sequence[Text]) -> Models:
+    """The models fitted on texts."""
+    flags = np.array([float(text.flag) for text in texts])
+    asked = [places_in(text.asked) for text in texts] if any(text.asked for text in texts) else []
+    weights, bias = fitted([places_in(text.text) for text in texts], flags, asked)
+    return Models(model_of(weights[:PLACES], bias), model_of(ASKED * weights[PLACES:], 0.0) if asked else None)
+
+
+def _runs(places: Sequence[NDArray[np.intp]]) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Of each run its text, its place, and what it counts."""
     lengths = np.array([len(one) for one in places])
     row = np.repeat(np.arange(len(places)), lengths)
-    ids = np.concatenate(places)
-    share = (1 / np.sqrt(np.maximum(lengths, 1)))[row]
+    return row, np.concatenate(places), (1 / np.sqrt(np.maximum(lengths, 1)))[row]
+
+
+def fitted(places: Sequence[NDArray[np.intp]], flags: Array, asked: Sequence[NDArray[np.intp]] = ()) -> tuple[Array, float]:
+    """Weights and bias, by Adam on the whole. The weights of what was asked follow those of the texts."""
+    row, ids, share = _runs(places)
+    if asked:
+        more = _runs(asked)
+        row, ids, share = (
+            np.concatenate([row, more[0]]), np.concatenate([ids, more[1] + PLACES]), np.concatenate([share, ASKED * more[2]])
+        )  # fmt: skip
+    size = PLACES * (2 if asked else 1)
     weigh = np.where(flags > 0, len(flags) / 2 / max(1, flags.sum()), len(flags) / 2 / max(1, (1 - flags).sum()))
-    weights, slope, square = np.zeros(PLACES), np.zeros(PLACES), np.zeros(PLACES)
+    weights, slope, square = np.zeros(size), np.zeros(size), np.zeros(size)
     bias = bias_slope = bias_square = 0.0
     for step in range(1, STEPS + 1):
         odds = np.bincount(row, weights=weights[ids] * share, minlength=len(places)) + bias
         wrong = (1 / (1 + np.exp(-odds)) - flags) * weigh
-        gradient = np.bincount(ids, weights=wrong[row] * share, minlength=PLACES) + PENALTY * weights
+        gradient = np.bincount(ids, weights=wrong[row] * share, minlength=size) + PENALTY * weights
         slope, square = 0.9 * slope + 0.1 * gradient, 0.99 * square + 0.01 * gradient**2
         weights -= 0.05 * (slope / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
         total = float(wrong.sum())
@@ -142,32 +171,36 @@ def model_of(weights: Array, bias: float) -> TextModel:
 
 def left_out(texts: Sequence[Text]) -> list[str]:
     """How well each hand's cases are told apart by a model of the other hands'."""
-    places, flags = [places_in(text.text) for text in texts], np.array([float(text.flag) for text in texts])
     lines = []
     for hand in sorted({text.hand for text in texts if text.hand not in ("sentences", "ordinary")}):
-        inside = np.array([text.hand == hand for text in texts])
-        if not flags[inside].any():
+        mine = [text for text in texts if text.hand == hand]
+        if not any(text.flag for text in mine):
             continue
-        model = model_of(*fitted([one for one, out in zip(places, inside, strict=True) if not out], flags[~inside]))
-        scores = np.array([model.score(text.text) for text, out in zip(texts, inside, strict=True) if out])
-        mine = flags[inside]
-        bound = np.quantile(scores[mine == 0], 1 - SHARE)
-        lines.append(f"  {hand}: {(scores[mine == 1] > bound).mean():.0%} found at {SHARE:.0%} false alarms")
+        models = models_of([text for text in texts if text.hand != hand])
+        bound = np.quantile([models.score(text) for text in mine if not text.flag], 1 - SHARE)
+        found = np.mean([models.score(text) > bound for text in mine if text.flag])
+        lines.append(f"  {hand}: {found:.0%} found at {SHARE:.0%} false alarms")
     return lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print, or write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="refusal, orders; default both")
     parser.add_argument("--write", action="store_true", help="fit on all cases and write the models")
     chosen = parser.parse_args(arguments)
-    for name, source in SOURCES.items():
+    for name in chosen.names:
+        if name not in SOURCES:
+            parser.error(f"no model {name!r}; there are {', '.join(SOURCES)}")
+    for name in chosen.names or SOURCES:
+        source = SOURCES[name]
         texts = with_found(source()) if name == "orders" else source()
         print(f"{name}: {len(texts):,} texts, {sum(text.flag for text in texts):,} of them flagged")
         if chosen.write:
-            model = model_of(*fitted(*_numbers(texts)))
             FOLDER.mkdir(exist_ok=True)
-            np.savez_compressed(FOLDER / f"{name}.npz", weights=model.weights, unit=model.unit, bias=model.bias)
+            for suffix, model in zip(("", "_asked"), models_of(texts), strict=True):
+                if model is not None:
+                    np.savez_compressed(FOLDER / f"{name}{suffix}.npz", weights=model.weights, unit=model.unit, bias=model.bias)
         else:
             print("\n".join(left_out(texts)))
     return 0

@@ -120,11 +120,13 @@ def test_no_public_function_has_the_name_of_its_module(name: str) -> None:
 
 
 INSIDE_A_ROOM = {
+    "BrokenAnswer": "judging",
     "GraphTooLarge": "metrics",
     "LeaseLost": "judging",
     "NewerPayload": "judging",
     "OverBudget": "judging",
     "Refusal": "server",
+    "ReplyTooLarge": "judging",
     "TooComplex": "metrics",
 }
 """Exceptions that a room raises and catches itself."""

@@ -196,7 +196,7 @@ class Score:
     @property
     def vacuous(self) -> bool:
         """Whether the value only means that there was nothing to evaluate."""
-        return bool(self.detail.get("vacuous"))
+        return self._detail is not None and bool(self._detail.get("vacuous"))
 
     @property
     def verdict(self) -> bool | None:

@@ -10,7 +10,7 @@ import math
 import threading
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -29,6 +29,10 @@ Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
 
 MAX_TAPPED = 10_000
 """How many single values wait for an outlet. Beyond that the oldest are lost to it."""
+
+
+_MOST_PLANNED, _MOST_PLANS = 64, 256
+"""How many label sets have plans, and how many each of them."""
 
 
 class Exemplar(NamedTuple):
@@ -89,6 +93,32 @@ class _Cell:
         return Distribution(tuple(self.counts), self.sum, exemplars, self.least, self.most)
 
 
+class Plan:
+    """What something adds each time it happens: one to a counter, and perhaps a value to a histogram.
+
+    Where that is counted is looked up the first time, and again after label values have lost their places.
+
+    Args:
+        counter: name of the counter.
+        counted: its label values.
+        histogram: name of the histogram.
+        observed: its label values.
+    """
+
+    __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
+
+    def __init__(self, counter: str, counted: Labels, histogram: str | None = None, observed: Labels = ()) -> None:
+        self.counter = counter
+        self.counted = counted
+        self.histogram = histogram
+        self.observed = observed
+        self.epoch = -1
+        """Of the telemetry, when the rest was looked up; the telemetry alone reads and writes it."""
+        self.of_count: Any = None
+        self.of_cell: Any = None
+        self.cell: Any = None
+
+
 class _Series:
     """All label sets of one instrument."""
 
@@ -101,6 +131,7 @@ class _Series:
         "key_of",
         "keys_of",
         "last",
+        "moves",
         "pick",
         "sighting",
         "taps",
@@ -124,6 +155,8 @@ class _Series:
         """The label sets that a capped value is part of, by its position."""
         self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
         """The capped values of a label set, as one thing to compare."""
+        self.moves = 0
+        """How often a label value lost its place."""
         self.sighting = 0
         self.last: Any = None
         """The capped values of the last label set. A turn has many observations, but each value counts as seen once in it."""
@@ -187,6 +220,7 @@ class _Series:
 
     def _leave(self, position: int, value: str) -> None:
         """Take a value's place: what was counted under it moves to ``__other__``, so that no sum ever falls."""
+        self.moves += 1
         for key in self.keys_of.pop((position, value), ()):
             for other in self.capped:
                 if other != position:
@@ -224,6 +258,9 @@ class Telemetry:
         self._sighting = 0
         """Number of the present call: all its observations are one sighting of each label value."""
         self._counts = 1
+        self._epoch = 0
+        """Changes whenever a label set may have got another place, or none."""
+        self._plans: dict[Labels, dict[Hashable, Plan]] = {}
 
     def expect(self, name: str, **given: Collection[str]) -> None:
         """Show every known label set of a counter from now on, as 0 until it is counted: see :data:`~otel_agenteval.core.semconv.KNOWN_LABELS`.
@@ -268,8 +305,22 @@ class Telemetry:
             self._begin(1)
             self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
 
+    def plans_of(self, labels: Labels) -> dict[Hashable, Plan]:
+        """Plans to be reused for what happens with these label values, by keys of the caller's choice. They may be forgotten."""
+        plans = self._plans.get(labels)
+        if plans is None or len(plans) >= _MOST_PLANS:
+            if len(self._plans) >= _MOST_PLANNED:
+                self._plans.clear()
+            plans = self._plans[labels] = {}
+        return plans
+
     def record(
-        self, observations: Iterable[Observation], exemplar: Mapping[str, str] | None = None, *, again: bool = False
+        self,
+        observations: Iterable[Observation],
+        exemplar: Mapping[str, str] | None = None,
+        *,
+        again: bool = False,
+        planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
         """Add and observe many at once: one lock for all.
 
@@ -277,6 +328,7 @@ class Telemetry:
             observations: usually all of one turn. Together they are one sighting of each label value.
             exemplar: as for :meth:`observe`, for all of them.
             again: they add to a turn that was recorded before, and so make no label value look more frequent.
+            planned: plans of :meth:`plans_of` that are to be followed, each with a value for its histogram. They belong to the same sighting.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -288,6 +340,11 @@ class Telemetry:
                     self._observe(series, key, value, exemplar, now)
                 else:
                     self._count(series, key, value)
+            for plan, amount in planned:
+                if plan.epoch == self._epoch:
+                    self._follow(plan, amount, exemplar, now)
+                else:
+                    self._look_up(plan, amount, exemplar, now)
 
     def watch(self, name: str, read: Read) -> None:
         """Read values where they are counted, at each collection. Values of the same label set are added up.
@@ -335,6 +392,7 @@ class Telemetry:
     def after_fork_in_child(self) -> None:
         """Start from zero: the parent goes on reporting what it counted, and one of its threads may have held the lock."""
         self._lock = threading.Lock()
+        self._epoch += 1
         for series in self._series.values():
             series.clear()
 
@@ -342,6 +400,30 @@ class Telemetry:
         self._now = self._clock.monotonic()
         self._sighting += 1
         self._counts = counts
+
+    def _follow(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
+        """As :meth:`_count` and :meth:`_observe`, for label sets that are known to have places."""
+        series: _Series = plan.of_count
+        if series.sighting != self._sighting and series.capped:
+            series.use(plan.counted, self._sighting, self._now, self._counts)
+        series.values[plan.counted] += 1
+        if value is not None:
+            series = plan.of_cell
+            if series.sighting != self._sighting and series.capped:
+                series.use(plan.observed, self._sighting, self._now, self._counts)
+            self._put(series, plan.observed, plan.cell, value, exemplar, now)
+
+    def _look_up(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
+        """Count by its label sets, and keep in the plan where that is. One that is counted under ``__other__`` is looked up each time."""
+        plan.of_count = self._series[plan.counter]
+        self._count(plan.of_count, plan.counted, 1)
+        if plan.histogram is not None:
+            plan.of_cell = self._series[plan.histogram]
+            if value is not None:
+                self._observe(plan.of_cell, plan.observed, value, exemplar, now)
+            plan.cell = plan.of_cell.cells.get(plan.observed)
+        if plan.counted in plan.of_count.values and (plan.histogram is None or plan.cell is not None):
+            plan.epoch = self._epoch
 
     def _count(self, series: _Series, key: Labels, amount: float) -> None:
         values = series.values
@@ -363,6 +445,10 @@ class Telemetry:
             cell = series.cells.get(key)
             if cell is None:
                 cell = series.cells[key] = _Cell(len(series.buckets) + 1)
+        self._put(series, key, cell, value, exemplar, now)
+
+    @staticmethod
+    def _put(series: _Series, key: Labels, cell: _Cell, value: float, exemplar: Mapping[str, str] | None, now: float) -> None:
         bucket = bisect_left(series.buckets, value)
         cell.counts[bucket] += 1
         cell.sum += value
@@ -378,7 +464,10 @@ class Telemetry:
     def _admit(self, series: _Series, key: Labels) -> Labels:
         if not series.capped:
             return key
+        moves = series.moves
         folded = series.admit(key, self._sighting, self._now, self._counts, self._max_series)
+        if series.moves != moves:
+            self._epoch += 1
         if folded != key:
             errors = self._series[EMIT_ERRORS].values
             overflow = ("metrics", "label_overflow")

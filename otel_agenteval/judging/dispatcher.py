@@ -23,6 +23,7 @@ from .verdict import Verdict
 _POLL = 0.5
 """Seconds between two looks at jobs that are not due yet."""
 _IDLE = 30.0
+"""The same while the queue is empty and only this process puts jobs in."""
 _QUIET_LOOKS = 4
 _SENT = 10_000
 """Jobs that are remembered because their score was sent out."""
@@ -75,7 +76,12 @@ class Dispatcher:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        """Notified when there may be something to do."""
+        """Threads wait here for something to do; each job wakes one."""
+        self._news = 0
+        """How often there was something to do: nobody waits who looked before the last time."""
+        self._looks = False
+        """Whether one of the threads that wait looks at the queue from time to time, for all of them."""
+        self._stopped = threading.Event()
         self._progressed = threading.Event()
         """Set when a job has ended."""
         self._threads: list[threading.Thread] = []
@@ -129,7 +135,7 @@ class Dispatcher:
             self.outcomes.drop(jobs, "queue_error")
         if self.may_start and len(self._threads) < self._options.threads:
             self.start(self._depth())
-        self._wake()
+        self._wake(len(jobs))
 
     def _depth(self) -> int:
         """Jobs in the queue; 1 while it cannot be read."""
@@ -157,18 +163,33 @@ class Dispatcher:
     # --- on threads of our own
 
     def _run(self) -> None:
-        changed = self._changed
         while not self._stopping:
-            busy = False
+            busy, news = False, self._news
             try:
                 busy = self.step()
             except BaseException as error:  # the queue's disk
                 self._failed("judge_queue", error)
             if not busy:
-                with changed:
-                    if not self._stopping:
-                        changed.wait(_POLL if self.queue.is_shared or self._depth() else _IDLE)
+                self._wait_for_news(news)
         self._models.close()  # a question that was under way when they were closed has made a new connection
+
+    def _wait_for_news(self, seen: int) -> None:
+        """Wait until there may be something to do; not at all if there was news since ``seen``.
+
+        Nobody says when a job becomes due, or when another process puts one in. One thread looks for that; the others sleep until it finds some.
+        """
+        looks = not self._looks
+        pause = _POLL if looks and (self.queue.is_shared or self._depth()) else _IDLE
+        with self._changed:
+            if self._stopping or self._news != seen:
+                return
+            looks = looks and not self._looks
+            self._looks = self._looks or looks
+            try:
+                self._changed.wait(pause)
+            finally:
+                if looks:
+                    self._looks = False
 
     def step(self) -> bool:
         """Do one job that is due, in this thread; False when there is none."""
@@ -196,6 +217,7 @@ class Dispatcher:
                 if not found:
                     return None
                 self._claimed.extend(found)
+                self._wake(len(found))  # for all but the first, and one to look for more
 
     def _give_back_claimed(self) -> None:
         """What was claimed and not begun is due again at once."""
@@ -241,7 +263,7 @@ class Dispatcher:
         if job.id in self._sent:  # its score went out, but the queue could not be told: that is not paid for twice
             self._acknowledge(job, None)
             return
-        result = self._runner.run(job, self._wake)
+        result = self._runner.run(job, self._wake_all)
         if isinstance(result, Discard):
             self._discard(job, result.reason)
         elif isinstance(result, Done):
@@ -262,8 +284,9 @@ class Dispatcher:
             if self._stopping:  # it was counted as dropped, or comes back from the queue
                 self._delivered.discard(job.id)
                 break
-            with self._changed:  # what was paid for is not thrown away: this thread asks nothing more until there is room
-                self._changed.wait(_PAUSE_FULL)
+            self._stopped.wait(
+                _PAUSE_FULL
+            )  # what was paid for is not thrown away: this thread asks nothing more until there is room
         self._progressed.set()
 
     def _finish(self, job: Job, done: Done) -> None:
@@ -365,8 +388,15 @@ class Dispatcher:
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9
 
-    def _wake(self) -> None:
+    def _wake(self, jobs: int) -> None:
+        """There may be something to do for so many threads."""
         with self._changed:
+            self._news += 1
+            self._changed.notify(jobs)
+
+    def _wake_all(self) -> None:
+        with self._changed:
+            self._news += 1
             self._changed.notify_all()
 
     def note(self, scored: ScoredTurn) -> None:
@@ -388,7 +418,7 @@ class Dispatcher:
             left = until - time.monotonic()
             if left <= 0 or not any(thread.is_alive() for thread in self._threads) or (quiet == _QUIET_LOOKS and not patient):
                 return False
-            self._wake()
+            self._wake(1)
             quiet = 0 if self._progressed.wait(min(left, 0.05)) or self._busy else quiet + 1
             self._progressed.clear()
             render(max(0.0, until - time.monotonic()))
@@ -399,7 +429,8 @@ class Dispatcher:
         if self._stopping:
             return
         self._stopping = True
-        self._wake()
+        self._stopped.set()
+        self._wake_all()
         render()
         with self._lock:  # a score that was not sent out by now is not sent out any more
             self._given_up = True

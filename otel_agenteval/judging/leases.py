@@ -58,9 +58,10 @@ class HeldLeases:
     def reset(self) -> None:
         """In a forked child: the leases are the parent's."""
         self._changed = threading.Condition()
+        """Guards the leases; notified when the first one is held."""
+        self._stopping = threading.Event()
         self._held: dict[str, _Lease] = {}
         self._thread: threading.Thread | None = None
-        self._stopping = False
 
     def claim(self, n: int) -> list[Job]:
         """Up to ``n`` jobs that are due. Their leases are held from now on."""
@@ -71,10 +72,11 @@ class HeldLeases:
 
     def _hold(self, jobs: Sequence[Job], now: float) -> None:
         with self._changed:
+            if jobs and not self._held:
+                self._changed.notify()
             for job in jobs:
                 known = self._held.get(job.id)
                 self._held[job.id] = _Lease(job, now if known is None else known.since, now + self._lease)
-            self._changed.notify_all()
 
     def begin(self, job: Job) -> None:
         """A job is begun: the time for which it may be held is counted from now."""
@@ -139,23 +141,23 @@ class HeldLeases:
         Raises:
             RuntimeError: the interpreter is going down.
         """
-        if (self._thread is None or not self._thread.is_alive()) and not self._stopping:
+        if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()
 
     def stop(self) -> None:
         """Extend nothing more."""
+        self._stopping.set()
         with self._changed:
-            self._stopping = True
             self._changed.notify_all()
 
     def _run(self) -> None:
-        while not self._stopping:
+        stopping = self._stopping
+        while not stopping.is_set():
             with self._changed:
-                self._changed.wait_for(lambda: self._held or self._stopping)
-                self._changed.wait_for(lambda: self._stopping, self._lease / _BEATS_PER_LEASE)
+                self._changed.wait_for(lambda: self._held or stopping.is_set())
             try:
-                if not self._stopping:
+                if not stopping.wait(self._lease / _BEATS_PER_LEASE):
                     self.beat()
             except (
                 BaseException

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
+import marshal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from ..core import jsonio
 from ..core.errors import JudgeError
 from ..core.score import Score
 from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
@@ -151,11 +152,11 @@ class Session:
         if this in self._earlier.replies:
             earlier = self._earlier.replies[this]
             evaluation.learn(earlier.pieces, earlier.truncated)
-            return copy.deepcopy(earlier.reply)
+            return _copied(earlier.reply)
         found = self._known(judge, stage, task, data, reply, more)
         if found is None:
             found = self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
-        self._earlier.replies[this] = Reply(copy.deepcopy(found), evaluation.pieces, evaluation.truncated)
+        self._earlier.replies[this] = Reply(_copied(found), evaluation.pieces, evaluation.truncated)
         return found
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -293,7 +294,16 @@ class _JudgeInSession:
 
 
 def _hash_of(judge: JudgeModel, *question: Any) -> str:
-    return hashlib.sha256(json.dumps([id(judge), *question], default=repr, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(jsonio.dumps([id(judge), *question]).encode()).hexdigest()
+
+
+def _copied(reply: dict[str, Any]) -> dict[str, Any]:
+    """A reply that shares nothing with the given one: the metric that got it may change it."""
+    try:
+        found: dict[str, Any] = marshal.loads(marshal.dumps(reply))  # noqa: S302 - it was written in the same line
+    except ValueError:  # a judge of the application's own replied with more than JSON
+        return copy.deepcopy(reply)
+    return found
 
 
 def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:

@@ -23,7 +23,7 @@ from ..core.semconv import (
     TURN_TOKENS,
     TURNS,
 )
-from ..core.telemetry import Observation, Telemetry
+from ..core.telemetry import Observation, Plan, Telemetry
 from ..core.turn import LlmCall, Turn
 from ..evaluation.scored_turn import Root, ScoredTurn
 
@@ -41,7 +41,24 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
     """Count one scored turn. To be called once per turn and revision, whichever outlets are on."""
     again = scored.conversation or scored.judged is not None or not scored.new
-    telemetry.record(observations(scored), exemplar_of(scored.root), again=again)
+    exemplar = exemplar_of(scored.root)
+    if not scored.new:
+        telemetry.record(observations(scored), exemplar, again=again)
+        return
+    labels = _labels_of(scored.turn)
+    found = [] if again else _of_turn(scored.turn, labels)
+    plans = telemetry.plans_of(labels)
+    planned: list[tuple[Plan, float | None]] = []
+    for score in scored.scores:
+        result = outcome(score)
+        key = score.facts, result
+        plan = plans.get(key)
+        if plan is None:
+            plan = plans[key] = _plan(score, result, labels)
+        planned.append((plan, None if plan.histogram is None else _finite(score.value)))
+        if result in _WITH_REASON:
+            found.append(_why(score, result))
+    telemetry.record(found, exemplar, again=again, planned=planned)
 
 
 def account_lost(
@@ -75,22 +92,39 @@ def observations(scored: ScoredTurn) -> list[Observation]:
     agent = turn.agent or ""
     if not scored.new:
         return [(RESULTS, (score.metric, agent, "superseded"), 1) for score in scored.scores]
-    call = answering_call(turn)
-    model = (call.model if call is not None else None) or ""
-    service = turn.service or ""
-    found = [] if scored.conversation or scored.judged is not None else _of_turn(turn, (agent, model, service))
+    labels = _labels_of(turn)
+    found = [] if scored.conversation or scored.judged is not None else _of_turn(turn, labels)
     for score in scored.scores:
         result = outcome(score)
-        found.append((RESULTS, (score.metric, agent, result), 1))
-        if result == "dropped":
-            found.append((DROPPED, (score.metric, SHED), 1))
-        elif result == "skipped":
-            found.append((SKIPPED, (score.metric, _reason(score)), 1))
-        if result in _VALUED and score.value is not None and math.isfinite(score.value):
-            histogram = HISTOGRAM_OF_UNIT.get(score.unit)
-            if histogram is not None:
-                found.append((histogram, (score.metric, score.kind, agent, model, service), score.value))
+        plan = _plan(score, result, labels)
+        found.append((plan.counter, plan.counted, 1))
+        if result in _WITH_REASON:
+            found.append(_why(score, result))
+        if plan.histogram is not None and (value := _finite(score.value)) is not None:
+            found.append((plan.histogram, plan.observed, value))
     return found
+
+
+def _labels_of(turn: Turn) -> tuple[str, str, str]:
+    """Agent, model and service."""
+    call = answering_call(turn)
+    return turn.agent or "", (call.model if call is not None else None) or "", turn.service or ""
+
+
+def _plan(score: Score, result: str, labels: tuple[str, str, str]) -> Plan:
+    """What each score of a metric adds that has this outcome."""
+    counted = (score.metric, labels[0], result)
+    histogram = HISTOGRAM_OF_UNIT.get(score.unit) if result in _VALUED else None
+    return Plan(RESULTS, counted, histogram, () if histogram is None else (score.metric, score.kind, *labels))
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _why(score: Score, result: str) -> Observation:
+    """Why a score was not made."""
+    return (DROPPED, (score.metric, SHED), 1) if result == "dropped" else (SKIPPED, (score.metric, _reason(score)), 1)
 
 
 _REASON = re.compile(r"[a-z][a-z0-9_]{0,39}(?::[a-z][a-z0-9_.]{0,39})?")
@@ -103,6 +137,7 @@ def _reason(score: Score) -> str:
 
 
 _VALUED = ("pass", "fail", "ok")
+_WITH_REASON = ("dropped", "skipped")
 _NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
 
 
@@ -114,7 +149,7 @@ def outcome(score: Score) -> str:
         return _NOT_EVALUATED.get(score.detail.get("reason", ""), "skipped")
     if score.status != "ok":
         return score.status
-    if score.detail.get("vacuous"):
+    if score.vacuous:
         return "vacuous"
     verdict = score.verdict
     return "ok" if verdict is None else "pass" if verdict else "fail"

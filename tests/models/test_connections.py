@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 
-import httpx
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.judging.models.connections import Connections
+from otel_agenteval.judging.models.connections import Connections, Posts
+from otel_agenteval.judging.models.http1 import Bounds
 from tests.models.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 
@@ -19,11 +21,9 @@ def post(connections: Connections, server: Server) -> int:
         return sent(connection, server)
 
 
-def sent(connection: httpx.HTTPTransport, server: Server) -> int:
-    response = connection.handle_request(httpx.Request("POST", f"{server.url}/chat/completions", json={}))
-    response.read()
-    response.close()
-    return response.status_code
+def sent(connection: Posts, server: Server, stop: float | None = None) -> int:
+    stop = time.monotonic() + 10 if stop is None else stop
+    return connection.post(f"{server.url}/chat/completions", {}, b"{}", stop, Bounds(1_000_000, 1_000)).status
 
 
 def test_questions_one_after_the_other_share_a_connection(server: Server) -> None:
@@ -72,8 +72,8 @@ def test_what_was_not_needed_for_a_while_is_closed(server: Server) -> None:
     clock = FakeClock()
     connections = Connections(server.url, clock)
     with connections.one() as one, connections.one() as other:
-        sent(one, server)
-        sent(other, server)
+        sent(one, server, clock.monotonic() + 10)
+        sent(other, server, clock.monotonic() + 10)
     for pause in (20, 20, 1):  # after the second the other one was not needed for 40 seconds
         clock.advance(pause)
         with connections.one() as again:
@@ -81,11 +81,19 @@ def test_what_was_not_needed_for_a_while_is_closed(server: Server) -> None:
     with connections.one() as again, connections.one() as new:
         assert again is one
         assert new is not other
-    sent(other, server)  # what is used after all connects anew
+    sent(other, server, clock.monotonic() + 10)  # what is used after all connects anew
     ports = [request.connection for request in server.requests]
     assert ports[2] not in ports[:2]
     other.close()
     connections.close()
+
+
+def test_nothing_else_is_needed_where_no_proxy_is(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    server.reply({"score": 1})
+    judge = oa.Judge(server.url, "m-1")
+    assert judge.ask("relevance", "Rate it.", {"input": "x"}, '{"score": number}') == {"score": 1}
+    judge.close()
 
 
 def test_the_environment_s_proxy_is_asked_unless_the_server_is_excepted(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core.errors import ConfigError, JudgeError
 from otel_agenteval.judging.models import recording
+from otel_agenteval.judging.models.http1 import Connection
 from tests.models.wire import KEY, Request, Response, Server, said
 
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
@@ -329,12 +330,11 @@ def test_the_representation_says_which_model_is_asked(judge: oa.Judge, embedder:
 
 
 def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    import httpx
     from opentelemetry import context
     from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
 
     seen: list[tuple[Any, ...]] = []
-    send = httpx.HTTPTransport.handle_request
+    send = Connection.post
 
     def spy(*args: Any, **kwargs: Any) -> Any:
         seen.append(
@@ -342,7 +342,7 @@ def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, mon
         )
         return send(*args, **kwargs)
 
-    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", spy)
+    monkeypatch.setattr(Connection, "post", spy)
     server.reply({"score": 1})
     ask(judge)
     assert seen == [(False, False, True)]

@@ -209,6 +209,20 @@ def test_the_failures_must_follow_each_other(clock: FakeClock) -> None:
     assert breaker.closed
 
 
+def test_a_server_that_answers_others_meanwhile_is_slow_and_not_down(clock: FakeClock) -> None:
+    breaker = Breaker(clock, threshold=2)
+    asked = clock.monotonic()
+    clock.advance(1.0)
+    breaker.leave(breaker.admit(), alive=True, began=asked)
+    clock.advance(1.0)
+    for _ in range(3):  # asked at the same time, and too late
+        breaker.leave(breaker.admit(), alive=False, began=asked)
+    assert breaker.closed
+    for _ in range(2):
+        breaker.leave(breaker.admit(), alive=False, began=clock.monotonic())
+    assert not breaker.closed
+
+
 # --- rates
 
 

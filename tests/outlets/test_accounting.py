@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
-from otel_agenteval.evaluation.scored_turn import Root
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.accounting import account, exemplar_of, observations, outcome
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
+from tests.support.clock import FakeClock
 
 OF_A_TURN = ("travel", "gpt-5", "shop")
 HISTOGRAMS = {item.name for item in semconv.INSTRUMENTS if item.kind == "histogram"}
@@ -120,3 +122,54 @@ def test_exemplars_point_at_kept_traces_only(root: Root, expected: dict[str, str
 def test_a_reason_is_counted_only_as_a_plain_word(reason: str | None, counted: str) -> None:
     scored = scored_turn(Score("m", status="skipped", detail={"reason": reason}))
     assert (semconv.SKIPPED, ("m", counted), 1) in observations(scored)
+
+
+AGENTS = ("travel", "shop", "a", "b", "c", "d")
+
+
+def _some_turn(dice: random.Random) -> ScoredTurn:
+    scores = [
+        Score(
+            f"code_{dice.randrange(4)}", dice.choice((0.0, 0.5, 3.0, math.inf, None)), dice.choice((True, False, None)),
+            unit=dice.choice(("1", "s", "?")), detail=dice.choice((None, {"vacuous": True})),
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    scores.append(
+        Score("code_skipped", status="skipped", detail={"reason": dice.choice(("shed", "gated", "missing:input", "?!"))})
+    )
+    return scored_turn(*scores, turn={"agent": dice.choice(AGENTS)})
+
+
+def test_what_is_planned_is_counted_as_what_is_not_while_labels_lose_their_places_and_processes_fork() -> None:
+    dice = random.Random(8)
+    clocks = FakeClock(), FakeClock()
+    planned, plain = (Telemetry(clock, max_values=3) for clock in clocks)
+    taps = [[telemetry.tap(name) for name in sorted(HISTOGRAMS)] for telemetry in (planned, plain)]
+    for number in range(600):
+        scored = _some_turn(dice)
+        account(planned, scored)
+        plain.record(observations(scored), exemplar_of(scored.root))
+        for clock in clocks:
+            clock.advance(40.0)
+        if number % 150 == 149:
+            assert planned.collect() == plain.collect()
+            assert taps[0] == taps[1]
+            for telemetry in (planned, plain):
+                telemetry.after_fork_in_child()
+    assert planned.collect() == plain.collect()
+
+
+def test_a_metric_s_plan_is_made_once_and_there_are_never_many() -> None:
+    telemetry = Telemetry()
+    for _ in range(3):
+        account(telemetry, scored_turn(Score("code_a", 1.0, True)))
+    (plan,) = telemetry.plans_of(OF_A_TURN).values()
+    account(telemetry, scored_turn(Score("code_a", 0.0, True)))
+    assert list(telemetry.plans_of(OF_A_TURN).values()) == [plan]
+    for number in range(2_000):
+        account(
+            telemetry, scored_turn(Score("code_a", 1.0, True, threshold=float(number)), turn={"agent": f"agent-{number % 500}"})
+        )
+        account(telemetry, scored_turn(Score("code_a", 1.0, True, threshold=float(number))))
+    assert sum(map(len, telemetry._plans.values())) < 1_000

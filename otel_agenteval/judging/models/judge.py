@@ -361,9 +361,8 @@ class Judge(JudgeModel):
     ) -> Answer:
         """The answer, asked for in the strictest form that the model takes; what it refuses is left out, and remembered."""
         capabilities = self._capabilities
-        its_name = "" if schema is None else json.dumps(schema, default=repr, sort_keys=True)
         while True:
-            takes = schema is not None and its_name not in capabilities.refused
+            takes = schema is not None and not (capabilities.refused and _name_of(schema) in capabilities.refused)
             form = max("schema" if takes else "json", capabilities.strictest, key=FORMS.index)
             question = Question(
                 self.model, SYSTEM, messages, form, schema, _TEMPERATURE if capabilities.temperature else None, room
@@ -371,7 +370,7 @@ class Judge(JudgeModel):
             try:
                 answer = self._post(question, stage, until, repair=repair)
             except NotAnswered as refusal:
-                fewer = _without(capabilities, form, its_name, refusal)
+                fewer = _without(capabilities, form, _name_of(schema), refusal)
                 if fewer is None:
                     raise
                 capabilities = fewer
@@ -392,6 +391,11 @@ class Judge(JudgeModel):
             stage, self.model, self._wire.request(question), read, until=until, estimate=Usage(tokens_in(texts), _REPLY_TOKENS),
             repair=repair,
         )  # fmt: skip
+
+
+def _name_of(schema: Mapping[str, Any] | None) -> str:
+    """The same for equal schemas."""
+    return "" if schema is None else json.dumps(schema, default=repr, sort_keys=True)
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:

@@ -88,7 +88,10 @@ class Limits:
 
 
 class Breaker:
-    """Stops asking a server that failed ``threshold`` times in a row; after ``cooldown`` seconds one call tries again."""
+    """Stops asking a server that failed ``threshold`` times in a row; after ``cooldown`` seconds one call tries again.
+
+    What failed although the server answered another call in the meantime says nothing: it is slow, or has too much to do, and is not down.
+    """
 
     def __init__(self, clock: Clock, threshold: int = 5, cooldown: float = 30.0) -> None:
         self._clock = clock
@@ -96,6 +99,8 @@ class Breaker:
         self._cooldown = cooldown
         self._lock = threading.Lock()
         self._failures = 0
+        self._answered = float("-inf")
+        """When the last call ended that was answered."""
         self._opened: float | None = None
         self._probing = False
 
@@ -118,14 +123,21 @@ class Breaker:
             self._probing = True
             return True
 
-    def leave(self, probe: bool, alive: bool | None) -> None:
-        """How a call went that was let through: the server answered, it failed, or (None) it was not asked after all."""
+    def leave(self, probe: bool, alive: bool | None, began: float = float("inf")) -> None:
+        """How a call went that was let through.
+
+        Args:
+            probe: as :meth:`admit` said.
+            alive: whether the server answered; None where it was not asked after all.
+            began: when it was asked, in seconds of the monotonic clock.
+        """
         with self._lock:
             if probe:
                 self._probing = False
             if alive:
                 self._failures, self._opened = 0, None
-            elif alive is False:
+                self._answered = self._clock.monotonic()
+            elif alive is False and (probe or began >= self._answered):
                 self._failures += 1
                 if self._failures >= self._threshold and (self._opened is None or probe):
                     self._opened = self._clock.monotonic()

@@ -89,7 +89,9 @@ class ModelServer:
         finally:
             cost, source = cost_of(model, self.transport.base_url, usage, self._prices)
             taken = _taken(usage, estimate) if attempts and _may_be_billed(error_type) else Usage(0, 0)
-            charge = cost if cost is not None else cost_of(model, self.transport.base_url, taken, self._prices)[0]
+            charge = (
+                cost if cost is not None or taken == usage else cost_of(model, self.transport.base_url, taken, self._prices)[0]
+            )
             account = Account(
                 stage, self.provider, model, attempts, clock.monotonic() - started, usage.input_tokens, usage.output_tokens,
                 usage.cached_tokens, cost, source, charge, (taken.input_tokens or 0) + (taken.output_tokens or 0), error_type, repair,

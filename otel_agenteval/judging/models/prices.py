@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import threading
 from collections.abc import Mapping
 
 from ...core.prices import Tokens, table_cost, table_name
@@ -11,6 +12,9 @@ from .providers import Usage
 Prices = Mapping[str, Mapping[str, float]]
 """By model: USD per million tokens of ``input``, ``output`` and, where they differ, ``cached_input``."""
 _MILLION = 1_000_000
+_FIRST = threading.Lock()
+_ASKED: set[tuple[str, str]] = set()
+"""Models whose price was looked for, each with its server."""
 
 
 def cost_of(model: str, base_url: str, usage: Usage, prices: Prices) -> tuple[float | None, str | None]:
@@ -26,5 +30,11 @@ def cost_of(model: str, base_url: str, usage: Usage, prices: Prices) -> tuple[fl
         fresh = (usage.input_tokens - cached) * own["input"] + cached * own.get("cached_input", own["input"])
         return (fresh + usage.output_tokens * own["output"]) / _MILLION, "prices"
     tokens = Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens or 0)
-    usd = table_cost(model, tokens, datetime.datetime.now(datetime.timezone.utc), base_url=base_url)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    if (model, base_url) in _ASKED:
+        usd = table_cost(model, tokens, now, base_url=base_url)
+    else:
+        with _FIRST:  # the table takes long to load and to search: not every thread that has its first answer does it
+            usd = table_cost(model, tokens, now, base_url=base_url)
+            _ASKED.add((model, base_url))
     return (None, None) if usd is None else (usd, table_name())

@@ -131,7 +131,7 @@ def escaped(text: str) -> str:
 
 def tokens_of(text: str) -> int:
     """About how many tokens a text has: four characters are one, and a character outside of ASCII is one."""
-    beyond = 0 if text.isascii() else sum(character > "\x7f" for character in text)
+    beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (len(text) - beyond) // _CHARACTERS_PER_TOKEN + beyond
 
 

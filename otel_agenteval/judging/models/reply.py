@@ -8,6 +8,7 @@ words around it state another one, or where an object is broken: nothing inside 
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -164,7 +165,15 @@ def _is_part(facts: Mapping[str, Any], of: Mapping[str, Any]) -> bool:
 
 def _plain(key: str) -> str:
     """A key without what does not make it another one to a reader: case, marks, spaces and invisible characters."""
+    return _plain_of_short(key) if len(key) <= _LONGEST_PREFIX else _made_plain(key)
+
+
+def _made_plain(key: str) -> str:
     return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", key).casefold())
+
+
+_plain_of_short = functools.lru_cache(maxsize=1_000)(_made_plain)
+"""Replies of one metric have the same keys; models may also write long ones, which are not kept."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

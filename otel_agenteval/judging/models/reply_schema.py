@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .providers.base import ClosedSchema
+
 _TOKEN = re.compile(r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<hole><[^>]*>)|(?P<mark>[\[\]{}:,])|(?P<more>\.\.\.|…))')
 _CHOICE = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")
 _NUMBER = re.compile(r"<(?:-?\d+(?:\.\d+)? to -?\d+(?:\.\d+)?|seconds|(?:whole )?number\b[^>]*)>")
@@ -29,7 +31,7 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
         schema = _value(tokens)
     except _Open:
         return None
-    return schema if schema.get("type") == "object" else None
+    return ClosedSchema(schema) if schema.get("type") == "object" else None
 
 
 @functools.lru_cache(maxsize=1_000)

@@ -9,26 +9,23 @@ turn. Neither the key nor any content is in an error, and nothing is logged here
 from __future__ import annotations
 
 import email.utils
-import json
+import functools
 import math
 import random
 import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import Any
 
 from ...config.types import http_url
 from ...core import jsonio
 from ...core.errors import ConfigError, JudgeError, NotAnswered
-from ...core.wellformed import well_formed
 from .aws import Sign
 from .connections import Connections
+from .http1 import Bounds, BrokenAnswer, ReplyTooLarge
 from .limits import Breaker, Limits
 from .request_options import RequestOptions
-
-if TYPE_CHECKING:
-    import httpx
 
 _OURS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
 _RETRIED = frozenset((408, 409, 424, 429, 498))
@@ -103,7 +100,7 @@ class Transport:
         self._headers = {**ours, **headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._sign = sign
         self._timeout = options.timeout
-        self._largest = largest_reply
+        self._bounds = Bounds(largest_reply, _LONGEST_REFUSAL)
         self.clock = options.clock
         self._sleep = options.sleep
         self.limits = Limits(
@@ -111,8 +108,6 @@ class Transport:
         )
         self._breaker = Breaker(self.clock)
         self._connections = Connections(self.base_url, self.clock)
-        self._urls: dict[str, httpx.URL] = {}
-        """Parsed ones; there is one for each path that is asked."""
         self._holds: dict[tuple[str, object], float] = {}
         """By path and model, until when the server wants to be left alone, in seconds of the monotonic clock."""
 
@@ -134,7 +129,7 @@ class Transport:
         Raises:
             JudgeError: there was no answer in time, or the answer is a refusal or no JSON object.
         """
-        content = well_formed(json.dumps(body, ensure_ascii=False)).encode()
+        content = jsonio.dumps(body).encode()
         limited = (path, body.get("model"))
         for attempt in range(1, _ATTEMPTS + 1):
             self._leave_alone(limited, until)
@@ -167,10 +162,12 @@ class Transport:
     def _attempt(self, path: str, content: bytes, until: float, tokens: int, tried: Callable[[], None]) -> dict[str, Any]:
         probe = self._breaker.admit()
         alive: bool | None = None
+        began = float("inf")
         try:
             self.limits.enter(tokens, until)
             try:
                 tried()
+                began = self.clock.monotonic()
                 status, headers, raw = self._send(path, content, until)
             finally:
                 self.limits.leave()
@@ -180,7 +177,7 @@ class Transport:
             alive = error.status is not None and (error.status < 500 or not error.transient)
             raise
         finally:
-            self._breaker.leave(probe, alive)
+            self._breaker.leave(probe, alive, began)
 
     def _send(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of what came.
@@ -188,55 +185,27 @@ class Transport:
         Raises:
             NotAnswered: nothing came, or not all of it in time.
         """
-        import httpx
-
-        left = min(self._timeout, until - self.clock.monotonic())
+        now = self.clock.monotonic()
+        left = min(self._timeout, until - now)
         if left <= 0:
             raise JudgeError("no answer before the deadline", "timeout")
         url = f"{self.base_url}{path}"
         headers = self._headers if self._sign is None else self._sign(url, content, self._headers)
-        stop = self.clock.monotonic() + left
         fault: NotAnswered
         try:
-            request = httpx.Request(
-                "POST", self._parsed(url), headers=headers, content=content, extensions={"timeout": httpx.Timeout(left).as_dict()}
-            )
-            with _unseen(), self._connections.one() as connection, closing(connection.handle_request(request)) as response:
-                return response.status_code, response.headers, self._read(response, stop)
-        except httpx.TimeoutException:
+            with _unseen(), self._connections.one() as connection:
+                return connection.post(url, headers, content, now + left, self._bounds)
+        except TimeoutError:
             fault = NotAnswered(f"no answer within {left:g} s", "timeout", transient=True)
-        except httpx.TransportError as error:
+        except OSError as error:
             fault = NotAnswered(f"could not be reached: {_reason_of(error)}", "unreachable", transient=True)
+        except ReplyTooLarge as error:
+            fault = NotAnswered(str(error), "reply_too_large", status=error.status)
         except ImportError:
             fault = NotAnswered("could not be asked: a SOCKS proxy needs pip install 'httpx[socks]'", "unreachable")
-        except (NotAnswered, httpx.HTTPError, httpx.InvalidURL, ValueError, RuntimeError) as error:
-            fault = (
-                error
-                if isinstance(error, NotAnswered)
-                else NotAnswered(f"could not be asked: {type(error).__name__}", "unreachable")
-            )
-        raise fault  # outside of the handler: the other library's exception holds the request, and with it the key
-
-    def _parsed(self, url: str) -> httpx.URL:
-        import httpx
-
-        found = self._urls.get(url)
-        if found is None:
-            found = self._urls[url] = httpx.URL(url)
-        return found
-
-    def _read(self, response: httpx.Response, stop: float) -> bytes:
-        most = self._largest if response.is_success else _LONGEST_REFUSAL
-        found = bytearray()
-        for chunk in response.iter_bytes():
-            found += chunk
-            if len(found) > most:
-                if response.is_success:
-                    raise NotAnswered("the answer is too large", "reply_too_large", status=response.status_code)
-                break
-            if self.clock.monotonic() > stop:
-                raise NotAnswered("the answer came too slowly", "timeout", transient=True)
-        return bytes(found)
+        except (ValueError, RuntimeError) as error:
+            fault = NotAnswered(f"could not be asked: {type(error).__name__}", "unreachable")
+        raise fault  # outside of the handler: nothing of another library is in it
 
     def close(self) -> None:
         """Release connections. A later request makes new ones."""
@@ -317,14 +286,11 @@ def _status_in(error: object) -> int | None:
     return code if type(code) is int and 400 <= code < 600 else None
 
 
-def _reason_of(error: BaseException) -> str:
-    """Why there was no connection, without any address or content."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted ({cause.verify_message}); SSL_CERT_FILE names a file of those that are"
-        cause = cause.__cause__ or cause.__context__
-    return type(error).__name__
+def _reason_of(error: OSError) -> str:
+    """Why there was no answer, without any address or content."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({error.verify_message}); SSL_CERT_FILE names a file of those that are"
+    return str(error) if isinstance(error, BrokenAnswer) else type(error).__name__
 
 
 def _refuse_unsendable(headers: Mapping[str, str]) -> None:
@@ -340,12 +306,16 @@ def _unseen() -> Iterator[None]:
     """Hide what is done inside from the instrumentations of HTTP clients and from span processors."""
     from opentelemetry import context
 
-    hidden = context.get_current()
-    for key in ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY"):
-        hidden = context.set_value(getattr(context, key, key), True, hidden)
-    hidden = context.set_value("suppress_instrumentation", True, hidden)  # the key of older instrumentations
-    token = context.attach(hidden)
+    token = context.attach(context.Context({**context.get_current(), **_hidden()}))
     try:
         yield
     finally:
         context.detach(token)
+
+
+@functools.cache
+def _hidden() -> Mapping[str, object]:
+    from opentelemetry import context
+
+    keys = [getattr(context, key, key) for key in ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY")]
+    return dict.fromkeys((*keys, "suppress_instrumentation"), True)  # the last is the key of older instrumentations

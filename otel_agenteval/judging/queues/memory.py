@@ -98,9 +98,10 @@ class MemoryQueue:
                 if entry is None:
                     break
                 entry.token = self._leases.grant()
-                entry.job = replace(entry.job, attempts=entry.job.attempts + 1)
+                job = entry.job
+                entry.job = Job(job.id, job.payload, job.priority, job.attempts + 1)
                 self._hold(entry, now + lease)
-                claimed.append(replace(entry.job, token=entry.token))
+                claimed.append(Job(job.id, job.payload, job.priority, job.attempts + 1, entry.token))
         return claimed
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:

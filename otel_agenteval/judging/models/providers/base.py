@@ -170,8 +170,14 @@ def not_taken(media: Media, provider: str) -> JudgeError:
     )
 
 
+class ClosedSchema(dict[str, Any]):
+    """A schema that is known to be closed, see :func:`is_closed`."""
+
+
 def is_closed(schema: Any) -> bool:
     """Whether a schema names every key and allows no other: what servers ask of one that they hold a model to strictly."""
+    if isinstance(schema, ClosedSchema):
+        return True
     if isinstance(schema, list):
         return all(map(is_closed, schema))
     if not isinstance(schema, Mapping):
@@ -188,12 +194,12 @@ def is_closed(schema: Any) -> bool:
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """The value if it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, (dict, Mapping)) else {}  # nearly always a dict, which is found out much faster
 
 
 def mappings(value: Any) -> Iterator[Mapping[str, Any]]:
     """The mappings in a list; nothing for anything else."""
-    return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else iter(())
+    return (item for item in value if isinstance(item, (dict, Mapping))) if isinstance(value, list) else iter(())
 
 
 def text(value: Any) -> str:

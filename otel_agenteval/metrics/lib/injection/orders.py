@@ -14,7 +14,7 @@ from .calls import OWN, calls
 from .languages import ATTACK, ENGLISH_WORDS, PEOPLE, REPORTED, REVEAL, Language, Words, compiled
 from .normalise import SUSPICIOUS, disguises, folded, is_harmless, languages_of, payloads, squeezed, without_entities
 from .pieces import Quick, quick
-from .readers import marked
+from .readers import HUMANS, marked
 
 FOUND = 2
 """From this weight on, sentences are an order."""
@@ -49,10 +49,14 @@ _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
 _FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
 _BLOCKQUOTE = re.compile(r":\s*(?:</\w+>)?\s*<blockquote.{0,5000}?</blockquote>", re.DOTALL)
 _CUSTOMER = re.compile(
-    r"^\W{0,3}(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest)\s?:", re.MULTILINE | re.IGNORECASE
+    r"^\W{0,3}(?:\[?\d\d?:\d\d\]? )?(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest|klient\w?|klant|zákazník|müşteri|asiakas|ügyfél|kund|клиент|клієнт"
+    r"|pelanggan|khách(?: hàng)?|客户|顾客|客|お客様|고객|العميل|לקוח|ग्राहक)\s?[:：]",
+    re.MULTILINE | re.IGNORECASE,
 )
 _SPEAKER = re.compile(
-    r"^(\W{0,3})(?:agent|assist\w*|asist\w*|bot|chatbot|support|system|systeme|sistema|система)\s?:", re.MULTILINE | re.IGNORECASE
+    r"((?:^|(?<=[.!?。！？] )|(?<=[.!?。！？؟]))(?:\W{0,3}|\s?\[?\d\d?:\d\d\]? ))"
+    r"(?:agent|assist\w*(?: virtu\w+)?|asist\w*|bot|botti|chatbot|support|system|systeme|sistema|система|бот|ボット|机器人|봇|الروبوت|المساعد|בוט|बॉट)\s?[:：]",
+    re.MULTILINE | re.IGNORECASE,
 )
 """In a talk between people and agents, names before a colon say who speaks."""
 _CODE = re.compile(r"`[^`\n]{1,400}`")
@@ -389,11 +393,21 @@ def markers_in(text: str, tools: Sequence[str] = ()) -> Iterator[str]:
     yield from found
 
 
+def readable(text: str) -> str:
+    """A text as its passages are read: without quotations and broken lines."""
+    text = without_entities(text)
+    return _bare(text, REPORTED.search(folded(text)) is not None)
+
+
+def _bare(text: str, reported: bool) -> str:
+    return _WRAPPED.sub(" ", _without_quotations(text, reported))
+
+
 def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
     text = without_entities(text)
     plain = folded(text)
     reported = REPORTED.search(plain) is not None
-    bare = _WRAPPED.sub(" ", _without_quotations(text, reported))
+    bare = _bare(text, reported)
     signs = "<" in bare or "[" in bare or "#" in bare
     forged = signs and not _TEMPLATE.search(text) and ((_CHAT_TOKEN.search(bare) and not reported) or _ROLE_TAG.search(bare))
     if forged or _FALSE_END.search(bare):
@@ -404,29 +418,45 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
     if (
         has_order(shown, tools)
         or any(has_order(reading, tools) for reading in disguises(shown))
-        or (not forged and _calls(bare, tools))
+        or (not forged and _calls(bare, tools) and not _reads_like_others(bare, shown))
         or (not is_harmless(bare) and _reads_like_orders(bare))
     ):
         yield "instruction_override"
 
 
-_ALIKE = 2.0
+_ALIKE = 1.25
 """How much a passage has to read like orders to agents do (:mod:`..text_model`) where its words alone are no evidence."""
+_MORE_ALIKE = 2.0
+"""The same of a passage that names agents or assistants who are people."""
+_UNLIKE = -1.0
+"""Where no passage reads as much like orders, who is called by an agent's name is none."""
 _PASSAGES = 40
 
 
 def _reads_like_orders(text: str) -> bool:
     model = text_model("orders")
-    return any(model.score(passage) > _ALIKE for passage in islice(_passages(text), _PASSAGES))
+    likely = (passage for passage, alone in _passages(text) if alone or not is_harmless(passage))
+    return any(
+        (score := model.score(passage)) > _ALIKE and (score > _MORE_ALIKE or HUMANS.search(folded(passage)) is None)
+        for passage in islice(likely, _PASSAGES)
+    )
 
 
-def _passages(text: str) -> Iterator[str]:
-    """Sentences with the next one, where the two may hold an order."""
+def _reads_like_others(text: str, shown: str) -> bool:
+    """Whether no passage reads like an order, neither as it came nor without disguise; of a long text nobody says so."""
+    model = text_model("orders")
+    for reading in (text, shown):
+        passages = [passage for passage, _ in islice(_passages(reading), _PASSAGES + 1)]
+        if len(passages) > _PASSAGES or any(model.score(passage) > _UNLIKE for passage in passages):
+            return False
+    return True
+
+
+def _passages(text: str) -> Iterator[tuple[str, bool]]:
+    """Sentences with the next one, and whether they are all of the text."""
     parts = [part for part in _PASSAGE_ENDS.split(text) if part.strip()]
     for at in range(max(1, len(parts) - 1)) if parts else ():
-        passage = " ".join(parts[at : at + 2])
-        if len(parts) <= 2 or not is_harmless(passage):
-            yield passage
+        yield " ".join(parts[at : at + 2]), len(parts) <= 2
 
 
 _PASSAGE_ENDS = re.compile(r"(?<=[.!?。！？])\s+|\n+")

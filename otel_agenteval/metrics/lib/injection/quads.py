@@ -12,12 +12,30 @@ _PIECES = (
     b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow",
     b"inst]", b"<|im", b"<|us", b"<|as", b"<|sy", b"<|en", b"<|eo", b"<|be", b"<|st", b"bot,", b"llm", b"<system", b"<<sys", b"#system", b"nolongerapply", b"yournew", b"claude", b"copilot", b"conversation", b"tool",
     b"struzion", b"anweisung", b"regeln", b"nutzer", b"consigne", b"utilisat", b"outil", b"usuari", b"utente", b"gebruiker",
-    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"chatbot", b"modeenabled", b"doanythingnow", b"yourans", b"yourrep", b"yourresp", b"yoursum", b"summarise", b"summarize", b"newtask", b"realtask", b"realjob", b"theprogram", b"yournew", b"questionabove", b"allyourmes", b"whichever", b"reviewerb", b"reviewbot", b"casoomiso", b"crawler", b"computerlisten", b"computerread", b"robo", b"vafgehp", b"vtaber",
+    b"sisten", b"pengguna", b"ligen", b"beforeyourepl", b"fromnow", b"utomat", b"chatbot", b"modeenabled", b"doanythingnow", b"yourans", b"yourrep", b"yourresp", b"yoursum", b"summarise", b"summarize", b"newtask", b"realtask", b"realjob", b"theprogram", b"yournew", b"questionabove", b"allyourmes", b"whichever", b"reviewerb", b"reviewbot", b"casoomiso", b"crawler", b"computerlisten", b"computerread", b"robo",
+    b"machin", b"software", b"neural", b"gpt,", b"youruser", b"yourowner", b"whoever", b"guideline", b"grader", b"evaluator", b"classif",
+    b"spamfilter", b"algori", b"maschin", b"longterm", b"permanentl", b"verbatim", b"unrestrict", b"restriction", b"nolimits", b"sinlim", b"semlimit",
+    b"senzalim", b"personag", b"personaje", b"supersed", b"role,sys", b"systemno", b"frompointon", b"youarenolonger", b"youreno",
+    b"pretendtob", b"obeythe", b"replyonly", b"respondonly", b"replywith", b"answerwith", b"respondwith", b"outputonly", b"markas", b"treatthis",
+    b"treatas", b"withoutaski", b"withouttell", b"donottellthe", b"donttellthe", b"tellyour", b"dontmention", b"donotmention", b"doesntneedtoknow",
+    b"nomatterwhat", b"youwereto", b"yourinst", b"yourguide", b"yourrules", b"yourtrue", b"yourname", b"yourtransl", b"yournext", b"yourlast",
+    b"tomemory", b"appendthe", b"forwardall", b"programm", b"programa", b"logiciel", b"moteur", b"lettori", b"leitores", b"lectores",
+    b"niemand", b"sagdem", b"merkedir", b"antworte", b"desormais", b"reponds", b"retiens", b"reenvia", b"recuerda", b"desdeahora",
+    b"apartirdeahora", b"rispondi", b"inoltra", b"dorain", b"nondirlo", b"responda", b"encaminhe", b"agoravoce",
+    b"naoconte", b"antwoord", b"onthoud", b"vanafnu", b"digitalhelper", b"digitalreader", b"readingthis", b"readthis", b"thatreads",
+    b"whichreads", b"whoreads", b"listening", b"humain", b"umano", b"overridey", b"overrideal",
+    b"vafgehp", b"vtaber",
 )  # fmt: skip
 """Pieces of which every order in ASCII has one; the last two are in rot13."""
 _MARKED_PIECES = (
     b"sistan", b"trolyai", b"mohinhngonngu", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"kullanc", b"uzytkown", b"uytkown",
     b"herramient", b"ferrament", b"asystent", b"polecen", b"talimat", b"tekoaly", b"kielimall", b"ohjee", b"jazykov", b"pokyny",
+    b"zapamietaj", b"przeslij", b"nikomu", b"odteraz", b"programie", b"algoryt", b"preposl", b"zapamatuj", b"odted", b"vidarebef", b"komihag",
+    b"franochmed", b"vastaa", b"valita", b"alakerro", b"videresend", b"sigdetik", b"glemd",
+    b"raspund", b"trimite", b"tineminte", b"nimanui", b"valaszol", b"tovabbit", b"jegyezd", b"hagydfigy", b"utasit", b"neszolj", b"kimseye",
+    b"bundanboyle", b"bundansonra", b"sistemme", b"yapayzek", b"gonder", b"khongnoi", b"tugio", b"tubaygio", b"haynho", b"traloi", b"chuyentiep",
+    b"hethong", b"jawab", b"teruskan", b"ingatlah", b"mulaisekarang", b"beritahu", b"abaikan", b"agenai",
+    b"troly", b"tactu",
 )  # fmt: skip
 """More of them, for languages that hardly write a sentence in ASCII."""
 

@@ -18,20 +18,20 @@ _LONG = 400
 _MANY_DIGITS = 12
 """A long answer with more digits than a telephone number has delivers something."""
 _DIGITS = b"0123456789"
-_THRESHOLD = -0.5
-"""By leaving out one author's cases at a time: about one in twenty of the hard negatives reaches it, and hardly an ordinary answer."""
-_SPEAKING = ("no", "quit", "wrong", "me")
-_IMPERSONAL = 0.5
-"""What is needed where nobody speaks and nothing is negated: "ask a specialist" is also a fact about specialists."""
-_UNDECIDED = 2.5
-"""Below the threshold by more than this, an answer is not read again."""
-_CERTAIN = 2.5
-"""Above the threshold by more than this, neither."""
-_UNLIKE, _ALIKE = -0.3, 1.8
-"""How much an answer with enough evidence, and one with a little less, has to read like refusals do (:mod:`..text_model`). Of a hand that a
-model was not fitted on, one refusal in ten reads less so, and fewer than one in fifty other answers more."""
+_UNDECIDED = 3.0
+"""With less evidence than minus this, an answer is not read again, and with more than this neither."""
+_READING = 1.5
+"""What it counts how much an answer reads like refusals do (:mod:`..text_model`), beside the evidence: both are logarithms of odds, and the
+model's are too cautious."""
+_THRESHOLD = 0.0
+"""What both need together."""
+_UNSAID = 0.7
+"""What reading needs where no word speaks for a refusal. By cross validation over the cases of the train half with these three, 84 of a hundred
+refusals are found, and six of a hundred hard negatives raise an alarm."""
+_HARMLESS = -0.6
+"""What was asked reads like this or less: then the answer is not read for what no word says."""
 SECOND_OPINION = 1.5
-"""What a sentence that declines by a known pattern adds. Fixed, not fitted: the patterns were made with the same cases."""
+"""What a sentence that declines by a known pattern adds to the evidence. Fixed, not fitted: the patterns were made with the same cases."""
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
 _CODE = re.compile(r"^(?: {4}|\t)\S|^\s*\|.*\|.*\|", re.MULTILINE)
@@ -53,6 +53,10 @@ _REASON = re.compile(
 )
 
 
+_MAY_LEAVE_UNSAID = re.compile('[^0-9"“„«「]{1,200}').fullmatch
+"""A short answer without figures and quotations, which delivers nothing that can be seen."""
+
+
 class Declined(NamedTuple):
     """A refusal: how it declines, and in which language."""
 
@@ -71,14 +75,32 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Declined | 
     found = read(output, asked, acted)
     if found is None:
         return None
-    score = score_of(found)
-    least = _THRESHOLD if any(found.numbers[name] for name in _SPEAKING) else _IMPERSONAL
-    if score <= least - _UNDECIDED:
+    if not found.numbers:
+        unsaid = not acted and _MAY_LEAVE_UNSAID(output) and _leaves_unsaid(output, asked)
+        return Declined("declines", found.language) if unsaid else None
+    evidence = score_of(found)
+    if evidence <= -_UNDECIDED:
         return None
-    evident = score > least or (score + SECOND_OPINION > _THRESHOLD and declines(output, asked) is not None)
-    if score <= least + _CERTAIN and text_model("refusal").score(output) <= (_UNLIKE if evident else _ALIKE):
-        return None
+    if evidence <= _UNDECIDED:
+        missing = _THRESHOLD - evidence - _READING * _reading(output, asked)
+        if missing >= SECOND_OPINION or (missing >= 0 and declines(output, asked) is None):
+            return None
     return Declined(_kind(found), found.language)
+
+
+def _reading(output: str, asked: str) -> float:
+    """How much an answer reads like refusals do, and what was asked like what is refused."""
+    return text_model("refusal").score(output) + _heard(asked)
+
+
+def _heard(asked: str) -> float:
+    """Of what was asked alone. Nothing if nothing was: texts without a question are more often refusals among the cases than elsewhere."""
+    return text_model("refusal_asked").score(asked) if asked.strip() else 0.0
+
+
+def _leaves_unsaid(output: str, asked: str) -> bool:
+    heard = _heard(asked) if asked else _HARMLESS
+    return heard > _HARMLESS and heard + text_model("refusal").score(output) > _UNSAID
 
 
 def _plainly_reports(output: str, acted: bool) -> bool:

@@ -113,24 +113,28 @@ class Read(NamedTuple):
     """What was found in a turn: numbers from 0 to 1, and the language."""
 
     language: str
+    """Empty where it is not known."""
     numbers: dict[str, float]
+    """Empty where no word speaks for a refusal."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """The evidence in an answer and in what was asked, or None if nothing speaks for a refusal. ``acted``: the agent called tools."""
+    """The evidence in an answer and in what was asked, or None if the text speaks for others, as a draft does. ``acted``: the agent called tools."""
     head = plain(output[:_READ]).translate(EMPHASIS)
     question = plain(asked[:400])
     table = language_of(head[:500] + " " + question[:200])
-    if table is None or (table.name == "en" and _says_nothing(head, table)):
-        return None
+    if table is None:
+        return Read("", {})
+    if table.name == "en" and _says_nothing(head, table):
+        return None if _speaks_for_others(head, question) else Read("en", {})
     bare = (ENGLISH_IDIOM if table.name == "en" else OTHER_IDIOM).sub(" … ", without_quotes(head))
-    if DRAFT.match(bare) or DECLINING_TEXT.search(question) or (TRANSLATION.search(question) and _TO_REWORD.search(question)):
+    if _speaks_for_others(bare, question):
         return None
     sentences = sentences_of(bare)[:_SENTENCES]
     pieces = pieces_in(bare, table)
     found = [classes(sentence, table, pieces) for sentence in sentences]
     if not any(bits & _DECLINING for bits in found):
-        return None
+        return Read(table.name, {})
     numbers = _of_answer(found)
     numbers |= _of_question(question, table, numbers)
     size = sum(map(length, sentences))
@@ -150,6 +154,13 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     numbers |= _of_both(numbers)
     numbers["items"] = min(3, len(ITEM.findall(output[:_READ]))) / 3
     return Read(table.name, numbers)
+
+
+def _speaks_for_others(text: str, question: str) -> bool:
+    """Whether an answer is a text that was ordered: a draft, a letter that declines, a translation."""
+    if DRAFT.match(text) or DECLINING_TEXT.search(question):
+        return True
+    return TRANSLATION.search(question) is not None and _TO_REWORD.search(question) is not None
 
 
 def _says_nothing(text: str, table: Table) -> bool:

@@ -1,0 +1,68 @@
+"""The few fields of OTLP that are read, as schemas of protobuf: what a schema does not name, protobuf skips.
+
+What is needed later, or not at all, is declared as bytes: an attribute becomes an object only where somebody reads it (:mod:`.pairs`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_FIELD = descriptor_pb2.FieldDescriptorProto
+_TYPES = {
+    "bytes": _FIELD.TYPE_BYTES, "string": _FIELD.TYPE_STRING, "uint32": _FIELD.TYPE_UINT32, "int32": _FIELD.TYPE_INT32,
+    "fixed32": _FIELD.TYPE_FIXED32, "fixed64": _FIELD.TYPE_FIXED64, "bool": _FIELD.TYPE_BOOL, "int64": _FIELD.TYPE_INT64,
+    "double": _FIELD.TYPE_DOUBLE,
+}  # fmt: skip
+_SCHEMAS: dict[str, tuple[tuple[str, int, str], ...]] = {
+    "Request": (("groups", 1, "*ResourceGroup"),),
+    "ResourceGroup": (("resource", 1, "bytes"), ("groups", 2, "*ScopeGroup")),
+    "ScopeGroup": (("scope", 1, "bytes"), ("items", 2, "*bytes")),
+    "Resource": (("attributes", 1, "*bytes"),),
+    "Scope": (("name", 1, "bytes"),),
+    "SpanHead": (("trace_id", 1, "bytes"), ("span_id", 2, "bytes"), ("parent_id", 4, "bytes"), ("flags", 16, "fixed32")),
+    "Span": (
+        ("trace_id", 1, "bytes"), ("parent_id", 4, "bytes"), ("flags", 16, "fixed32"), ("name", 5, "bytes"), ("start", 7, "fixed64"),
+        ("end", 8, "fixed64"), ("attributes", 9, "*bytes"), ("dropped", 10, "uint32"), ("events", 11, "*Event"), ("status", 15, "Status"),
+    ),
+    "Event": (("time", 1, "fixed64"), ("name", 2, "bytes"), ("attributes", 3, "*bytes")),
+    "Pair": (("key", 1, "string"), ("value", 2, "Value")),
+    "Status": (("message", 2, "bytes"), ("code", 3, "int32")),
+    "Value": (
+        ("text", 1, "|string"), ("switch", 2, "|bool"), ("whole", 3, "|int64"), ("real", 4, "|double"), ("array", 5, "|bytes"),
+        ("pairs", 6, "|bytes"), ("raw", 7, "|bytes"),
+    ),
+    "LogHead": (("trace_id", 9, "bytes"), ("span_id", 10, "bytes"), ("event_name", 12, "bytes"), ("attributes", 6, "map")),
+}  # fmt: skip
+
+
+def _messages() -> dict[str, Any]:
+    file = descriptor_pb2.FileDescriptorProto(name="agenteval_split.proto", package="agenteval", syntax="proto3")
+    for name, fields in _SCHEMAS.items():
+        message = file.message_type.add(name=name)
+        if name == "Value":
+            message.oneof_decl.add(name="kind")
+        for field, number, kind in fields:
+            repeated = kind == "map" or kind.startswith("*")
+            made = message.field.add(name=field, number=number, label=3 if repeated else 1)
+            if kind.startswith("|"):
+                made.oneof_index = 0
+            of = kind.lstrip("*|")
+            if of == "map":
+                entry = message.nested_type.add(name=f"{field.capitalize()}Entry")
+                entry.options.map_entry = True
+                entry.field.add(name="key", number=1, label=1, type=_FIELD.TYPE_STRING)
+                entry.field.add(name="value", number=2, label=1, type=_FIELD.TYPE_MESSAGE, type_name=".agenteval.Value")
+                made.type, made.type_name = _FIELD.TYPE_MESSAGE, f".agenteval.{name}.{entry.name}"
+            elif of in _TYPES:
+                made.type = cast("Any", _TYPES[of])
+            else:
+                made.type, made.type_name = _FIELD.TYPE_MESSAGE, f".agenteval.{of}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"agenteval.{name}")) for name in _SCHEMAS}
+
+
+MESSAGES = _messages()
+"""Their classes, by name."""
