@@ -104,7 +104,7 @@ MOST_OF_PACK = 3.7
 SHORT, LONG = 25_000, 100_000
 MOST_GROWTH = 5.0
 """A text that is four times as long may take so many times as long."""
-LONG_TEXTS = {
+LONG_TEXTS: dict[str, Callable[[int], dict[str, Any]]] = {
     "an answer in prose": lambda size: {"output": _repeated(scenario.ANSWER + scenario.WISHES, size)},
     "an answer of nothing but numbers": lambda size: {"output": _repeated("142.50 1001 18 2024 7,300 ", size), "input": "Which?"},
     "a tool's result with a trigger word in every sentence": lambda size: {
