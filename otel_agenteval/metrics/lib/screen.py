@@ -25,7 +25,7 @@ _PLACE_BITS = 18
 _FOUR_BYTES = np.dtype("<u4")
 _SPREAD = 0x9E3779B1
 """Multiplied by this, four bytes differ in the upper bits of 32."""
-_MANY, _RIGHT = np.uint32(_SPREAD), np.uint32(32 - _PLACE_BITS)
+_MANY, _RIGHT = np.array(_SPREAD, np.uint32), np.array(32 - _PLACE_BITS, np.uint32)  # numbers of numpy take longer
 _NUMBERS = 255
 _FREQUENT = "etaoinsrhldcumfpgwybvkxjqz~"  # the last is the number 30
 _RANKS = [_FREQUENT.find(chr(number + 96)) for number in range(32)]
