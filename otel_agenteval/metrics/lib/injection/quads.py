@@ -59,12 +59,22 @@ def _number_in_latin(code: int) -> int:
 
 _NUMBERS = bytes(_number(chr(code)) if code < 0xC0 else _number_in_latin(code) for code in range(256))
 _DROPPED = bytes(code for code in range(0xC0) if not _NUMBERS[code])
-_EVERYWHERE, _IN_MARKED = 1, 2
+_GAPS = b" \n\t\r"
+_KEEPING_GAPS = bytes(code for code in _DROPPED if code not in _GAPS)
+_EVERYWHERE, _IN_MARKED, _IN_A_WORD = 1, 2, 4
 _END = bytes(4)
+_OF_ONE_WORD = (
+    b"ignor", b"forget", b"prompt", b"ssist", b"agent", b"model", b"tool", b"llm", b"regeln", b"outil", b"ligen", b"machin",
+    b"bot,", b"gpt,", b"neural", b"umano",
+)  # fmt: skip
+"""Short pieces that two words often make by chance, as "to old" does."""
+_SHORT_PIECES = tuple(piece.translate(_NUMBERS) for piece in _OF_ONE_WORD)
 _FINDER = Finder((
-    *((piece.translate(_NUMBERS), _EVERYWHERE) for piece in _PIECES),
+    *((piece.translate(_NUMBERS), _IN_A_WORD if piece in _OF_ONE_WORD else _EVERYWHERE) for piece in _PIECES),
     *((piece.translate(_NUMBERS), _IN_MARKED) for piece in _MARKED_PIECES),
 ))  # fmt: skip
+_APART = b"\1\1\1"
+"""The lengths of words that are letters with spaces between them."""
 
 
 def has_piece(text: str) -> bool:
@@ -75,4 +85,15 @@ def has_piece(text: str) -> bool:
     except UnicodeEncodeError:
         data = unicodedata.normalize("NFKD", text).encode("ascii", "ignore")
     numbers = data.translate(_NUMBERS, _DROPPED) + _END
-    return bool(_FINDER.found_in(numbers) & (_EVERYWHERE if in_ascii else _EVERYWHERE | _IN_MARKED))
+    found = _FINDER.found_in(numbers)
+    if found & (_EVERYWHERE if in_ascii else _EVERYWHERE | _IN_MARKED):
+        return True
+    return bool(found & _IN_A_WORD) and (_has_short_piece(data) or _APART in bytes([len(word) & 255 for word in text.split()]))
+
+
+def _has_short_piece(data: bytes) -> bool:
+    words = data.translate(_NUMBERS, _KEEPING_GAPS)
+    for piece in _SHORT_PIECES:  # a generator would cost more than the search
+        if piece in words:
+            return True
+    return False
