@@ -53,7 +53,7 @@ def run(what: dict[str, Any]) -> dict[str, Any]:
 
 def _command(args: list[str], file: str, spans: int, folder: Path) -> dict[str, float]:
     known = subprocess.run(
-        [sys.executable, "-m", "otel_agenteval", args[0], "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "otel_agenteval", args[0], "--help"], capture_output=True, text=True, check=True, cwd=folder
     )
     if "--jobs" in args and "--jobs" not in known.stdout:
         args = args[: args.index("--jobs")]

@@ -15,6 +15,7 @@ import otel_agenteval as oa
 from otel_agenteval.core.redaction import find
 from otel_agenteval.core.redaction.find import finds
 from otel_agenteval.core.redaction.views import first_view, next_view
+from otel_agenteval.evaluation import redaction
 from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted, redacted_text
 
 DATA = Path(__file__).parent / "data" / "redaction"
@@ -180,3 +181,18 @@ def test_long_names_of_fields_are_not_kept() -> None:
         assert find.is_telling(f"{number}{'x' * 1_000}password")
         assert not find.is_telling(f"{number}{'x' * 1_000}")
     assert find._is_telling.cache_info().currsize == before
+
+
+def test_what_is_known_to_be_clean_is_known_by_kinds_and_bounded() -> None:
+    text = "Call +49 30 1234567 for help."
+    assert redaction.Redactor(("email",)).text(text) == text
+    assert text in redaction._clean_of(frozenset({"email"}))
+    for _ in range(2):
+        assert redaction.Redactor(("phone", "email")).text(text) == "Call [PHONE_1] for help."
+    assert text not in redaction._clean_of(frozenset({"phone", "email"}))
+    long = "nothing " * 40
+    assert redaction.Redactor(("email",)).text(long) == long
+    assert long not in redaction._clean_of(frozenset({"email"}))
+    for number in range(3 * redaction._MOST_CLEAN):
+        redaction.Redactor(("email",)).text(f"number {number}")
+    assert len(redaction._clean_of(frozenset({"email"}))) <= redaction._MOST_CLEAN

@@ -117,6 +117,11 @@ class Engine(Intake):
         )  # fmt: skip
 
     @property
+    def is_behind_otlp(self) -> bool:
+        """Whether spans come in batches, after their ends."""
+        return self._decision_delay >= BEHIND_OTLP
+
+    @property
     def judging(self) -> Dispatcher | None:
         """The judged metrics; None when no metric asks a model."""
         return self.pipeline.judging

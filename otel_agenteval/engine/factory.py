@@ -10,7 +10,7 @@ from ..evaluation.evaluator import Evaluator
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.references import ReferenceSources
 from ..outlets.span_events import SpanEventOutlet
-from ..turns.composer import Composer
+from ..turns.composer import REVISABLE_BYTES, Composer
 from ..turns.conversations import Conversations
 from .outcomes import TurnOutcomes
 from .pipeline import Pipeline
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 
+_REVISABLE_IN_PROCESS = 3 * 2**20
+"""Bytes of past turns that are remembered beside the agent: hardly a span comes late there, and its memory is the agent's."""
+
+
 def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Callable[[], float]) -> Pipeline:
     """The pipeline of an engine: its configuration's metrics, judges, references and conversations.
 
@@ -32,7 +36,8 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
     """
     config, shedding = engine.config, Shedding(clock.monotonic)
     judging = _judging_from(engine, metrics, clock, shedding) if metrics.any_judged else None
-    composer = Composer(config.turn.stitch_timeout, waited)
+    revisable = REVISABLE_BYTES if engine.is_behind_otlp else _REVISABLE_IN_PROCESS
+    composer = Composer(config.turn.stitch_timeout, waited, revisable)
     evaluator = Evaluator(metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding)
 
     def names(conversation: bool) -> Sequence[str]:

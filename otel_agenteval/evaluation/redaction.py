@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Protocol
 
 from ..config.root import Config
@@ -40,6 +41,15 @@ _MOST_KEPT_FREE = 10_000
 _USUAL_LABELS = (None, "pass", "fail", "yes", "no")
 
 
+_SHORT, _MOST_CLEAN = 160, 2_048
+
+
+@cache
+def _clean_of(kinds: frozenset[str]) -> set[str]:
+    """Short texts in which nothing of these kinds was found lately: what scores say comes again and again."""
+    return set()
+
+
 def is_id(name: Any, value: Any) -> bool:
     """Whether a field of a score's detail is an identifier of the telemetry, whose digits can look like personal data."""
     if not isinstance(name, str) or not name.endswith(("_id", "_ids")):
@@ -63,11 +73,21 @@ class Redactor:
     def __init__(self, kinds: Collection[str]) -> None:
         self._kinds = kinds
         self._numbers: dict[str, dict[str, int]] = {}
+        self._clean = _clean_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
         """The text with every find replaced by its kind and number."""
-        if not self._kinds or not may_hold(text):
+        if not self._kinds or text in self._clean:
             return text
+        left = self._replaced(text) if may_hold(text) else text
+        if left is text and len(text) <= _SHORT:
+            if len(self._clean) >= _MOST_CLEAN:
+                self._clean.clear()
+            self._clean.add(text)
+        return left
+
+    def _replaced(self, text: str) -> str:
+        """The same text where nothing is found."""
         out: list[str] = []
         at = 0
         for start, end, kind in _finds(text, self._kinds):

@@ -29,9 +29,10 @@ from .twins import Twins, seen_once
 SCORED = "scored"
 _HELD_BYTES = 32 * 1024 * 1024
 """Bytes that parts of turns may hold while they wait for their continuation."""
-_REVISABLE_BYTES = 8 * 1024 * 1024
+REVISABLE_BYTES = 8 * 2**20
+"""Of past turns, where spans come in batches."""
 _REVISABLE_SECONDS = 120.0
-"""How much and how long closed turns are kept for what comes late."""
+"""How long past turns are remembered for what comes late."""
 
 
 class SpanAccount:
@@ -61,17 +62,20 @@ class Composer:
     Args:
         patience: seconds that a part of a turn waits for the trace in which it goes on.
         now: monotonic seconds.
+        revisable_bytes: bytes of past turns that are remembered, for spans that come late.
     """
 
-    def __init__(self, patience: float, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, patience: float, now: Callable[[], float] = time.monotonic, revisable_bytes: int = REVISABLE_BYTES
+    ) -> None:
         self.spans = SpanAccount()
         self.readings = Readings()
         self.tenant_labels: Mapping[str, Mapping[str, str]] = {}
         """What scores carry beside their tenant, by its name."""
         self._now = now
         self._holding = threading.Lock()
-        self._parts = Twins(Stitcher(patience, _HELD_BYTES), _REVISABLE_BYTES)
-        self._revisions = Revisions(_REVISABLE_BYTES, _REVISABLE_SECONDS, now)
+        self._parts = Twins(Stitcher(patience, _HELD_BYTES), revisable_bytes)
+        self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
     # --- closed spans → groups
 

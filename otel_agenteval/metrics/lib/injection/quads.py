@@ -68,13 +68,13 @@ _OF_ONE_WORD = (
     b"bot,", b"gpt,", b"neural", b"umano",
 )  # fmt: skip
 """Short pieces that two words often make by chance, as "to old" does."""
-_SHORT_PIECES = tuple(piece.translate(_NUMBERS) for piece in _OF_ONE_WORD)
 _FINDER = Finder((
     *((piece.translate(_NUMBERS), _IN_A_WORD if piece in _OF_ONE_WORD else _EVERYWHERE) for piece in _PIECES),
     *((piece.translate(_NUMBERS), _IN_MARKED) for piece in _MARKED_PIECES),
 ))  # fmt: skip
-_APART = b"\1\1\1"
-"""The lengths of words that are letters with spaces between them."""
+_SHAPE = bytes(32 if code == 32 else 120 for code in range(256))
+_APART = b" x x x x "
+"""Letters with spaces between them."""
 
 
 def has_piece(text: str) -> bool:
@@ -88,12 +88,7 @@ def has_piece(text: str) -> bool:
     found = _FINDER.found_in(numbers)
     if found & (_EVERYWHERE if in_ascii else _EVERYWHERE | _IN_MARKED):
         return True
-    return bool(found & _IN_A_WORD) and (_has_short_piece(data) or _APART in bytes([len(word) & 255 for word in text.split()]))
-
-
-def _has_short_piece(data: bytes) -> bool:
-    words = data.translate(_NUMBERS, _KEEPING_GAPS)
-    for piece in _SHORT_PIECES:  # a generator would cost more than the search
-        if piece in words:
-            return True
-    return False
+    if not found & _IN_A_WORD:
+        return False
+    words = data.translate(_NUMBERS, _KEEPING_GAPS) + _END
+    return bool(_FINDER.found_in(words) & _IN_A_WORD) or _APART in b" %b " % b" ".join(data.split()).translate(_SHAPE)
