@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import math
 import os
 import pickle
 import stat
@@ -43,7 +44,9 @@ _MEETING = SLOTS
 BATCH_BYTES = 4 * 2**20
 """Of lines that one process reads at a time."""
 _SMALL_BYTES = 16 * 2**20
-"""Recordings up to here are read into memory by one process: others would take longer to start."""
+"""Recordings up to here are read into memory, and up to four times as much by one process: others would take longer to start."""
+_PACKED = 10
+"""How many times its size a packed file holds, about."""
 _MOST_FAULTS = 10
 """Of a batch, that are told one by one."""
 
@@ -122,12 +125,16 @@ def results(
         seen: filled with counts of what was read.
         say: called with one line per thing that could not be read.
     """
-    if _is_small(paths):
+    size = _bytes_of(paths)
+    if size <= _SMALL_BYTES:
         groups = wholes_of(read_items(paths, seen, say), warn_unread)
         seen.turns = len(groups)
         yield from (result for _, result in work((order(group), turn_of(group)) for group in groups))
         return
-    with tempfile.TemporaryDirectory(prefix="otel-agenteval-") as name, Processes(jobs) as processes:
+    with (
+        tempfile.TemporaryDirectory(prefix="otel-agenteval-") as name,
+        Processes(jobs if size > 4 * _SMALL_BYTES else 1) as processes,
+    ):
         folder, here = Path(name), Processes(1)
         slots = _kept(paths, folder, processes, seen, say)
         small = sum(place.length for slot in slots for place in slot.places) <= _SMALL_BYTES
@@ -140,16 +147,17 @@ def results(
             yield from (result for _, result in heapq.merge(*files, key=lambda one: one[0]))
 
 
-def _is_small(paths: Iterable[str | Path]) -> bool:
-    """Whether all recordings together are so small that they are best read into memory."""
-    try:
-        found = [Path(path).stat() for path in paths]
-    except OSError:  # standard input, or what reading says more about
-        return False
-    packed = any(str(path).endswith((".gz", ".zst", ".zstd")) for path in paths)
-    return all(stat.S_ISREG(one.st_mode) for one in found) and sum(one.st_size for one in found) <= _SMALL_BYTES // (
-        10 if packed else 1
-    )
+def _bytes_of(paths: Iterable[str | Path]) -> float:
+    """About the size of all recordings together, unpacked; infinite where nobody knows, as of standard input."""
+    total = 0.0
+    for path in map(Path, paths):
+        try:
+            found = path.stat()
+        except OSError:  # reading says more about it
+            return math.inf
+        packed = path.suffix in (".gz", ".zst", ".zstd")
+        total += found.st_size * (_PACKED if packed else 1) if stat.S_ISREG(found.st_mode) else math.inf
+    return total
 
 
 # --- spans by slot
