@@ -25,7 +25,7 @@ CONTENT = ("input", "output", "error", "messages", "tool_calls", "retrievals", "
 FLOOD = 1_000_000
 FLOOD_BYTES = 64 * 2**20
 QUEUE_BYTES = 16 * 2**20
-PAST_BYTES = 8 * 2**20
+PAST_BYTES = 3 * 2**20
 """What closed turns hold that may still be revised: fixed."""
 STAGES = ("json.loads of the line", "span records", "turns: assemble and read", "their content")
 

@@ -131,17 +131,12 @@ def evaluate(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
     redact: Collection[str] = (),
-    before_judged: Callable[[Turn], None] | None = None,
 ) -> list[Score]:
     """Score a single turn, with its references, by the metrics that apply to it.
 
-    ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder. ``before_judged`` is called with the
-    turn before these, and after the metrics that are computed: as live, only judges see what was said before.
+    ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder.
     """
-    rest = begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact)
-    if before_judged is not None:
-        before_judged(turn)
-    return rest()
+    return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact)()
 
 
 def begin(
@@ -153,7 +148,10 @@ def begin(
     embedder: Embeds | None = None,
     redact: Collection[str] = (),
 ) -> Callable[[], list[Score]]:
-    """Score a turn by the metrics that are computed. Returns what asks the others, on any thread, and gives the scores of all."""
+    """As :func:`evaluate`, up to the metrics that ask a model. Returns what asks them, on any thread, and gives the scores of all.
+
+    What is done with the turn in between only judges see, as live: what was said before it in its conversation.
+    """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
 
     def score(metric: BoundMetric) -> Score:

@@ -25,6 +25,8 @@ from .twins import stitch
 
 Report = Callable[[str], None]
 """Gets one line about each thing that could not be read."""
+Fault = Callable[[str, int | None, str], None]
+"""Gets the file, the number of the line (None for the file as a whole), and what is wrong."""
 
 
 class Reading:
@@ -122,7 +124,7 @@ def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Itera
     faults.end()
 
 
-def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Faults) -> Iterator[tuple[str, int, bytes]]:
+def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Iterator[tuple[str, int, bytes]]:
     """(file, number, line) of every line with something on it."""
     for path in map(str, paths):
         for number, line in _lines(path, seen, faults):
@@ -197,7 +199,7 @@ _OTHER_KINDS = (
 )
 
 
-def _lines(path: str, seen: Reading, faults: Faults) -> Iterator[tuple[int, bytes]]:
+def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes]]:
     """(number, line) of every line with something on it. What was read before a file broke off counts."""
     number = 0
     with open_recording(path) as stream:

@@ -21,7 +21,7 @@ import os
 import pickle
 import stat
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -48,7 +48,7 @@ _SMALL_BYTES = 16 * 2**20
 _PACKED = 10
 """How many times its size a packed file holds, about."""
 _MOST_FAULTS = 10
-"""Of a batch, that are told one by one."""
+"""Of a batch that are reported one by one."""
 
 Item = SpanRecord | OtlpLog
 Key = tuple[Any, ...]
@@ -164,17 +164,28 @@ def _bytes_of(paths: Iterable[str | Path]) -> float:
 
 
 def _kept(paths: Iterable[str | Path], folder: Path, processes: Processes, seen: Reading, say: Report) -> list[Slot]:
-    faults = Faults(say)
     found: dict[int, list[Place]] = defaultdict(list)
-    for kept in processes.map(functools.partial(_keep, folder), _batches(read_lines(paths, seen, faults))):
+    noted: dict[str, list[tuple[int | None, str]]] = defaultdict(list)
+    untold: Counter[str] = Counter()
+
+    def note(path: str, number: int | None, why: str) -> None:
+        noted[path].append((number, why))
+
+    for kept in processes.map(functools.partial(_keep, folder), _batches(read_lines(paths, seen, note))):
         seen.spans += kept.spans
         seen.logs += kept.logs
         seen.bad += kept.bad
-        for number, why in kept.faults:
-            faults(kept.path, number, why)
-        faults.more(kept.path, kept.bad - len(kept.faults))
+        noted[kept.path] += kept.faults
+        untold[kept.path] += kept.bad - len(kept.faults)
         for slot, place in kept.places.items():
             found[slot].append(place)
+    faults = Faults(say)
+    for path in dict.fromkeys(
+        map(str, paths)
+    ):  # lines are read ahead, so what is wrong with a file comes before what is wrong with its lines
+        for number, why in sorted(noted[path], key=lambda fault: fault[0] or 0):
+            faults(path, number, why)
+        faults.more(path, untold[path])
     faults.end()
     return [Slot(number, places) for number, places in sorted(found.items())]
 
