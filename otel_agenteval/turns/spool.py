@@ -48,7 +48,7 @@ _SMALL_BYTES = 16 * 2**20
 _PACKED = 10
 """How many times its size a packed file holds, about."""
 _MOST_FAULTS = 10
-"""Of a batch that are reported one by one."""
+"""Of a batch, which are reported one by one."""
 
 Item = SpanRecord | OtlpLog
 Key = tuple[Any, ...]
