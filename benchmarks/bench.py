@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import harness
-import judges
 import orjson
 import scenario
 from harness import Row, Runs
@@ -435,7 +434,6 @@ def rows(found: Runs) -> list[Row]:
         made.memory("the same, every other outlet dead", "dead outlets"),
         made.memory("memory of the SDK alone, likewise", "without", None),
         queue_row(found),
-        *concurrency_rows(),
         made.row("floor: a span processor that does nothing", "turn", "noop", "without", "F"),
         made.row("floor: the least that knows when a turn is over, and nothing of its root", "turn", "least", "without", "F"),
         made.row("floor: 22 ready events on the root, encoded as OTLP", "all", "ready events", "without", "A", added=False),
@@ -472,23 +470,6 @@ def queue_row(found: Runs) -> Row:
     rate = max(outcome["rate"] for outcome in found.outcomes[harness.AFTER, "queue"])
     what = "judge jobs through an SQLite queue: put, claimed and acknowledged, in batches of 100"
     return Row(what, f"{rate:.0f} /s", "", "≥ 3000 /s", 3_000 / rate)
-
-
-def concurrency_rows() -> list[Row]:
-    """Judges that wait for a slow model."""
-    rows = []
-    ideal = judges.AT_ONCE / judges.SECONDS
-    for backend, where in (("memory", "in memory"), ("sqlite", "in SQLite")):
-        rate = judges.jobs_per_second(backend, judges.JOBS, judges.AT_ONCE)
-        what = f"{judges.AT_ONCE} judges at once, a model of {judges.SECONDS * 1e3:.0f} ms, queue {where}"
-        rows.append(Row(what, f"{rate:.0f} jobs/s", f"{rate / ideal:.2f} × ideal", "≥ 0.8 × ideal", 0.8 * ideal / rate))
-    for at_once in (8, 50, judges.AT_ONCE):
-        rate = judges.jobs_per_second("memory", 60 * at_once, at_once, http=True)
-        share = rate * judges.SECONDS / at_once
-        rows.append(
-            Row(f"{at_once} judges at once, asked over HTTP, a model of 50 ms", f"{rate:.0f} jobs/s", f"{share:.2f} × ideal")
-        )
-    return rows
 
 
 def main() -> int:

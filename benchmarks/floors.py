@@ -9,8 +9,6 @@ spans could gain: all that reading costs by ``where.py``, less what the C parser
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import socket
 import sys
@@ -243,10 +241,7 @@ def main() -> int:
     options = harness.parser(__doc__, against=False)
     options.add_argument("--rounds", type=int, default=2, help="of each path")
     args = options.parse_args()
-    if args.child:
-        print(json.dumps(CHILDREN[json.loads(args.child)["what"]]()))
-        sys.stdout.flush()
-        os._exit(0)
+    harness.answer_as_child(args, CHILDREN)
     found = harness.alternate(__file__, {path: {"what": path} for path in CHILDREN}, None, args.rounds)
     sampled = str(Path(__file__).with_name("where.py"))
     found.outcomes |= harness.alternate(

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,25 @@ def child(script: str, tree: Path, what: Mapping[str, Any], python: str = sys.ex
     if done.returncode:
         raise RuntimeError(f"{Path(script).name} {what} with {tree}:\n{done.stderr[-4_000:]}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def answer_as_child(args: argparse.Namespace, children: Mapping[str, Callable[[], Mapping[str, Any]]]) -> None:
+    """In a child, print the outcome of what it was started for, and end: threads of outlets need not. In the parent, do nothing."""
+    if args.child:
+        print(json.dumps(children[json.loads(args.child)["what"]]()), flush=True)
+        os._exit(0)
+
+
+@contextmanager
+def running(*command: str) -> Iterator[int]:
+    """A server in a Python process of its own, which prints its port first: that port, until the block is left."""
+    process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def alternate(

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +27,29 @@ from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.judging import factory
 from otel_agenteval.judging.models.base import JudgeModel
 
-JOBS, AT_ONCE, SECONDS = 12_000, 200, 0.05
-SLOW, FAST = 1.0, SECONDS
-"""Seconds that models take which are asked over HTTP."""
+JOBS, AT_ONCE = 4_000, 200
+SLOW, FAST = 1.0, 0.05
+"""Seconds that models take."""
 SETUPS: dict[str, dict[str, Any]] = {
     f"{AT_ONCE} judges at once, asked over HTTP, a model of {model:g} s, queue in {where}": {
-        "queue": queue,
-        "model": model,
-        "questions": each,
+        "queue": queue, "model": model, "at_once": AT_ONCE, "questions": each * AT_ONCE,
     }
-    for model, each in ((SLOW, 12), (FAST, 40))
+    for model, each in ((SLOW, 10), (FAST, 20))
     for queue, where in (("memory", "memory"), ("sqlite", "SQLite"))
 } | {
-    f"{AT_ONCE} judges at once, a model that sleeps {SECONDS:g} s in this process, queue in {where}": {"queue": queue}
+    f"{at_once} judges at once, asked over HTTP, a model of {FAST:g} s, queue in memory": {
+        "queue": "memory", "model": FAST, "at_once": at_once, "questions": 40 * at_once,
+    }
+    for at_once in (50, 8)
+} | {
+    f"{AT_ONCE} judges at once, a model that sleeps {FAST:g} s in this process, queue in {where}": {"queue": queue}
     for queue, where in (("memory", "memory"), ("sqlite", "SQLite"))
-}
-"""What is measured: the queue, the model's seconds, and how often each thread asks it."""
+}  # fmt: skip
+"""What is measured: the queue, the model's seconds, how many judges there are and how many questions; without a model, one that sleeps here."""
 LEAST_SHARE, MOST_CPU = 0.9, 1_000.0
 """Of the slow model: the least share of what it would give if asking took no time, and the most µs of the processor per question."""
+LEAST_SHARE_HERE = 0.8
+"""The least share of a model that sleeps in the judging process."""
 
 
 class _Sleeping(JudgeModel):
@@ -54,22 +58,8 @@ class _Sleeping(JudgeModel):
     model = "sleeping"
 
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **_: Any) -> dict[str, Any]:
-        time.sleep(SECONDS)
+        time.sleep(FAST)
         return {"score": 90, "reasoning": "It answers."}
-
-
-def jobs_per_second(backend: str, jobs: int, at_once: int, *, http: bool = False) -> float:
-    """Acknowledged jobs per second; the queue is full before the first one is asked."""
-    with ExitStack() as stack:
-        if http:
-            url = stack.enter_context(_served(SECONDS))
-        else:
-            url = "http://127.0.0.1:1/v1"
-            stack.callback(setattr, factory, "judge_from", factory.judge_from)
-            factory.judge_from = lambda *_, **__: _Sleeping()  # type: ignore[assignment, return-value]
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        queue = {"backend": "sqlite", "path": str(Path(folder) / "q.db")} if backend == "sqlite" else {}
-        return _measured(*_judging(url, at_once, queue), jobs)[0]
 
 
 def _judging(url: str, at_once: int, queue: Mapping[str, str]) -> tuple[AgentEvalSpanProcessor, TracerProvider]:
@@ -113,13 +103,8 @@ asyncio.run(main())
 @contextmanager
 def _served(seconds: float) -> Iterator[str]:
     """The base URL of a model that takes its time, in a process of its own."""
-    process = subprocess.Popen([sys.executable, "-c", _SERVER, str(seconds)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-    finally:
-        process.terminate()
-        process.wait()
+    with harness.running("-c", _SERVER, str(seconds)) as port:
+        yield f"http://127.0.0.1:{port}/v1"
 
 
 def _measured(processor: AgentEvalSpanProcessor, provider: TracerProvider, jobs: int) -> tuple[float, float]:
@@ -152,28 +137,39 @@ def _turn(tracer: Any) -> None:
         ).end()
 
 
-def over_http(backend: str, seconds: float, questions: int) -> dict[str, float]:
-    """Ask a model that takes so many seconds, so often by each thread. Threads, connections and prices are made in that time, too."""
-    with _served(seconds) as url, tempfile.TemporaryDirectory() as folder:
-        queue = {"backend": "sqlite", "path": str(Path(folder) / "q.db")} if backend == "sqlite" else {}
-        rate, cpu = _measured(*_judging(url, AT_ONCE, queue), questions * AT_ONCE)
+@contextmanager
+def _judge_queue(backend: str) -> Iterator[dict[str, str]]:
+    """The configuration of a queue that is empty."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield {"backend": "sqlite", "path": str(Path(folder) / "q.db")} if backend == "sqlite" else {}
+
+
+def over_http(backend: str, seconds: float, at_once: int, questions: int) -> dict[str, float]:
+    """Ask a model that takes so many seconds. Threads, connections and prices are made in that time, too."""
+    with _served(seconds) as url, _judge_queue(backend) as queue:
+        rate, cpu = _measured(*_judging(url, at_once, queue), questions)
     return {"seconds": 1 / rate, "cpu": cpu * 1e6}
 
 
 def in_process(backend: str) -> dict[str, float]:
     """The same of a model that sleeps in this process."""
-    return {"seconds": 1 / jobs_per_second(backend, JOBS, AT_ONCE)}
+    factory.judge_from = lambda *_, **__: _Sleeping()  # type: ignore[assignment, return-value]
+    with _judge_queue(backend) as queue:
+        rate, _ = _measured(*_judging("http://127.0.0.1:1/v1", AT_ONCE, queue), JOBS)
+    return {"seconds": 1 / rate}
 
 
 def rows(found: harness.Runs) -> list[harness.Row]:
     """The lines of the table."""
     made = []
     for setup, what in SETUPS.items():
-        ideal = what.get("model", SECONDS) / AT_ONCE
+        ideal = what.get("model", FAST) / what.get("at_once", AT_ONCE)
         best = found.best(setup, "seconds")
         row = harness.Row(setup, f"{1 / best:.0f} questions/s", f"{ideal / best:.2f} × ideal")
         if what.get("model") == SLOW:
             row.bound, row.over = f"≥ {LEAST_SHARE} × ideal", LEAST_SHARE * best / ideal
+        elif "model" not in what:
+            row.bound, row.over = f"≥ {LEAST_SHARE_HERE} × ideal", LEAST_SHARE_HERE * best / ideal
         before = found.before(setup, "seconds")
         made.append(row.compared(1 / best, None if before is None else 1 / before, "{:.0f} questions/s"))
         if "model" in what:
@@ -194,7 +190,10 @@ def main() -> int:
     if args.child:
         what = json.loads(args.child)
         http = "model" in what
-        print(json.dumps(over_http(what["queue"], what["model"], what["questions"]) if http else in_process(what["queue"])))
+        outcome = (
+            over_http(what["queue"], what["model"], what["at_once"], what["questions"]) if http else in_process(what["queue"])
+        )
+        print(json.dumps(outcome))
         return 0
     return harness.report(rows(harness.alternate(__file__, SETUPS, args.against, args.rounds)), args, "judges")
 

@@ -25,8 +25,8 @@ from harness import Row, Runs
 
 WARM_UP = 600
 """Turns before the pace begins, with everything delivered after each twenty: imports, caches, and what is kept of past turns."""
-SECONDS = {100: 6.0, 10: 10.0}
-ROUNDS = {100: 4, 10: 2}
+SECONDS = {100: 5.0, 10: 8.0}
+ROUNDS = {100: 3, 10: 2}
 SETUPS: dict[str, dict[str, Any] | None] = {
     "the SDK alone": None,
     "collection alone (`inline: {metrics: []}`)": {"inline": {"metrics": []}},

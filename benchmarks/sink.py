@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import harness
+
 
 @contextmanager
 def sink(protocol: str) -> Iterator[str]:
     """The address of a running one."""
-    process = subprocess.Popen([sys.executable, __file__, protocol], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-    finally:
-        process.terminate()
-        process.wait()
+    with harness.running(__file__, protocol) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 class _Handler(BaseHTTPRequestHandler):

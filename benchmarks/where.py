@@ -11,8 +11,6 @@ taken out and counted by themselves. Each path has a process of its own.
 from __future__ import annotations
 
 import gc
-import json
-import os
 import random
 import signal
 import sys
@@ -231,10 +229,7 @@ def main() -> int:
     options = harness.parser(__doc__, against=False)
     options.add_argument("--rounds", type=int, default=2, help="of each path")
     args = options.parse_args()
-    if args.child:
-        print(json.dumps(CHILDREN[json.loads(args.child)["what"]]()))
-        sys.stdout.flush()
-        os._exit(0)
+    harness.answer_as_child(args, CHILDREN)
     found = harness.alternate(__file__, {path: {"what": path} for path in PATHS}, None, args.rounds)
     for path, unit in PATHS.items():
         text = table(path, found, unit)
