@@ -7,6 +7,7 @@
 # make lint      ruff (rules and format), spelling and mypy
 # make unseen    what is read right of agents that no dialect knows: one dialect after the other is left out
 # make bench     what collecting and scoring costs                                           (make bench AGAINST=../other-checkout ARGS=--check PEERS=yes)
+# make hosts     one agent under every kind of host program, on every Python here, with the oldest and the newest SDK
 # make format    rewrite the sources as ruff formats them
 # make pin       renew requirements/*.txt from .venv
 #
@@ -14,7 +15,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test coverage wheel servers otelcol lint unseen bench format pin
+.PHONY: help demo test coverage wheel servers otelcol lint unseen bench hosts format pin
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -104,6 +105,10 @@ bench: $(DEV)
 	done; \
 	for one in $(MEASURING); do echo "==> benchmarks/$$one.py"; $(BIN)/python benchmarks/$$one.py $(ARGS) || status=1; done; \
 	exit $$status
+
+hosts: $(DEV)
+	@echo "==> one agent under every kind of host program, on every Python that is found (some twenty minutes; it needs the network)"
+	@$(BIN)/python scripts/hosts.py --write $(ARGS)
 
 format: $(DEV)
 	@$(BIN)/ruff check --fix-only --quiet .

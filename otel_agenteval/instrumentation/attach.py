@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-import weakref
 from collections.abc import Mapping
 from typing import Any
 
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
+from ..core.identity import ByIdentity
 from ..engine.engine import switched_on
 from .log_processor import AgentEvalLogProcessor
 from .span_processor import AgentEvalSpanProcessor
 
 _log = logging.getLogger("otel_agenteval")
 _lock = threading.Lock()
-_handles: weakref.WeakKeyDictionary[Any, Handle] = weakref.WeakKeyDictionary()
+_handles: ByIdentity[Handle] = ByIdentity()
 _warned = False
 
 
@@ -111,7 +111,7 @@ def instrument(
             known = _attach(provider, logger_provider, meter_provider, load_config(config, overrides=overrides))
         elif not (config is None and overrides is None) and not _runs_with(known, config, overrides):
             _log.warning("instrument(): this provider's turns are scored already; the configuration given now is not used")
-        _handles[provider] = known
+        _handles.put(provider, known)
     return known
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter_provider
 
+from ..core.identity import ByIdentity
 from ..core.semconv import INSTRUMENTS, OTHER, SCOPE, SPAN_LABELS, Instrument
 from ..core.telemetry import Labels, Telemetry, TelemetryGroup
 from ..evaluation.scored_turn import ScoredTurn
@@ -25,7 +25,7 @@ from .log_events import context_of, usable
 if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, Meter, MeterProvider
 
-_groups: WeakKeyDictionary[MeterProvider, TelemetryGroup] = WeakKeyDictionary()
+_groups: ByIdentity[TelemetryGroup] = ByIdentity()
 """The SDK keeps the callbacks of only the first instrument of a name, so all engines of a provider have to share them."""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
@@ -53,7 +53,9 @@ class OtlpMetricsOutlet(Outlet):
         self._telemetry = telemetry
         self._closed = False
         with _groups_lock:
-            self._group = _groups.setdefault(provider, TelemetryGroup())
+            known = _groups.get(provider)
+            self._group = TelemetryGroup() if known is None else known
+            _groups.put(provider, self._group)
         meter = provider.get_meter(SCOPE, version)
         self._histograms: dict[str, tuple[Histogram, _LabelSets]] = {}
         for instrument in INSTRUMENTS:

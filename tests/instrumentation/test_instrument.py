@@ -71,6 +71,21 @@ def test_each_provider_has_its_own_handle(provider):
     other.shutdown()
 
 
+def test_a_provider_that_compares_by_its_fields_gets_one_handle():
+    class Wrapping(TracerProvider):  # as Logfire's, which is a dataclass
+        __hash__ = None
+
+        def __eq__(self, other):
+            return isinstance(other, Wrapping)
+
+    one, other = Wrapping(), Wrapping()
+    handle = oa.instrument(tracer_provider=one, config=QUIET)
+    assert oa.instrument(tracer_provider=one) is handle
+    assert oa.instrument(tracer_provider=other, config=QUIET) is not handle
+    one.shutdown()
+    other.shutdown()
+
+
 def test_of_two_explicit_processors_the_second_does_nothing_and_says_so_once(caplog):
     with Rig(QUIET) as rig:
         second = AgentEvalSpanProcessor(QUIET)
