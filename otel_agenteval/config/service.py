@@ -46,4 +46,4 @@ class ServiceOptions(Section):
     tokens_per_minute: Count | None = None
     """Maximum input and output tokens per minute; null means no limit."""
     prices: Annotated[dict[str, dict[str, float]], Before(_prices), Kind("mapping of prices")] = NO_ENTRIES
-    """USD per million tokens by model, ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``, where the extra ``[cost]`` knows none."""
+    """USD per million tokens by model, ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``, where the table of list prices has none."""

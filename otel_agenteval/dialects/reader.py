@@ -320,7 +320,7 @@ _IDENTITIES = frozenset(("session.id", "user.id", "enduser.id"))
 
 def read(record: SpanRecord) -> Step:
     """Everything that a span says, in any dialect. A span without a role is an application's own."""
-    if record.context is not None:  # of this process: what is received is cleaned as it comes in
+    if record.trace_state is not None:  # of this process: what is received is cleaned as it comes in
         make_well_formed(record)
     step = Step(record)
     attributes = record.attributes

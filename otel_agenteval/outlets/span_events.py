@@ -141,7 +141,7 @@ class SpanEventOutlet:
 
     def write(self, span: Any, root: Any, scored: ScoredTurn, still_ending: bool) -> None:
         """Write the scores of a turn on its root, if the span is that; ``still_ending`` as the two ways below differ."""
-        if root.context is None or root.context.span_id != span.context.span_id:
+        if root.trace_state is None or root.span_id != span.context.span_id:
             self.root_already_ended(scored)
         elif still_ending:
             self.while_ending(span, scored, root.end_ns)

@@ -36,7 +36,6 @@ class SpanRecord:
 
     __slots__ = (
         "attributes",
-        "context",
         "dialects",
         "end_ns",
         "events",
@@ -46,12 +45,14 @@ class SpanRecord:
         "references",
         "remote_parent",
         "resource",
+        "sampled",
         "scope",
         "span_id",
         "start_ns",
         "status",
         "status_message",
         "trace_id",
+        "trace_state",
         "truncated",
     )  # fmt: skip
 
@@ -62,8 +63,10 @@ class SpanRecord:
     """The references that ``expect()`` gave where the span started."""
     resource: Any
     """Resource attributes, or the SDK's Resource."""
-    context: Any
-    """The SDK's SpanContext, for spans of this process."""
+    sampled: bool
+    """Whether the trace is exported; true where the span has no such information."""
+    trace_state: Any
+    """The SDK's TraceState, for spans of this process; None for received ones."""
     dialects: Any
     """The dialects that it speaks and its role, once :mod:`otel_agenteval.dialects.reader` has found them."""
 
@@ -99,7 +102,8 @@ class SpanRecord:
         self.logs = ()
         self.scope = scope
         self.resource = {} if resource is None else resource
-        self.context = None
+        self.trace_state = None
+        self.sampled = True
         self.dialects = None
         self.truncated = truncated
         self.references = None
@@ -109,11 +113,6 @@ class SpanRecord:
         """Attributes of the resource that made the span."""
         resource = self.resource
         return resource if resource.__class__ is dict else resource.attributes
-
-    @property
-    def sampled(self) -> bool:
-        """Whether the trace is exported; true where the span has no such information."""
-        return self.context is None or bool(self.context.trace_flags.sampled)
 
     @property
     def duration_s(self) -> float | None:

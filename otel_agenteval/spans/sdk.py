@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from opentelemetry.trace import SpanContext, StatusCode
+from opentelemetry.trace import SpanContext, StatusCode, TraceFlags
 
 from .record import ERROR, UNSET, SpanEvent, SpanRecord
 
 _ERROR = StatusCode.ERROR
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
@@ -27,8 +28,8 @@ def attributes_of(holder: Any) -> dict[str, Any]:
 
 def _by_position() -> bool:
     """Whether a SpanContext is the tuple that it has always been: indexing it costs a third of its properties."""
-    sample = SpanContext(1, 2, True)
-    return isinstance(sample, tuple) and sample[:3] == (1, 2, True)
+    sample = SpanContext(1, 2, True, _SAMPLED)
+    return isinstance(sample, tuple) and sample[:5] == (1, 2, True, _SAMPLED, sample.trace_state)
 
 
 _BY_POSITION = _by_position()
@@ -92,16 +93,19 @@ def from_sdk(span: Any) -> SpanRecord:
         resource=span.resource,
         truncated=span.dropped_attributes > 0,
     )
-    record.context = context
+    record.trace_state = context.trace_state
+    record.sampled = bool(context.trace_flags.sampled)
     return record
 
 
 def _from_fields(span: Any) -> SpanRecord:
     """As :func:`from_sdk` without one property call: six of these are made while an agent waits."""
     record = SpanRecord.__new__(SpanRecord)
-    record.context = context = span._context
+    context = span._context
     record.trace_id = context[0]
     record.span_id = context[1]
+    record.sampled = context[3] & _SAMPLED == _SAMPLED
+    record.trace_state = context[4]
     parent = span._parent
     if parent is None:
         record.parent_id = 0

@@ -282,7 +282,8 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
     record.resource = origin.resource
     record.truncated = message.dropped > 0
     record.logs = ()
-    record.context = record.dialects = record.references = None
+    record.sampled = True
+    record.trace_state = record.dialects = record.references = None
     attributes, unread = pairs_of(message.attributes)
     if unread:
         plain = _is_plain(attributes, origin.genai_keys)

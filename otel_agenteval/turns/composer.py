@@ -182,9 +182,8 @@ class Composer:
         if earlier.revision == 0:
             self.readings.note(turn.reading, reader_of(group).inferred_scope() or group.root.scope)
         record = group.root
-        context = record.context
         root = Root(
-            trace_id_of(record.trace_id), record.span_id, record.sampled, context.trace_state if context is not None else None,
+            trace_id_of(record.trace_id), record.span_id, record.sampled, record.trace_state,
             record.resource_attributes, turn.tenant, self.tenant_labels.get(turn.tenant or "", {}),
         )  # fmt: skip
         return ScoredTurn(

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
-import copy
 import datetime
+import gc
 import importlib.metadata
-import math
 from typing import Any
 
 import genai_prices
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.core import prices as price_table
-from otel_agenteval.metrics.lib import prices as lib_prices
+from otel_agenteval.core import price_table, prices
 
 
 def evaluate(metric: str, turn: dict[str, Any], **params: Any) -> oa.Score:
@@ -180,7 +176,10 @@ def test_max_cost_finds_the_cost(turn: dict[str, Any], key: str) -> None:
 # --- estimates
 
 START = "2026-06-01T12:00:00Z"
-TABLE = f"genai-prices {importlib.metadata.version('genai-prices')}"
+TABLE = price_table.source()[0]
+same_prices = pytest.mark.skipif(
+    f"genai-prices {importlib.metadata.version('genai-prices')}" != TABLE, reason="the oracle is another version of genai-prices"
+)
 OWN = {"mine": {"input": 2.0, "output": 10.0}, "acme/mine": {"input": 1.0, "output": 1.0, "cached_input": 0.5}}
 
 
@@ -212,6 +211,7 @@ def test_a_cost_that_nobody_reported_is_estimated_with_the_configured_prices(cal
     assert (gate.passed, gate.detail["source_key"], gate.detail["price_source"]) == (True, "tokens", "prices")
 
 
+@same_prices
 def test_the_table_prices_what_is_not_configured_at_the_time_of_the_turn() -> None:
     calls = [llm("gpt-4o", 5000, 300, provider="openai", cached_tokens=1000), llm()]
     usage = genai_prices.Usage(input_tokens=5000, output_tokens=300, cache_read_tokens=1000)
@@ -278,18 +278,29 @@ def test_estimates_can_be_switched_off() -> None:
     assert evaluate("code_max_cost", turn, prices=OWN, estimate=False, max_cost_usd=1).status == "skipped"
 
 
-def test_without_the_table_only_configured_prices_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(module: str, *, feature: str, extra: str) -> Any:
-        raise oa.MissingExtra(feature, extra)
+@pytest.fixture
+def newer_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the installed genai-prices were newer than the table of this package."""
+    monkeypatch.setattr(prices, "newer_package", lambda: genai_prices)
+    prices._model.cache_clear()
+    prices.table_name.cache_clear()
+    yield
+    prices._model.cache_clear()
+    prices.table_name.cache_clear()
 
-    monkeypatch.setattr(price_table, "require", absent)
-    price_table.table.cache_clear()
+
+def test_a_newer_package_is_asked_in_place_of_our_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    prices.newer_package.cache_clear()
     try:
-        score = evaluate("code_cost", {"llm_calls": [llm("gpt-4o", provider="openai")]})
-        assert score.detail == {"reason": "missing:cost", "unpriced": ["gpt-4o"]}
-        assert evaluate("code_cost", {"llm_calls": [llm()]}, prices=OWN).value == pytest.approx(0.003)
+        with monkeypatch.context() as patched:
+            patched.setattr(price_table, "source", lambda: ("genai-prices 0.0.1", (0, 0, 1)))
+            assert prices.newer_package() is genai_prices
+        prices.newer_package.cache_clear()
+        newest = ("genai-prices 999.0", (999, 0))
+        monkeypatch.setattr(price_table, "source", lambda: newest)
+        assert prices.newer_package() is None
     finally:
-        price_table.table.cache_clear()
+        prices.newer_package.cache_clear()
 
 
 TOKENS = [
@@ -303,204 +314,89 @@ TOKENS = [
         (300_000, 5_000, 300_000),
         (200_000, 7),
         (200_001, 7, 9),
+        (100, 5, 300),
     )
 ]
 
 
-def test_what_is_reckoned_here_is_what_the_table_says_of_every_model() -> None:
-    """Of all models, also those whose prices have steps, change with the time of the day, or know no output."""
-    reckoned = priced = 0
-    night = datetime.datetime(2025, 3, 1, 17, tzinfo=datetime.timezone.utc)
-    for provider in genai_prices.data_snapshot.get_snapshot().providers:
-        for model in provider.models[::3]:
-            for at in (datetime.datetime(2026, 6, 1, 12, tzinfo=datetime.timezone.utc), night):
-                for tokens in TOKENS:
-                    usage = genai_prices.Usage(
-                        input_tokens=tokens.input, output_tokens=tokens.output, cache_read_tokens=tokens.cached or None
-                    )
-                    try:
-                        there = genai_prices.calc_price(usage, model.id, provider_id=provider.id, genai_request_timestamp=at)
-                    except (LookupError, ValueError, ArithmeticError):
-                        there = None
-                    here = price_table.table_cost(model.id, tokens, at, provider=provider.id)
-                    assert here == (None if there is None else float(there.total_price)), (provider.id, model.id, tokens)
-                    if there is not None:
-                        priced += 1
-                        reckoned += price_table._rates(there.model_price, tokens.input) is not None
-    assert reckoned > priced * 0.9
+def _asked(model: str, tokens: price_table.Tokens, at: datetime.datetime, **where: Any) -> float | None:
+    """What genai-prices says."""
+    usage = genai_prices.Usage(input_tokens=tokens.input, output_tokens=tokens.output, cache_read_tokens=tokens.cached or None)
+    try:
+        return float(genai_prices.calc_price(usage, model, genai_request_timestamp=at, **where).total_price)
+    except (LookupError, ValueError, ArithmeticError):
+        return None
 
 
-# --- perplexity
+NIGHT = datetime.datetime(2025, 3, 1, 17, tzinfo=datetime.timezone.utc)
+NOON = datetime.datetime(2026, 6, 1, 12, tzinfo=datetime.timezone.utc)
 
 
-PERPLEXITY = [
-    pytest.param([0.0, 0.0], 1.0, id="sure of every token"),
-    pytest.param([math.log(0.5), math.log(0.125)], 4.0, id="the geometric mean of the inverse probabilities"),
-    pytest.param([1e-9], 1.0, id="a rounded 0"),
-    pytest.param([-700.0], math.exp(700), id="as good as impossible"),
+def _differences(every: int) -> list[Any]:
+    """Of all models, also those whose prices have steps, change with the time of the day, know no output, or cost something for each call."""
+    return [
+        (provider.id, model.id, tokens)
+        for provider in genai_prices.data_snapshot.get_snapshot().providers
+        for model in provider.models[::every]
+        for at in (NIGHT, NOON)
+        for tokens in TOKENS
+        if prices.table_cost(model.id, tokens, at, provider=provider.id) != _asked(model.id, tokens, at, provider_id=provider.id)
+    ]
+
+
+@same_prices
+def test_our_table_says_what_the_package_says_of_every_model() -> None:
+    assert _differences(every=2) == []
+
+
+@pytest.mark.usefixtures("newer_package")
+def test_what_is_reckoned_from_a_newer_package_is_what_it_says() -> None:
+    assert _differences(every=5) == []
+
+
+REFERENCES = [
+    ("gpt-4o-2024-08-06", {}),
+    ("GPT-4o", {}),
+    ("gpt-5.2-20251211", {}),
+    ("gpt-5.2-20259999", {}),
+    ("claude-sonnet-4-20250514", {"provider": "google-vertex"}),
+    ("anthropic.claude-3-5-sonnet-20240620-v1:0", {"provider": "aws_bedrock"}),
+    ("openai/gpt-4o", {"provider": "litellm"}),
+    ("nobody/gpt-4o", {"provider": "litellm"}),
+    ("gpt-4o", {"provider": "litellm"}),
+    ("gpt-4o", {"provider": "Azure.AI.OpenAI"}),
+    ("gpt-4o", {"provider": "unheard-of"}),
+    ("gpt-4o", {"base_url": "https://api.openai.com/v1"}),
+    ("gpt-4o", {"base_url": "http://127.0.0.1:11434/v1"}),
+    ("llama-3.3-70b-versatile", {"base_url": "https://api.groq.com/openai/v1"}),
+    ("sonar-pro", {"provider": "perplexity"}),
+    ("deepseek-chat", {"provider": "deepseek"}),
+    ("", {}),
+    ("a model of nobody", {}),
 ]
 
 
-@pytest.mark.parametrize(("logprobs", "value"), PERPLEXITY)
-def test_perplexity_scores(logprobs: list[float], value: float) -> None:
-    score = evaluate("code_perplexity", {"logprobs": logprobs})
-    assert score.value == pytest.approx(value)
-    assert (score.passed, score.direction, score.detail["tokens"]) == (None, "down", len(logprobs))
-    assert score.detail["normalised_score"] == pytest.approx(1 / (1 + value))
-    assert math.exp(-score.detail["mean_logprob"]) == pytest.approx(value)
+@same_prices
+@pytest.mark.parametrize(("model", "where"), REFERENCES)
+def test_models_and_providers_are_found_by_the_package_s_rules(model: str, where: dict[str, str]) -> None:
+    names = {"provider": "provider_id", "base_url": "provider_api_url"}
+    for at in (NIGHT, NOON):
+        asked = _asked(model, TOKENS[4], at, **{names[name]: text for name, text in where.items()})
+        assert prices.table_cost(model, TOKENS[4], at, **where) == asked
 
 
-def test_perplexity_has_a_threshold_when_one_is_set() -> None:
-    assert evaluate("code_perplexity", {"logprobs": [math.log(0.5)]}, threshold=2).passed is True
-    assert evaluate("code_perplexity", {"logprobs": [math.log(0.5)]}, threshold=1.9).passed is False
+@same_prices
+def test_the_file_is_made_from_the_pinned_package() -> None:
+    """After another version was pinned: ``python scripts/price_table.py --write``."""
+    from scripts import price_table as script
+
+    assert script.FILE.read_bytes() == script.table()
 
 
-@pytest.mark.parametrize("value", [0.5, -1000.0, -1.7e308, math.nan, -math.inf, "x", None, True], ids=str)
-def test_perplexity_of_what_are_no_log_probabilities_is_an_error(value: Any) -> None:
-    score = oa.get_metric("code_perplexity").evaluate(oa.Turn(logprobs=[value, value]))
-    assert (score.status, score.error_type) == ("error", "invalid_logprobs")
-
-
-@pytest.mark.parametrize(
-    ("metric", "params", "turn", "reason"),
-    [
-        pytest.param("code_latency", {}, {}, "missing:duration", id="latency of an open turn"),
-        pytest.param("code_max_duration", {"max_seconds": 1}, {}, "missing:duration", id="duration of an open turn"),
-        pytest.param("code_token_usage", {}, {}, "missing:usage", id="tokens without usage"),
-        pytest.param(
-            "code_token_usage", {}, {"usage": {"cached_tokens": 3}}, "missing:usage", id="tokens of which only a part is known"
-        ),
-        pytest.param("code_max_tokens", {"max_tokens": 1}, {"usage": {}}, "missing:usage", id="a token limit without numbers"),
-        pytest.param("code_latency_threshold", {"threshold_ms": 1}, {}, "missing:duration", id="a latency limit of an open turn"),
-        pytest.param("code_latency_score", {}, {}, "missing:duration", id="a latency score of an open turn"),
-        pytest.param("code_max_iterations", {"max_iterations": 1}, {}, "missing:llm_calls", id="no model call is known"),
-        pytest.param("code_max_input_tokens", {"max_tokens": 1}, {}, "missing:usage", id="an input limit without usage"),
-        pytest.param(
-            "code_max_input_tokens",
-            {"max_tokens": 1},
-            {"usage": {"output_tokens": 3}},
-            "missing:usage",
-            id="only output is known",
-        ),
-        pytest.param(
-            "code_max_output_tokens",
-            {"max_tokens": 1},
-            {"usage": {"total_tokens": 3}},
-            "missing:usage",
-            id="only a total is known",
-        ),
-        pytest.param("code_max_cost", {"max_cost_usd": 1}, {}, "missing:cost", id="a cost limit without cost"),
-        pytest.param(
-            "code_max_cost", {"max_cost_usd": 1}, {"tool_calls": TOOLS}, "missing:cost", id="a cost limit with costs of tools"
-        ),
-        pytest.param("code_perplexity", {}, {}, "missing:logprobs", id="no log probabilities"),
-        pytest.param("code_perplexity", {}, {"logprobs": []}, "missing:logprobs", id="log probabilities of no token"),
-        pytest.param("code_cost", {}, {"tool_calls": [{"name": "b"}]}, "missing:cost", id="no cost anywhere"),
-        pytest.param(
-            "code_cost", {}, {"metadata": {"cost": "cheap", "cost_usd": True}}, "missing:cost", id="metadata that is no number"
-        ),
-        pytest.param("code_cost", {"include_tool_costs": False}, {"tool_calls": TOOLS}, "missing:cost", id="only costs left out"),
-    ],
-)
-def test_does_not_apply(metric: str, params: dict[str, Any], turn: dict[str, Any], reason: str) -> None:
-    score = evaluate(metric, turn, **params)
-    assert (score.status, score.value, score.detail) == ("skipped", None, {"reason": reason})
-
-
-LIMITS = {
-    "code_max_duration": "max_seconds",
-    "code_latency_threshold": "threshold_ms",
-    "code_max_iterations": "max_iterations",
-    "code_max_tokens": "max_tokens",
-    "code_max_input_tokens": "max_tokens",
-    "code_max_output_tokens": "max_tokens",
-    "code_max_cost": "max_cost_usd",
-}
-
-
-@pytest.mark.parametrize("metric", LIMITS)
-def test_a_limit_is_required_when_evaluated_and_checked_when_built(metric: str) -> None:
-    assert evaluate(metric, {}).error_type == "missing_parameter"
-    with pytest.raises(oa.ConfigError):
-        oa.get_metric(metric, **{LIMITS[metric]: -1})
-
-
-@pytest.mark.parametrize(
-    "price", [{"input": 1}, {"input": -1, "output": 1}, {"input": 1, "output": math.inf}, {"input": 1, "output": 1, "in": 1}, 5], ids=str
-)  # fmt: skip
-def test_prices_that_cannot_be_are_refused_when_the_metric_is_built(price: Any) -> None:
-    with pytest.raises(oa.ConfigError, match="prices"):
-        oa.get_metric("code_cost", prices={"m": price})
-
-
-COUNTS = st.none() | st.integers(0, 10**12)
-LLM_CALLS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "model": st.none() | st.sampled_from(["gpt-4o", "mine", "?", "\ud800", ""]),
-            "provider": st.none() | st.sampled_from(["openai", "acme", ""]),
-            "input_tokens": COUNTS,
-            "output_tokens": COUNTS,
-            "cached_tokens": COUNTS,
-            "cost_usd": st.none() | st.floats(0, 10),
-            "error": st.none() | st.just("x"),
-        }
-    ),
-    max_size=4,
-)
-TURNS = st.fixed_dictionaries(
-    {},
-    optional={
-        "duration_s": st.floats(-1, 1e9),
-        "cost_usd": st.floats(0, 1e9),
-        "llm_calls": LLM_CALLS | st.integers(0, 9),
-        "usage": st.fixed_dictionaries({}, optional=dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), COUNTS)),
-        "logprobs": st.lists(st.floats(-1e6, 1), max_size=4),
-        "metadata": st.dictionaries(
-            st.sampled_from(lib_prices.COST_KEYS), st.none() | st.booleans() | st.floats() | st.text(max_size=2)
-        ),
-        "tool_calls": st.just(TOOLS),
-    },
-)
-
-
-@settings(max_examples=100, deadline=None)
-@given(TURNS)
-def test_any_turn_has_a_score_in_range_that_is_always_the_same(given_turn: dict[str, Any]) -> None:
-    turn = oa.Turn.from_dict(given_turn)
-    before = copy.deepcopy(turn.to_dict())
-    for metric in ("code_latency_score", "code_cost", "code_token_usage", "code_perplexity", *LIMITS):
-        params: dict[str, Any] = {LIMITS[metric]: 1} if metric in LIMITS else {}
-        bound = oa.get_metric(metric, **params, **({"prices": OWN} if "cost" in metric else {}))
-        score = bound.evaluate(turn)
-        assert score.status in ("ok", "skipped") or score.error_type == "invalid_logprobs", score
-        if score.status == "ok":
-            assert math.isfinite(score.value)
-            assert score.unit != "1" or 0 <= score.value <= 1
-            assert metric != "code_perplexity" or score.value >= 1
-        assert bound.evaluate(turn) == score
-    assert str(turn.to_dict()) == str(before)
-
-
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("hpd:LatencyEvaluator", "code_latency"),
-        ("hpd:MaxDurationEvaluator", "code_max_duration"),
-        ("hpd:MaxTokensEvaluator", "code_max_tokens"),
-        ("agentunit:token_usage", "code_token_usage"),
-        ("agentunit:TokenUsageMetric", "code_token_usage"),
-        ("agentunit:cost", "code_cost"),
-        ("agentunit:CostMetric", "code_cost"),
-        ("hpd:MaxIterationsEvaluator", "code_max_iterations"),
-        ("hpd:MaxInputTokensEvaluator", "code_max_input_tokens"),
-        ("hpd:MaxOutputTokensEvaluator", "code_max_output_tokens"),
-        ("trusys:latency", "code_latency_threshold"),
-        ("agentunit:latency", "code_latency_score"),
-        ("agentunit:LatencyMetric", "code_latency_score"),
-        ("hpd:MaxCostEvaluator", "code_max_cost"),
-        ("trusys:perplexity", "code_perplexity"),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name
+def test_the_table_leaves_no_objects_behind() -> None:
+    price_table._prices.cache_clear()
+    gc.collect()
+    before = len(gc.get_objects())
+    assert prices.table_cost("gpt-4o", TOKENS[4], NOON, provider="openai") is not None
+    gc.collect()
+    assert len(gc.get_objects()) - before < 50

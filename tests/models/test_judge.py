@@ -237,7 +237,6 @@ def test_a_price_is_never_invented_for_an_unknown_server(server: Server, judge_o
 
 
 def test_the_table_knows_public_servers() -> None:
-    pytest.importorskip("genai_prices")
     from otel_agenteval.judging.models.prices import cost_of
     from otel_agenteval.judging.models.providers import Usage
 

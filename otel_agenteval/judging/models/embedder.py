@@ -72,7 +72,7 @@ class Embedder(EmbedderModel):
 
     @property
     def priced(self) -> bool:
-        """Whether the price of the model is known: from ``prices``, or for public servers from the extra ``[cost]``."""
+        """Whether the price of the model is known: from ``prices``, or for public servers from the table of list prices."""
         return self._server.priced(self.model)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:

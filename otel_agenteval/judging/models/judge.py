@@ -78,8 +78,8 @@ class Judge(JudgeModel):
         max_concurrency: questions at once; more wait. None is no limit, here and below.
         requests_per_minute: rate of requests.
         tokens_per_minute: rate of input and output tokens.
-        prices: by model, USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without, the
-            extra ``[cost]`` knows those of the public servers; else the cost is unknown.
+        prices: by model, USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without,
+            those of the public servers are known; else the cost is unknown.
         max_input_tokens: about how many a question may have; past it the longest texts are cut in the middle, and the score says so
             (``detail["input_truncated"]``). A metric that must have read all of a turn asks in pieces, and the worst one counts.
         cache: keeps replies by question, so that the same one is asked once; any mapping of text to text. Default: none.
@@ -128,7 +128,7 @@ class Judge(JudgeModel):
 
     @property
     def priced(self) -> bool:
-        """Whether the price of the model is known: from ``prices``, or for public servers from the extra ``[cost]``."""
+        """Whether the price of the model is known: from ``prices``, or for public servers from the table of list prices."""
         return self.server.priced(self.model)
 
     def with_model(self, model: str) -> Judge:

@@ -1,4 +1,4 @@
-"""What a call cost: by configured prices, else by the table of the extra [cost]; never invented."""
+"""What a call cost: by configured prices, else by the table of list prices; never invented."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import datetime
 import threading
 from collections.abc import Mapping
 
-from ...core.prices import Tokens, table_cost, table_name
+from ...core.price_table import Tokens
+from ...core.prices import table_cost, table_name
 from .providers import Usage
 
 Prices = Mapping[str, Mapping[str, float]]

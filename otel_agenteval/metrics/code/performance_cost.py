@@ -227,7 +227,7 @@ def code_cost(
     invented.
 
     The estimate is the sum over the turn's model calls of their tokens times the price of their model: the configured one,
-    else that of the bundled table of genai-prices (extra ``[cost]``; nothing is fetched) for this model of this provider at
+    else that of the bundled table of genai-prices (a newer one with the extra ``[cost]``; nothing is fetched) for this model of this provider at
     the turn's start, the newest where that is unknown. There is none when a call that did not fail has no token counts,
     when a model has no price, or for more than 1 000 calls; only where no call has counts, those of the turn stand for all,
     if they went to one model.

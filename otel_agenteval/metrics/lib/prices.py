@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Lt, Predicate
 
-from ...core.prices import Tokens, table_cost, table_name
+from ...core.price_table import Tokens
+from ...core.prices import table_cost, table_name
 from ...core.turn import LlmCall, Turn
 
 COST_KEYS = ("cost_usd", "turn_cost_usd", "estimated_cost_usd", "cost")
