@@ -205,6 +205,7 @@ def test_make_alone_lists_the_targets() -> None:
         "lint",
         "unseen",
         "bench",
+        "hosts",
         "format",
         "pin",
     }
