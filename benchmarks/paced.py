@@ -27,14 +27,17 @@ WARM_UP = 600
 """Turns before the pace begins, with everything delivered after each twenty: imports, caches, and what is kept of past turns."""
 SECONDS = {100: 5.0, 10: 8.0}
 ROUNDS = {100: 3, 10: 2}
+EMPTY = [f"code_nothing_{number}" for number in range(18)]
+"""Metrics that return 1 at once: what is left is everything around a metric."""
 SETUPS: dict[str, dict[str, Any] | None] = {
     "the SDK alone": None,
     "collection alone (`inline: {metrics: []}`)": {"inline": {"metrics": []}},
     "default pack": {},
     "default pack, span events `notable`": {"outlets": {"span_events": "notable"}},
     "default pack, span events off": {"outlets": {"span_events": "off"}},
+    "floor: as many metrics as the default pack has, which do nothing": {"inline": {"metrics": EMPTY}},
 }
-SDK, COLLECTION, DEFAULT, NOTABLE, OFF = SETUPS
+SDK, COLLECTION, DEFAULT, NOTABLE, OFF, FLOOR = SETUPS
 PEERS = {"langfuse": "Langfuse's SDK, which evaluates nothing", "pydantic-evals": "pydantic-evals, three evaluators on each turn"}
 
 
@@ -63,6 +66,8 @@ def run(what: dict[str, Any]) -> dict[str, float]:
     elif what["config"] is not None:
         import otel_agenteval
 
+        for name in EMPTY:
+            _define_empty(otel_agenteval, name)
         provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(what["config"]))
     tracer = provider.get_tracer("benchmark")
     turn(tracer)
@@ -86,6 +91,15 @@ def run(what: dict[str, Any]) -> dict[str, float]:
         "all_rest": (everything - in_gc) / turns * 1e6, "all_gc": in_gc / turns * 1e6,
         "objects": len(gc.get_objects()), "started": started, "grown": harness.resident_mb() - started,
     }  # fmt: skip
+
+
+def _define_empty(package: Any, name: str) -> None:
+    def nothing(turn: Any) -> float:
+        """Nothing."""
+        return 1.0
+
+    nothing.__name__ = nothing.__qualname__ = name
+    package.metric(unit="1")(nothing)
 
 
 def at_pace(work: Any, rate: float, seconds: float) -> tuple[int, float]:
