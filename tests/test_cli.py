@@ -24,7 +24,8 @@ from otel_agenteval.cli.descriptions import type_name
 from otel_agenteval.cli.main import COMMANDS, build_parser, command_named, main
 from otel_agenteval.core.turn import ToolCall
 from otel_agenteval.metrics.registry import catalog, default_pack
-from otel_agenteval.report.table import Summary, render_turn
+from otel_agenteval.outlets.turn_text import render_turn
+from otel_agenteval.report.table import Summary
 from tests.support.recordings import recording, unpack
 
 GOOD = "pydantic_ai-native_v6/s2.jsonl"

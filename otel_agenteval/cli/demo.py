@@ -29,7 +29,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from ..config.root import Config
 from ..instrumentation.attach import Handle, instrument
 from ..outlets.prometheus import PrometheusOutlet
-from ..report.table import Summary, colours_wanted, columns, render_turn
+from ..outlets.turn_text import colours_wanted, columns, render_turn
+from ..report.table import Summary
 from .exit_codes import OK, UNUSABLE
 
 if TYPE_CHECKING:

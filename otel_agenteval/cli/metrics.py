@@ -12,7 +12,7 @@ from typing import Any
 from ..core.errors import ConfigError, nearest
 from ..metrics.other_tools import names_of
 from ..metrics.registry import Metric, catalog
-from ..report.table import columns
+from ..outlets.turn_text import columns
 from .descriptions import headline, type_name
 from .exit_codes import OK, UNUSABLE
 

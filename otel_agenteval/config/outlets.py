@@ -7,7 +7,7 @@ from typing import Any, Literal
 from .otlp import OtlpOptions
 from .section import Section
 from .store import StoreOptions
-from .types import FilePath, LogEvents, Port, Switch
+from .types import Console, FilePath, LogEvents, Port, Switch
 
 
 class PrometheusOptions(Section):
@@ -40,6 +40,8 @@ class OutletOptions(Section):
     """The metrics with exemplars, for scraping; null switches this off."""
     jsonl: FilePath | None = None
     """File to which scores are appended as JSON lines."""
+    console: Console = "off"
+    """Turns with what was said, redacted, and their scores on standard error, for development: ``all`` (``true``), ``failed`` ones, or ``off`` (``false``)."""
     store: StoreOptions | None = None
     """Turns and scores kept in an SQLite file, which ``why``, ``export`` and pages read; null keeps none."""
     otlp: OtlpOptions | None = None

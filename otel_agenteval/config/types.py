@@ -183,15 +183,23 @@ def _switch(value: Any) -> bool:
     raise ValueError("it must be true or false")
 
 
-def _log_events(value: Any) -> str:
-    """``true`` and ``false`` in any case are ``all`` and ``off``."""
+def _amount(value: Any, *allowed: str) -> str:
+    """One of some words; ``true`` and ``false`` in any case are ``all`` and ``off``."""
     if value is True or value is False:
         return "all" if value else "off"
     text = value.strip() if isinstance(value, str) else ""
     found = {"true": "all", "false": "off"}.get(text.lower(), text)
-    if found in ("auto", "all", "notable", "off"):
+    if found in allowed:
         return found
-    raise ValueError("it must be auto, all, notable or off (true is all, false is off)")
+    raise ValueError(f"it must be {', '.join(allowed[:-1])} or {allowed[-1]} (true is all, false is off)")
+
+
+def _log_events(value: Any) -> str:
+    return _amount(value, "auto", "all", "notable", "off")
+
+
+def _console(value: Any) -> str:
+    return _amount(value, "all", "failed", "off")
 
 
 def _count(value: Any) -> int:
@@ -255,6 +263,12 @@ LogEvents = Annotated[
     Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)"),
 ]
 """Which scores leave as log events."""
+Console = Annotated[
+    Literal["all", "failed", "off"],
+    Before(_console),
+    Kind("`all` (`true`), `failed` or `off` (`false`)"),
+]
+"""Which turns are shown on the terminal."""
 Port = Annotated[int, Before(_port), Kind("port")]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
 Url = Annotated[str, Before(http_url), Kind("http(s) address")]

@@ -16,6 +16,7 @@ MODULES: Mapping[str, str] = {
     "prometheus": ".prometheus",
     "otlp_metrics": ".otlp_metrics",
     "jsonl": ".jsonl",
+    "console": ".console",
     "store": ".sqlite.outlet",
     "otlp": ".otlp.outlet",
 }

@@ -1,61 +1,14 @@
-"""A turn and its scores for a person at a terminal.
-
-What failed stands first, each with its reason; then what was measured, and in a few lines what passed and what did not
-apply. Text of the turn is shown without control characters, so that an agent cannot send commands to the terminal.
-"""
+"""What came of each metric over many turns, for a person at a terminal."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Iterable
 
 from ..core.score import Score
-from ..core.turn import ToolCall, Turn
 from ..outlets.accounting import outcome
-
-_LABEL = 12  # width of "  agent     "
-_NAME = 30
-_UNITS = {"s": " s", "{token}": " tokens", "{level}": "/10"}
-_BOLD, _DIM, _RED, _GREEN, _YELLOW = "1", "2", "31", "32", "33"
-
-
-def colours_wanted(stream: TextIO) -> bool:
-    """Whether the stream is a terminal that may be coloured (``NO_COLOR`` and ``TERM=dumb`` say no)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def columns(stream: TextIO) -> int:
-    """How wide a table should be: the terminal's width within reason, 100 for a file or pipe."""
-    return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if stream.isatty() else 100
-
-
-def render_turn(turn: Turn, scores: Sequence[Score], width: int = 100, *, title: str = "", colour: bool = False) -> str:
-    """What happened in a turn, and its scores.
-
-    Args:
-        turn: the turn.
-        scores: its scores, in any order.
-        width: columns.
-        title: stands in the heading; default is the turn's id.
-        colour: whether to use ANSI colours.
-    """
-    paint = _Paint(colour)
-    heading = f"── {_plain(title or turn.turn_id or 'turn')} "
-    lines = [paint(heading + "─" * max(0, width - len(heading)), _BOLD)]
-    lines += _labelled("", " · ".join(_facts_of(turn)), width, paint)
-    lines += _labelled("user", _content(turn.input), width, paint)
-    if turn.tool_calls:
-        lines += _labelled("tools", ", ".join(_calls(turn.tool_calls)), width, paint)
-    lines += _labelled("agent", _content(turn.output), width, paint)
-    if turn.error is not None:
-        lines += _labelled("error", _plain(turn.error.type or "unknown"), width, paint)
-    lines.append("")
-    lines += _score_lines(scores, width, paint)
-    return "\n".join(lines) + "\n"
+from ..outlets.turn_text import BOLD, NAME_WIDTH, RED, Paint, number_of, short_name
 
 
 class Summary:
@@ -80,185 +33,27 @@ class Summary:
 
     def render(self, width: int = 100, *, colour: bool = False) -> str:
         """One row per metric, those that failed first. ``mean`` is over the scores that had something to evaluate."""
-        paint = _Paint(colour)
+        paint = Paint(colour)
         lines = [
             paint(
-                f"{_number_of(self.turns, 'turn'):<{_NAME}}" + "".join(f"{word:>9}" for word in self._SHOWN) + f"{'mean':>13}",
-                _BOLD,
+                f"{number_of(self.turns, 'turn'):<{NAME_WIDTH}}"
+                + "".join(f"{word:>9}" for word in self._SHOWN)
+                + f"{'mean':>13}",
+                BOLD,
             )
         ]
         never = []
         for name, found in sorted(self._outcomes.items(), key=lambda item: (-item[1]["fail"], -item[1]["error"], item[0])):
             if found["skipped"] == found.total():
-                never.append(_short_name(name))
+                never.append(short_name(name))
                 continue
             total, count = self._values.get(name, (0.0, 0))
             mean = f"{total / count:.4g}" if count else "–"
-            line = f"{name:<{_NAME}}" + "".join(f"{_count(found[word]):>9}" for word in self._SHOWN) + f"{mean:>13}"
-            lines.append(paint(line, _RED) if found["fail"] or found["error"] else line)
+            line = f"{name:<{NAME_WIDTH}}" + "".join(f"{_count(found[word]):>9}" for word in self._SHOWN) + f"{mean:>13}"
+            lines.append(paint(line, RED) if found["fail"] or found["error"] else line)
         if never:
             lines += textwrap.wrap(f"never applied: {', '.join(never)}", width, subsequent_indent=" " * 15)
         return "\n".join(lines) + "\n"
-
-
-class _Paint:
-    """ANSI colours, or nothing."""
-
-    def __init__(self, on: bool) -> None:
-        self._on = on
-
-    def __call__(self, text: str, code: str) -> str:
-        return f"\033[{code}m{text}\033[0m" if self._on and text else text
-
-
-# --- the turn --------------------------------------------------------------------------------------------------------
-
-
-def _facts_of(turn: Turn) -> Iterator[str]:
-    yield _plain(turn.agent or "agent without a name")
-    if turn.llm_call_count is not None:
-        yield _number_of(turn.llm_call_count, "model call")
-    if turn.tool_calls is not None:
-        yield _number_of(len(turn.tool_calls), "tool call")
-    if turn.duration_s is not None:
-        yield f"{turn.duration_s:.2f} s"
-    yield (
-        f"closed: {turn.close_reason or 'unknown'}"
-        + ("" if turn.complete else ", incomplete")
-        + (", truncated" if turn.truncated else "")
-        + (", read by its shape" if turn.reading == "inferred" else "")
-    )
-
-
-def _content(text: str | None) -> str:
-    return "(not captured)" if text is None else _plain(text) or "(nothing)"
-
-
-def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
-    """Tools in order, neighbours that are equal counted: ``search ×3, book ✗``."""
-    shown = [_plain(call.name or "?") + (" ✗" if call.error is not None else "") for call in calls]
-    at = 0
-    while at < len(shown):
-        end = at
-        while end < len(shown) and shown[end] == shown[at]:
-            end += 1
-        yield shown[at] if end - at == 1 else f"{shown[at]} ×{end - at}"
-        at = end
-
-
-def _labelled(label: str, text: str, width: int, paint: _Paint) -> list[str]:
-    first, *rest = textwrap.wrap(text, width - _LABEL, max_lines=2, placeholder=" …", break_on_hyphens=False) or [""]
-    return [f"  {paint(f'{label:<{_LABEL - 2}}', _DIM)}{first}", *(" " * _LABEL + line for line in rest)]
-
-
-# --- its scores ------------------------------------------------------------------------------------------------------
-
-
-def _score_lines(scores: Sequence[Score], width: int, paint: _Paint) -> Iterator[str]:
-    by_outcome: dict[str, list[Score]] = {word: [] for word in ("error", "fail", "ok", "pass", "skipped")}
-    for score in scores:
-        by_outcome["pass" if score.vacuous else outcome(score)].append(score)
-    for score in by_outcome["error"]:
-        why = f": {_plain(score.explanation)}" if score.explanation else ""
-        yield from _row("!", _YELLOW, score, f"error {score.error_type}{why}", width, paint)
-    for score in by_outcome["fail"]:
-        yield from _row("✗", _RED, score, reason_of(score), width, paint)
-    measured = [f"{_short_name(score.metric)} {_value(score)}" for score in by_outcome["ok"]]
-    passed = [_passed(score) for score in by_outcome["pass"]]
-    skipped = [f"{_short_name(score.metric)} ({_plain(str(score.detail.get('reason')))})" for score in by_outcome["skipped"]]
-    yield from _list("·", _BOLD, "measured", measured, width, paint)
-    yield from _list("✓", _GREEN, f"{len(passed)} passed", passed, width, paint)
-    yield from _list("-", _DIM, "skipped", skipped, width, paint)
-
-
-def _row(mark: str, code: str, score: Score, note: str, width: int, paint: _Paint) -> Iterator[str]:
-    indent = 4 + _NAME
-    gate = "gate; " if score.policy == "gate" else ""
-    first, *rest = textwrap.wrap(gate + note, width - indent, max_lines=3, placeholder=" …", break_on_hyphens=False) or [""]
-    name = score.metric if len(score.metric) < _NAME else score.metric + " "
-    yield f"  {paint(f'{mark} {name:<{_NAME}}' if first else f'{mark} {name}', code)}{first}"
-    yield from (" " * indent + line for line in rest)
-
-
-def _list(mark: str, code: str, label: str, items: Sequence[str], width: int, paint: _Paint) -> Iterator[str]:
-    if not items:
-        return
-    indent = 4 + 11
-    # an item is never broken: its spaces are hidden from the wrapping
-    text = ", ".join(item.replace(" ", "\0") for item in items)
-    lines = [line.replace("\0", " ") for line in textwrap.wrap(text, width - indent, break_on_hyphens=False)]
-    yield f"  {paint(f'{mark} {label:<11}', code)}{lines[0]}"
-    yield from (" " * indent + line for line in lines[1:])
-
-
-def reason_of(score: Score) -> str:
-    """Why a score failed, in a line: its explanation or its bound, then the facts that the explanation does not name."""
-    about = _plain(score.explanation or "")
-    if score.type == "numeric":
-        bound = (
-            f", {'at most' if score.direction == 'down' else 'at least'} {score.threshold:g} passes"
-            if score.threshold is not None
-            else ""
-        )
-        about = f"{_value(score)}: {about}" if about else _value(score) + bound
-    return ": ".join(part for part in (about, "; ".join(_facts(score.detail, about))) if part)
-
-
-def _facts(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """The texts in a detail, lists first, without those that are shown already; bare numbers are for programs."""
-    listed = [value for value in detail.values() if isinstance(value, (list, tuple))]
-    for items in listed:
-        new = [_fact(item) for item in items if _head(item) not in shown]
-        if new:
-            yield ", ".join(new[:5]) + (", …" if len(new) > 5 else "")
-    for key, value in detail.items():
-        if isinstance(value, str) and value and _plain(value) not in shown:
-            yield f"{key.replace('_', ' ')} {_plain(value)}"
-
-
-def _head(item: Any) -> str:
-    """The name of an item in a list: the first value of a mapping."""
-    return _plain(str(next(iter(item.values()), "") if isinstance(item, Mapping) else item))
-
-
-def _fact(item: Any) -> str:
-    if not isinstance(item, Mapping):
-        return _head(item)
-    facts = [f"{key} {_plain(str(value))}" for key, value in list(item.items())[1:] if isinstance(value, str) or key == "count"]
-    return _head(item) + (f" ({', '.join(facts)})" if facts else "")
-
-
-def _passed(score: Score) -> str:
-    if score.type == "boolean" or score.vacuous:
-        return _short_name(score.metric)
-    return f"{_short_name(score.metric)} {_value(score)}"
-
-
-def _value(score: Score) -> str:
-    if score.value is None:
-        return score.label or "–"
-    if score.type == "boolean":
-        return "yes" if score.value else "no"
-    if score.unit == "USD":
-        return f"${score.value:.{4 if score.value >= 0.001 else 6}f}"
-    number = f"{score.value:,.0f}" if score.value.is_integer() else f"{score.value:.3g}"
-    return number + _UNITS.get(score.unit, "")
-
-
-# --- text ------------------------------------------------------------------------------------------------------------
-
-
-def _plain(text: str) -> str:
-    """The text on one line, without control characters."""
-    return " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[:2_000]).split())
-
-
-def _short_name(name: str) -> str:
-    return name.removeprefix("code_")
-
-
-def _number_of(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _count(number: int) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import otel_agenteval as oa
 from otel_agenteval.core import semconv
 from otel_agenteval.outlets import span_events
-from otel_agenteval.report import table
+from otel_agenteval.outlets import turn_text as table
 from tests.support.judges import SameReply, ScriptedModels
 
 

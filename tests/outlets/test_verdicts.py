@@ -18,12 +18,12 @@ from otel_agenteval.instrumentation.pytest_plugin import _fault
 from otel_agenteval.outlets.log_events import event_attributes
 from otel_agenteval.outlets.sqlite.export import write_text
 from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.turn_text import render_turn
 from otel_agenteval.report import About, Report, Run
 from otel_agenteval.report.html import render_html
 from otel_agenteval.report.junit import render_junit
 from otel_agenteval.report.markdown import render_markdown
 from otel_agenteval.report.run import line_of
-from otel_agenteval.report.table import render_turn
 from tests.support.rig import Rig
 
 REFUSAL, AUTONOMY, CONTAINS = "code_refusal", "code_turn_autonomy", "code_contains"

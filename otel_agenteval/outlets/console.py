@@ -1,0 +1,70 @@
+"""Turns and their scores on the terminal, for development: what the demo shows, of your own agent.
+
+It shows what was said, redacted as ``privacy.redact`` says, and so is off by default. It writes to standard error: standard output is the
+application's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Literal
+
+from ..evaluation.redaction import Redactor
+from ..evaluation.scored_turn import ScoredTurn
+from .accounting import outcome
+from .base import Outlet, Setup
+from .turn_text import colours_wanted, columns, render_scores, render_turn
+
+_ID = 8
+"""Characters of a turn id that are shown."""
+_WRONG = ("fail", "error")
+
+
+class ConsoleOutlet(Outlet):
+    """Writes each scored turn to standard error.
+
+    Args:
+        shown: ``all`` turns, or those with a ``failed`` score or an error.
+    """
+
+    name = "console"
+    keeps_content = True
+
+    def __init__(self, shown: Literal["all", "failed"]) -> None:
+        self._failed_only = shown == "failed"
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        """Write those that are wanted, the whole batch at once.
+
+        Raises:
+            OSError: nobody reads there any more.
+            ValueError: the stream is closed.
+        """
+        wanted = [scored for scored in batch if not self._failed_only or any(outcome(score) in _WRONG for score in scored.scores)]
+        stream = sys.stderr
+        if not wanted or stream is None:  # a program without a console has none
+            return
+        colour, width = colours_wanted(stream), columns(stream)
+        stream.write("".join(_rendered(scored, width, colour) for scored in wanted))
+        stream.flush()
+
+
+def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
+    """A turn with its scores; of what was shown before, the new scores alone."""
+    turn = scored.turn
+    title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:_ID]}"
+    if scored.judged is not None:
+        return render_scores(scored.scores, width, title=f"{title} · judged by {scored.judged.model or 'a model'}", colour=colour)
+    if scored.conversation:
+        return render_scores(scored.scores, width, title=f"{title} · the conversation", colour=colour)
+    if scored.supersedes is not None:
+        title += f" · revision {turn.revision}"
+    redactor = scored.redactor
+    clean = redactor.text if isinstance(redactor, Redactor) else str
+    return render_turn(turn, scored.scores, width, title=title, colour=colour, clean=clean)
+
+
+def outlet_from(wanted: Literal["all", "failed"], setup: Setup) -> Outlet:
+    """The terminal of this process."""
+    return ConsoleOutlet(wanted)

@@ -1,0 +1,104 @@
+"""Turns and their scores on the terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import sys
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from tests.support.process import PRELUDE, run
+from tests.support.rig import Rig
+
+
+def _answer(rig: Rig, output: str, ground_truth: str = "Paris") -> None:
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "guide",
+        "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "I am ada@example.org. The capital?"}]}]',
+        "gen_ai.output.messages": f'[{{"role": "assistant", "parts": [{{"type": "text", "content": "{output}"}}]}}]',
+    }
+    with oa.expect(ground_truth=ground_truth):
+        rig.tracer.start_span("invoke_agent guide", attributes=attributes).end()
+    assert rig.engine.flush(30)
+
+
+def _shown(capsys: pytest.CaptureFixture[str], console: Any, *outputs: str) -> str:
+    with Rig({"metrics": ["code_equals_ground_truth"], "outlets": {"console": console}}) as rig:
+        for output in outputs:
+            _answer(rig, output)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+def test_each_turn_is_shown_with_what_was_said_and_its_scores(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = _shown(capsys, True, "Paris", "Rome")
+    assert re.findall(r"^── guide · turn [0-9a-f]{8} ─", shown, re.MULTILINE)
+    assert shown.count("── guide") == 2
+    assert "user      I am [EMAIL_1]. The capital?" in shown
+    assert "ada@example.org" not in shown
+    assert re.search(r"✗ code_equals_ground_truth +\S", shown)
+    assert "\033[" not in shown
+
+
+def test_failed_shows_failed_turns_only(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = _shown(capsys, "failed", "Paris", "Rome")
+    assert shown.count("── guide") == 1
+    assert "agent     Rome" in shown
+
+
+def test_it_is_off_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with Rig() as rig:
+        _answer(rig, "Rome")
+        assert "console" not in {outlet.name for outlet in rig.engine.outlets}
+    assert "Rome" not in capsys.readouterr().err
+
+
+def test_any_other_word_is_an_error() -> None:
+    with pytest.raises(oa.ConfigError, match=r"outlets\.console: 'loud' is not allowed; it must be all, failed or off"):
+        oa.load_config({"outlets": {"console": "loud"}})
+
+
+PROGRAM = (
+    PRELUDE
+    + """
+provider = TracerProvider()
+handle = oa.instrument(tracer_provider=provider, config={"outlets": {"prometheus": None, "console": True}})
+provider.get_tracer("acme").start_span("invoke_agent guide", attributes={"gen_ai.operation.name": "invoke_agent"}).end()
+CLOSE
+assert handle.flush(30)
+print("went on")
+"""
+)
+
+
+def test_a_program_whose_standard_error_is_closed_goes_on() -> None:
+    done = run(PROGRAM.replace("CLOSE", "sys.stderr.close()"))
+    assert done.returncode == 0
+    assert "went on" in done.stdout
+
+
+def test_a_program_without_standard_error_goes_on() -> None:
+    done = run(PROGRAM.replace("CLOSE", "sys.stderr = None"))
+    assert done.returncode == 0
+    assert "went on" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no pty")
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_a_terminal_has_colours_unless_they_are_unwanted(monkeypatch: pytest.MonkeyPatch, no_color: str, coloured: bool) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal, Rig({"outlets": {"console": True}}) as rig:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        _answer(rig, "Rome")
+        monkeypatch.undo()
+        shown = os.read(ours, 65_536).decode()
+    os.close(ours)
+    assert ("\033[1m── guide" in shown) is coloured
