@@ -58,7 +58,7 @@ def word(of: Any) -> st.SearchStrategy[Any]:
 SCORES = st.builds(
     Score, TEXT, st.none() | NUMBERS, st.none() | st.booleans(), word(Status), MAYBE, st.none() | LONG, kind=word(Kind),
     unit=st.sampled_from([*HISTOGRAM_OF_UNIT, "other"]), direction=word(Direction), threshold=st.none() | NUMBERS, version=TEXT,
-    error_type=MAYBE, policy=word(Policy), result_id=TEXT | st.just("0123456789abcdef" * 2),
+    error_type=MAYBE, policy=word(Policy), result_id=st.text(max_size=30) | st.just("0123456789abcdef" * 2),
 )  # fmt: skip
 JUDGED = st.builds(
     Judged, st.sampled_from(("llm", "embed")), st.floats(), MAYBE, st.none() | st.floats(), TEXT, st.none() | st.floats(),

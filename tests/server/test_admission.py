@@ -336,7 +336,7 @@ def posted(sidecar: Process, body: bytes, headers: dict[str, str]) -> int:
 # --- open turns
 
 
-def burst(sidecar: Sidecar, first: int, count: int, sent: list[int]) -> None:
+def burst(sidecar: Sidecar, first: int, count: int, again: Callable[[], None]) -> None:
     """Turns in two requests each, sent again until they are taken, as a Collector does."""
     for trace in range(first, first + count):
         halves = (
@@ -345,22 +345,29 @@ def burst(sidecar: Sidecar, first: int, count: int, sent: list[int]) -> None:
         )
         for body in halves:
             while sidecar.post("/v1/traces", body)[0] != 200:
-                sent[0] += 1
-                threading.Event().wait(0.02)
+                again()
 
 
 def test_a_burst_evicts_no_turn_and_every_turn_completes() -> None:
     """Four senders bring three times what open turns may hold."""
     config = {"turn": {"total_bytes": "512KiB", "decision_delay": "100ms"}, "inline": {"metrics": []}}
-    with Sidecar(config) as own:
-        refused = [0]
-        senders = [threading.Thread(target=burst, args=(own, 1 + 1_000 * n, 70, refused)) for n in range(4)]
+    clock = FakeClock()  # so that no turn is decided before there is no room, however slow the senders are
+    refused: Counter[str] = Counter()
+
+    def again() -> None:
+        refused["requests"] += 1
+        clock.advance(0.2)
+        threading.Event().wait(0.02)
+
+    with Sidecar(config, clock=clock) as own:
+        senders = [threading.Thread(target=burst, args=(own, 1 + 1_000 * n, 70, again)) for n in range(4)]
         for sender in senders:
             sender.start()
         for sender in senders:
             sender.join(60)
+        clock.advance(0.2)
         turns = own.turns()
-        assert refused[0] > 0
+        assert refused
         assert len(turns) == 280
         assert {(turn.close_reason, turn.complete) for turn in turns} == {("delay", True)}
         assert {len(turn.spans) for turn in turns} == {2}
