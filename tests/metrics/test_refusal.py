@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from otel_agenteval import Score, Turn, get_metric
-from otel_agenteval.metrics.lib.refusal import answers, evidence, model, refusal_in
+from otel_agenteval.metrics.lib.refusal import answers, evidence, languages, model, refusal_in
+from otel_agenteval.metrics.lib.refusal.evidence import BITS, Table, classes, has_class, language_of
 from otel_agenteval.metrics.lib.refusal.weights import WEIGHTS
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "refusal_weights.py"
@@ -189,3 +192,38 @@ def test_an_idiom_is_never_ruled_out_before_it_is_left_out() -> None:
     assert table is not None
     for word in IDIOMS:
         assert not model._says_nothing(f"we {word} do", table), word
+
+
+# --- what is looked for in less time
+
+
+@given(
+    st.text(max_size=20), st.from_regex(languages._DECLINING_TEXT) | st.from_regex(languages._OTHER_WORDS), st.text(max_size=20)
+)
+def test_pieces_hide_no_question_that_the_patterns_find(before: str, asked: str, after: str) -> None:
+    question = f"{before} {asked} {after}"
+    assert languages.asks_for_refusal(question) == (languages._DECLINING_TEXT.search(question) is not None)
+    assert languages.asks_for_other_words(question) == (languages._OTHER_WORDS.search(question) is not None)
+
+
+def _tables() -> dict[str, Table]:
+    samples = {
+        "en": "the and you are with",
+        "fr": "le la les des vous est",
+        "de": "der die und ist nicht das",
+        "it": "il che non per una",
+    }
+    found = {name: language_of(text) for name, text in samples.items()}
+    return {name: table for name, table in found.items() if table is not None}
+
+
+@given(st.data())
+def test_one_class_is_found_as_all_classes_are(data: st.DataObject) -> None:
+    table = data.draw(st.sampled_from(list(_tables().values())))
+    entries = sorted(
+        {*table.words, *table.stems, *table.ends, *(phrase.strip() for found in table.phrases.values() for phrase, _ in found)}
+    )
+    word = st.sampled_from(entries) | st.sampled_from(["tree", "l'arbre", "blue,", "it's", "x"])
+    text = " ".join(data.draw(st.lists(word | word.flatmap(lambda one: st.sampled_from(one.split() or ["x"])), max_size=12)))
+    wanted = data.draw(st.sampled_from([BITS["no"], BITS["quit"] | BITS["failed"], BITS["other"] | BITS["rule"] | BITS["no"]]))
+    assert has_class(text, table, wanted) == bool(classes(text, table, ()) & wanted)

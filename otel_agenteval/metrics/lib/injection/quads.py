@@ -61,17 +61,19 @@ _NUMBERS = bytes(_number(chr(code)) if code < 0xC0 else _number_in_latin(code) f
 _DROPPED = bytes(code for code in range(0xC0) if not _NUMBERS[code])
 _GAPS = b" \n\t\r"
 _KEEPING_GAPS = bytes(code for code in _DROPPED if code not in _GAPS)
-_EVERYWHERE, _IN_MARKED, _IN_A_WORD = 1, 2, 4
+_EVERYWHERE, _IN_MARKED = 1, 2
 _END = bytes(4)
 _OF_ONE_WORD = (
     b"ignor", b"forget", b"prompt", b"ssist", b"agent", b"model", b"tool", b"llm", b"regeln", b"outil", b"ligen", b"machin",
     b"bot,", b"gpt,", b"neural", b"umano",
 )  # fmt: skip
 """Short pieces that two words often make by chance, as "to old" does."""
+_IN_A_WORD = {piece: 4 << place for place, piece in enumerate(_OF_ONE_WORD)}
 _FINDER = Finder((
-    *((piece.translate(_NUMBERS), _IN_A_WORD if piece in _OF_ONE_WORD else _EVERYWHERE) for piece in _PIECES),
+    *((piece.translate(_NUMBERS), _IN_A_WORD.get(piece, _EVERYWHERE)) for piece in _PIECES),
     *((piece.translate(_NUMBERS), _IN_MARKED) for piece in _MARKED_PIECES),
 ))  # fmt: skip
+_WORDS = tuple((bit, piece.translate(_NUMBERS)) for piece, bit in _IN_A_WORD.items())
 _SHAPE = bytes(32 if code == 32 else 120 for code in range(256))
 _APART = b" x x x x "
 """Letters with spaces between them."""
@@ -88,7 +90,10 @@ def has_piece(text: str) -> bool:
     found = _FINDER.found_in(numbers)
     if found & (_EVERYWHERE if in_ascii else _EVERYWHERE | _IN_MARKED):
         return True
-    if not found & _IN_A_WORD:
+    if found <= _EVERYWHERE | _IN_MARKED:
         return False
-    words = data.translate(_NUMBERS, _KEEPING_GAPS) + _END
-    return bool(_FINDER.found_in(words) & _IN_A_WORD) or _APART in b" %b " % b" ".join(data.split()).translate(_SHAPE)
+    words = data.translate(_NUMBERS, _KEEPING_GAPS)
+    for bit, piece in _WORDS:
+        if found & bit and piece in words:
+            return True
+    return _APART in b" %b " % b" ".join(data.split()).translate(_SHAPE)

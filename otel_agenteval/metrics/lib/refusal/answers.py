@@ -133,13 +133,13 @@ def _delivers(output: str) -> bool:
     """What can be seen without reading: length, data, code, tables, many numbers."""
     if len(output) > _LONGEST or output.lstrip()[:1] in ("", "{", "["):
         return True
-    if len(output) > _LONG:
-        text = output.encode("ascii", "replace")
-        if len(text) - len(text.translate(None, _DIGITS)) >= _MANY_DIGITS:
-            return True
+    text = output.encode("ascii", "replace")
+    digits = len(text) - len(text.translate(None, _DIGITS))
+    if len(output) > _LONG and digits >= _MANY_DIGITS:
+        return True
     if "```" in output or (("\n" in output or output[:1] in "| \t") and _CODE.search(output)):
         return True
-    if len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
+    if digits >= _MANY_NUMBERS and len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
         return True
     return not output.isascii() and length(output) > _LONGEST
 

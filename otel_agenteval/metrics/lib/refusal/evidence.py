@@ -36,6 +36,7 @@ _SCRIPTS = (
 )
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _SIGNS = str.maketrans(dict.fromkeys(map(ord, '.,;:!?()[]{}"“”„«»‘*_~…¡¿—–/|#>-'), " "))
+_ASCII_SIGNS = bytes(32 if code in _SIGNS else code for code in range(256))
 _ARABIC_MARKS: dict[int, str | None] = {**dict.fromkeys(range(0x64B, 0x653)), 0x640: None, 0x622: "ا", 0x623: "ا", 0x625: "ا"}
 
 _ARABIC = re.compile("[\u0600-\u06ff]")
@@ -56,9 +57,13 @@ class Table(NamedTuple):
     """By their first two words."""
     begin_phrases: frozenset[str]
     """The first words of phrases."""
+    phrases_from: dict[str, list[tuple[str, str, int]]]
+    """By their first word; with the second."""
     pieces: tuple[tuple[str, int], ...]
     known: dict[str, int]
     """What single words were found to be, as long as there are few."""
+    without: dict[int, set[str]]
+    """Classes → words that were found to have none of them, as long as there are few."""
 
 
 def plain(text: str) -> str:
@@ -94,13 +99,15 @@ def _table(lexicon: Lexicon) -> Table:
                 into, key = words, entry
             into[key] = into.get(key, 0) | BITS[field]
     by_word: dict[str, tuple[tuple[str, int], ...]] = {}
+    phrases_from: dict[str, list[tuple[str, str, int]]] = {}
     for phrase, bits in phrases.items():
-        first = " ".join(phrase.split(None, 2)[:2])
-        by_word[first] = (*by_word.get(first, ()), (phrase, bits))
+        first, second = (*phrase.split(None, 2), "")[:2]
+        by_word[f"{first} {second}"] = (*by_word.get(f"{first} {second}", ()), (phrase, bits))
+        phrases_from.setdefault(first, []).append((second, phrase, bits))
     return Table(
         lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
         tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word,
-        frozenset(first.split(" ", 1)[0] for first in by_word), tuple(pieces.items()), {},
+        frozenset(phrases_from), phrases_from, tuple(pieces.items()), {}, {},
     )  # fmt: skip
 
 
@@ -136,6 +143,8 @@ def _languages_of_words() -> dict[str, int]:
 
 def words_of(text: str) -> list[str]:
     """The words of a folded text, without signs."""
+    if text.isascii():  # as bytes in a twentieth of the time
+        return text.encode().translate(_ASCII_SIGNS).decode().split()
     return text.translate(_SIGNS).split()
 
 
@@ -165,6 +174,29 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
                 if phrase in spaced:
                     found |= of_phrase
     return found
+
+
+def has_class(text: str, table: Table, wanted: int) -> bool:
+    """Whether a text has a word of one of the ``wanted`` classes, in a language that is written in words: as :func:`classes`, in less time."""
+    words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
+    different = frozenset(words)
+    without = table.without.setdefault(wanted, set())
+    for word in different - without:
+        if _word(word, table) & wanted:
+            return True
+        if len(without) < _KNOWN:
+            without.add(word)
+    firsts = different & table.begin_phrases
+    if not firsts:
+        return False
+    spaced = ""
+    for first in firsts:
+        for second, phrase, bits in table.phrases_from[first]:
+            if second in different and bits & wanted:
+                spaced = spaced or f" {' '.join(words)} "
+                if phrase in spaced:
+                    return True
+    return False
 
 
 def _word(word: str, table: Table) -> int:

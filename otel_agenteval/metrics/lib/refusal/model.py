@@ -6,9 +6,9 @@ import math
 import re
 from typing import NamedTuple
 
-from .evidence import BITS, CLASSES, Table, classes, language_of, pieces_in, plain, words_of
-from .languages import DECLINING_TEXT, DRAFT, TRANSLATION
-from .text import EMPHASIS, ENGLISH_IDIOM, ITEM, OTHER_IDIOM, length, sentences_of, without_quotes
+from .evidence import BITS, CLASSES, Table, classes, has_class, language_of, pieces_in, plain, words_of
+from .languages import DRAFT, asks_for_other_words, asks_for_refusal
+from .text import ENGLISH_IDIOM, ITEM, OTHER_IDIOM, length, sentences_of, without_emphasis, without_quotes
 
 _READ = 1_500
 _SENTENCES = 14
@@ -120,7 +120,7 @@ class Read(NamedTuple):
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     """The evidence in an answer and in what was asked, or None if the text speaks for others, as a draft does. ``acted``: the agent called tools."""
-    head = plain(output[:_READ]).translate(EMPHASIS)
+    head = without_emphasis(plain(output[:_READ]))
     question = plain(asked[:400])
     table = language_of(head[:500] + " " + question[:200])
     if table is None:
@@ -145,7 +145,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     brief = float(size < 60)
     numbers["brief"] = brief
     numbers["brief & no"] = brief * numbers["no"] * (1 - numbers["question mark"]) * (1 - numbers["question"])
-    numbers["rewording"] = float(TRANSLATION.search(question) is not None)
+    numbers["rewording"] = float(asks_for_other_words(question))
     numbers["digits"] = min(3, len(_DIGITS.findall(bare))) / 3
     numbers["echo"] = _echo(question, bare)
     numbers["asks"] = float(any(sign in bare for sign in _QUESTION[:3]))
@@ -158,9 +158,9 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
 
 def _speaks_for_others(text: str, question: str) -> bool:
     """Whether an answer is a text that was ordered: a draft, a letter that declines, a translation."""
-    if DRAFT.match(text) or DECLINING_TEXT.search(question):
+    if DRAFT.match(text) or asks_for_refusal(question):
         return True
-    return TRANSLATION.search(question) is not None and _TO_REWORD.search(question) is not None
+    return asks_for_other_words(question) and _TO_REWORD.search(question) is not None
 
 
 def _says_nothing(text: str, table: Table) -> bool:
@@ -170,7 +170,7 @@ def _says_nothing(text: str, table: Table) -> bool:
             return False
     if ">" in text or ("'" in text and _OPENING.search(text)):
         return False
-    return not classes(text, table, ()) & (_DECLINING | BITS["failed"])
+    return not has_class(text, table, _DECLINING | BITS["failed"])
 
 
 def _of_answer(found: list[int]) -> dict[str, float]:

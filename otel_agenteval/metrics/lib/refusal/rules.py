@@ -7,8 +7,8 @@ from typing import Literal
 
 from ..injection.languages import ENGLISH_WORDS
 from ..injection.normalise import folded
-from .languages import CUES, DRAFT, TRANSLATION, Words, compiled
-from .text import EMPHASIS, ITEM, length, sentences_of, without_quotes
+from .languages import CUES, DRAFT, Words, asks_for_other_words, compiled
+from .text import ITEM, length, sentences_of, without_emphasis, without_quotes
 
 _FIRST = 500
 """Characters in which the first declining sentence begins."""
@@ -38,7 +38,7 @@ def declines(output: str, asked: str = "") -> Kind | None:
     """How a sentence declines while the rest delivers nothing, or None. ``asked`` are the user's words."""
     if len(output) > _LONGEST or output.lstrip()[:1] in ("{", "["):
         return None
-    head = folded(output[:_FIRST]).translate(EMPHASIS)
+    head = without_emphasis(folded(output[:_FIRST]))
     english = len(ENGLISH_WORDS.findall(head)) >= 3
     languages = [language for language, cues in CUES if (language.name == "en" or not english) and _has_any(head, cues)]
     if not languages:
@@ -49,9 +49,9 @@ def declines(output: str, asked: str = "") -> Kind | None:
     if _delivers_something(output):
         return None
     if len(output) > _FIRST:
-        head = folded(output[:_HEAD]).translate(EMPHASIS)
+        head = without_emphasis(folded(output[:_HEAD]))
     head = without_quotes(head)
-    if DRAFT.match(head) or TRANSLATION.search(folded(asked[:300])):
+    if DRAFT.match(head) or asks_for_other_words(folded(asked[:300])):
         return None
     sentences = sentences_of(head)
     for language in languages:

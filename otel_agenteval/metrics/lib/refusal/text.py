@@ -6,7 +6,6 @@ import re
 
 ITEM = re.compile(r"^\s*(?:[-*•–]|[0-9]{1,2}[.)])\s+\S", re.MULTILINE)
 """The beginning of a list item."""
-EMPHASIS = str.maketrans("", "", "*~")
 _QUOTED = re.compile(
     r"“[^”\n]{2,400}[”“]|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」|『[^』\n]{1,400}』|\"[^\"\n]{2,400}\"|(?<!\w)'(?=\w)[^'\n]{3,200}'(?!\w)|^>.*$",
     re.MULTILINE,
@@ -25,6 +24,11 @@ OTHER_IDIOM = re.compile(
 _DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 _DENSITY = 2.5
 """Latin letters that a character of Chinese, Japanese or Korean stands for."""
+
+
+def without_emphasis(text: str) -> str:
+    """Without the signs that make words bold or struck out."""
+    return text.replace("*", "").replace("~", "")
 
 
 def without_quotes(text: str) -> str:
