@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .judging.models import Embedder, Judge
     from .metrics.bound_metric import BoundMetric, get_metric
     from .metrics.registry import Result, metric, skip, vacuous
+    from .outlets.metrics_page import metrics_app
     from .turns.recordings import load_turns
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ _HOME = {  # the module of each public name
     "load_config": "config.loader",
     "load_turns": "turns.recordings",
     "metric": "metrics.registry",
+    "metrics_app": "outlets.metrics_page",
     "record_all": "instrumentation.sampler",
     "skip": "metrics.registry",
     "vacuous": "metrics.registry",
@@ -78,6 +80,7 @@ __all__ = [
     "load_config",
     "load_turns",
     "metric",
+    "metrics_app",
     "record_all",
     "skip",
     "vacuous",

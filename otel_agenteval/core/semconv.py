@@ -106,6 +106,8 @@ ESTIMATE_MEAN = "agenteval.estimate.mean"
 ESTIMATE_LOW = "agenteval.estimate.ci_low"
 ESTIMATE_HIGH = "agenteval.estimate.ci_high"
 ESTIMATE_N = "agenteval.estimate.n_eff"
+ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
+"""What is believed of all turns, from those that were judged."""
 LOAD_LEVEL = "agenteval.load_level"
 SERVE_REQUESTS = "agenteval.serve.requests"
 SERVE_BYTES = "agenteval.serve.received"
@@ -153,6 +155,8 @@ class Instrument:
     """Upper bounds (inclusive) of a histogram's buckets, without the last, infinite one."""
     about_us: bool = False
     """Whether it measures this package instead of the agents."""
+    over: Literal["sum", "min", "max"] = "sum"
+    """What several processes' gauges are together; :data:`ESTIMATES` are something else."""
 
 
 _FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
@@ -233,7 +237,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(BUDGET_TOKENS, "gauge", "{token}", _OF_A_BOUND, "Tokens that are left of judge.budget.", about_us=True),
     Instrument(
         LOAD_LEVEL, "gauge", "{level}", (),
-        "What is left out while the worker cannot follow: 0 nothing, 1 llm, 2 embed too, 3 heavy code metrics too.", about_us=True,
+        "What is left out while the worker cannot follow: 0 nothing, 1 llm, 2 embed too, 3 heavy code metrics too.", about_us=True, over="max",
     ),
     Instrument(
         SERVE_REQUESTS, "counter", "{request}", ("transport", "signal", "outcome"),
@@ -257,7 +261,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         SERVE_CONNECTIONS_REFUSED, "counter", "{connection}", ("listener",),
         "Connections that were closed at once, for there were too many, of all or of one client.", about_us=True,
     ),
-    Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1: which version runs, on which Python.", about_us=True),
+    Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1: which version runs, on which Python.", about_us=True, over="max"),
     Instrument(
         CERTIFICATE_EXPIRY, "gauge", "s", ("file",),
         "When the first certificate in cert_file or client_ca_file of serve.tls expires, in seconds since the Unix epoch.", about_us=True,
@@ -313,7 +317,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     ),
     EMIT_ERRORS: (
         {"outlet": ("metrics",), "reason": ("label_overflow", "watch")},
-        {"outlet": ("prometheus",), "reason": ("name_clash", "port_in_use", "bind_failed")},
+        {"outlet": ("prometheus",), "reason": ("name_clash", "port_in_use", "bind_failed", "workers_apart")},
         {"outlet": ("jsonl",), "reason": _FILE_FAULTS},
         {"outlet": ("store",), "reason": ("OperationalError", "DatabaseError", "IntegrityError", *_FILE_FAULTS)},
         {"outlet": ("otlp",), "reason": ("spool_failed", "spool_not_opened", *_GRPC_CODES, *_HTTP_FAULTS)},

@@ -11,12 +11,23 @@ import threading
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from operator import itemgetter
-from typing import Any, NamedTuple
+from operator import add, itemgetter
+from typing import Any, NamedTuple, Protocol
 
 from .clock import SYSTEM_CLOCK, Clock
 from .label_values import LabelValues
-from .semconv import EMIT_ERRORS, INSTRUMENTS, OTHER, SPAN_LABELS, Instrument, known_label_sets
+from .semconv import (
+    EMIT_ERRORS,
+    ESTIMATE_LOW,
+    ESTIMATE_MEAN,
+    ESTIMATE_N,
+    ESTIMATES,
+    INSTRUMENTS,
+    OTHER,
+    SPAN_LABELS,
+    Instrument,
+    known_label_sets,
+)
 
 Labels = tuple[str, ...]
 """Label values in the order of the instrument's attributes."""
@@ -477,6 +488,13 @@ class Telemetry:
         return folded
 
 
+class Readable(Protocol):
+    """What knows the state of instruments: a telemetry, or what another process left of one."""
+
+    def read(self, name: str) -> Family:
+        """The present state of one instrument."""
+
+
 class TelemetryGroup:
     """Telemetries that leave through one place (a Prometheus registry, a MeterProvider), added up.
 
@@ -492,6 +510,15 @@ class TelemetryGroup:
         with self._lock:
             self._members = (*self._members, telemetry)
 
+    def is_last(self, telemetry: Telemetry) -> bool:
+        """Whether nothing is left when this one leaves."""
+        return self._members == (telemetry,)
+
+    def add(self, name: str, **labels: str) -> None:
+        """Count something that is nobody's in particular."""
+        for member in self._members[:1]:
+            member.add(name, 1, **labels)
+
     def leave(self, telemetry: Telemetry) -> bool:
         """Remove one; whether the group is empty now."""
         with self._lock:
@@ -501,21 +528,59 @@ class TelemetryGroup:
             self._members = tuple(members)
             return not members
 
-    def read(self, name: str) -> Family | None:
-        """The sum over all members; None when there are none."""
-        families = [telemetry.read(name) for telemetry in dict.fromkeys(self._members)]
-        return _sum(families) if families else None
+    def read(self, name: str, others: Sequence[Readable] = ()) -> Family | None:
+        """All members, and ``others`` that are no members, together; None when there are none."""
+        members = (*dict.fromkeys(self._members), *others)
+        return merged(name, members) if members else None
 
 
-def _sum(families: Sequence[Family]) -> Family:
-    first, *others = families
+def merged(name: str, members: Sequence[Readable]) -> Family:
+    """What several that count apart have counted together.
+
+    Counters and histograms are added up, of gauges the sum, the least or the most is taken, as the instrument says. Means of samples that were drawn apart are weighted by how much each sample tells.
+    """
+    if name in ESTIMATES and len(members) > 1:
+        return _merged_estimate(name, members)
+    first, *others = [member.read(name) for member in members]
+    put_together = _OVER[first.instrument.over]
     for family in others:
         for key, value in family.values.items():
-            first.values[key] = first.values.get(key, 0) + value
+            first.values[key] = put_together(first.values[key], value) if key in first.values else value
         for key, distribution in family.distributions.items():
             mine = first.distributions.get(key)
             first.distributions[key] = distribution if mine is None else _sum_of_two(mine, distribution)
     return first
+
+
+_OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "max": max}
+
+
+def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
+    """Means weighted by the number of turns that each stands on; the squares of their intervals' halves add up as those of errors do."""
+    parts: dict[Labels, list[tuple[float, float]]] = {}
+    """Number of turns, and mean, or distance from it."""
+    for member in members:
+        wanted = member.read(name).values
+        means = member.read(ESTIMATE_MEAN).values
+        for key, turns in member.read(ESTIMATE_N).values.items():
+            if turns > 0 and key in wanted and key in means:
+                of_mean = name in (ESTIMATE_MEAN, ESTIMATE_N)
+                parts.setdefault(key, []).append((turns, means[key] if of_mean else wanted[key] - means[key]))
+    instrument = members[0].read(name).instrument
+    if name in (ESTIMATE_MEAN, ESTIMATE_N):
+        whole = {key: math.fsum(turns for turns, _ in some) for key, some in parts.items()}
+        if name == ESTIMATE_N:
+            return Family(instrument, whole, {})
+        return Family(
+            instrument, {key: math.fsum(turns * mean for turns, mean in some) / whole[key] for key, some in parts.items()}, {}
+        )
+    middle = _merged_estimate(ESTIMATE_MEAN, members).values
+    sign = -1 if name == ESTIMATE_LOW else 1
+    half = {
+        key: math.hypot(*(turns * distance for turns, distance in some)) / math.fsum(turns for turns, _ in some)
+        for key, some in parts.items()
+    }
+    return Family(instrument, {key: middle[key] + sign * half[key] for key in parts}, {})
 
 
 def _sum_of_two(a: Distribution, b: Distribution) -> Distribution:

@@ -1,0 +1,78 @@
+"""Our metrics in the files of ``prometheus_client``'s multi-process mode, so that a page made by its ``MultiProcessCollector`` shows them.
+
+The format knows no exemplars, and no estimates: of those, each process has its own, which no sum makes right.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
+from prometheus_client.utils import floatToGoString
+
+from ..core.lineage import Process
+from ..core.semconv import ESTIMATES, Instrument, prometheus_name
+from ..core.telemetry import Family, Labels
+
+OURS = "agenteval"
+"""Part of the names of our files."""
+
+
+def write_multiprocess_files(folder: Path, process: Process, families: Sequence[Family]) -> None:
+    """Write what a process counted, and remove the gauges of processes that have gone.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    by_file: dict[str, list[Family]] = {}
+    for family in families:
+        if family.instrument.name not in ESTIMATES:
+            by_file.setdefault(_kind_of(family.instrument), []).append(family)
+    for kind, some in by_file.items():
+        path = folder / f"{kind}_{OURS}-{process.name}.db"
+        beside = path.with_suffix(f".{os.getpid()}.new")
+        with suppress(FileNotFoundError):
+            beside.unlink()
+        values = MmapedDict(str(beside))  # type: ignore[no-untyped-call]
+        for family in some:
+            for key, value in _samples(family):
+                values.write_value(key, value, 0.0)  # type: ignore[no-untyped-call]
+        values.close()  # type: ignore[no-untyped-call]
+        beside.replace(path)
+    for path in folder.glob(f"gauge_*_{OURS}-*.db"):
+        owner = Process.named(path.stem.rpartition(f"{OURS}-")[2])
+        is_over = (
+            path.name.partition(f"_{OURS}")[0] not in by_file if owner == process else owner is not None and not owner.is_alive
+        )
+        if is_over:
+            path.unlink(missing_ok=True)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file of that mode is one of ours."""
+    return f"_{OURS}-" in path.name
+
+
+def _kind_of(instrument: Instrument) -> str:
+    return instrument.kind if instrument.kind != "gauge" else f"gauge_live{instrument.over}"
+
+
+def _samples(family: Family) -> Iterator[tuple[str, float]]:
+    """Keys and values as the files have them: of a histogram each bucket by itself."""
+    instrument = family.instrument
+    whole = prometheus_name(instrument)
+    name = whole.removesuffix("_total")
+
+    def key(sample: str, labels: Labels, *more: tuple[str, str]) -> str:
+        named = (*zip(instrument.attributes, labels, strict=True), *more)
+        return mmap_key(name, sample, [one for one, _ in named], [value for _, value in named], instrument.description)
+
+    for labels, value in family.values.items():
+        yield key(whole, labels), value
+    for labels, found in family.distributions.items():
+        yield key(f"{name}_sum", labels), found.sum
+        for bound, count in zip((*instrument.buckets, float("inf")), found.counts, strict=True):
+            yield key(f"{name}_bucket", labels, ("le", str(floatToGoString(bound)))), count  # type: ignore[no-untyped-call]

@@ -1,0 +1,458 @@
+"""One truth from many processes: what each worker of a server counted, shown by whichever of them is asked.
+
+Every worker writes what it counted to a file of its own, at most once a second and whenever it is flushed, and reads the files of the others
+when it is scraped. The files of workers that have gone are added up in one, so that no counter falls; what they had waiting goes with them.
+A program of one process writes nothing.
+
+The files lie in a private folder of the program (:mod:`..core.lineage` says which processes are one), or in ``PROMETHEUS_MULTIPROC_DIR`` where that is
+set: then all processes that share the folder are one program, and its metrics are also written as ``prometheus_client`` reads them there.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ..core.lineage import Process, first_of_program, this_process
+from ..core.semconv import INSTRUMENTS, Instrument
+from ..core.telemetry import Distribution, Exemplar, Family, Labels, TelemetryGroup, merged
+from .multiprocess_files import write_multiprocess_files
+
+_log = logging.getLogger("otel_agenteval")
+
+_FORMAT = 1
+_PAUSE = 1.0
+"""Seconds between two times that a worker writes."""
+_GATHERING = 0.05
+"""Seconds for which a worker waits before it writes, for what else the same work brings."""
+_AT_LEAST_EVERY = 15.0
+"""Seconds after which a worker looks again at what changes by itself, as the length of a queue."""
+_OLD = 7 * 86_400.0
+"""Seconds after which the folder of a program of another machine is taken for one that was left behind."""
+_BY_NAME = {instrument.name: instrument for instrument in INSTRUMENTS}
+_APART = (
+    "this is one of several worker processes, and their metrics cannot be added up: %s. A scrape shows those of one worker. "
+    "Set PROMETHEUS_MULTIPROC_DIR to a folder that all workers can write, or send the metrics by OTLP (outlets.otlp)"
+)
+
+
+def shared_folder() -> str | None:
+    """The folder for the metrics of all workers that the environment names, as ``prometheus_client`` knows it."""
+    return os.environ.get("PROMETHEUS_MULTIPROC_DIR") or os.environ.get("PROMETHEUS_MULTIPROC_DIR".lower()) or None
+
+
+class Workers:
+    """The metrics of the other processes of this program, and the place where they find those of this one. Safe on any thread.
+
+    Args:
+        view: which metrics are shown together, as a word for the names of files.
+        group: what is counted in this process.
+        on_fault: called once, if the metrics cannot be shared.
+    """
+
+    def __init__(self, view: str, group: TelemetryGroup, on_fault: Callable[[], None]) -> None:
+        self.view = view
+        self._group = group
+        self._on_fault = on_fault
+        self._closed = False
+        self._start_anew()
+        _all.add(self)
+
+    def _start_anew(self) -> None:
+        self._this = this_process()
+        self._folder: Path | None = None
+        self._first: Process | None = None
+        self._faulty = False
+        self._counted = False
+        self._many = False
+        self._looked = 0.0
+        self._written = ""
+        self._tick: Callable[[], bool] | None = None
+        self._thread: threading.Thread | None = None
+        self._changed, self._stop = threading.Event(), threading.Event()
+        self._writing, self._reading = threading.Lock(), threading.Lock()
+        self._known: dict[str, tuple[tuple[int, int, int], Snapshot]] = {}
+        self._asked: set[str] = set()
+        self._others: list[Snapshot] = []
+
+    # --- what this process counted
+
+    def note(self) -> None:
+        """Something was counted. Costs next to nothing in a program of one process."""
+        self._counted = True
+        if self._is_one_of_many():
+            self._begin()
+            self._changed.set()
+
+    def write(self) -> None:
+        """Let the others see at once what was counted so far."""
+        if self._counted and self._is_one_of_many():
+            self._write(live=True)
+
+    def keep_trying(self, attempt: Callable[[], bool]) -> bool:
+        """Call something every second on a thread of ours until it returns True; False if there is no other process that it could wait for."""
+        if not self._is_one_of_many():
+            return False
+        self._tick = attempt
+        self._begin()
+        return True
+
+    def close(self) -> None:
+        """Leave behind what was counted, as a process does that ends."""
+        if self._closed:
+            return
+        self._closed = True
+        self._stop.set()
+        self._changed.set()
+        if self._counted and self._is_one_of_many():
+            self._write(live=False)
+
+    def after_fork_in_child(self, then: Callable[[], bool] | None) -> None:
+        """Count for itself: the parent goes on showing what it counted.
+
+        Args:
+            then: what is to be tried, as by :meth:`keep_trying`, from the first time on that something is counted.
+        """
+        self._start_anew()
+        self._tick = then
+
+    def after_fork_in_parent(self) -> None:
+        """There is another process from now on: show it what was counted before."""
+        if self._counted and not self._closed and self._folder is None:
+            self._write(live=True)
+
+    # --- what the others counted
+
+    def others(self, name: str) -> Sequence[Snapshot]:
+        """What the other processes counted. Their files are looked at once for all instruments of a scrape.
+
+        Args:
+            name: of the instrument that is wanted; the second time that one is, another scrape has begun.
+        """
+        with self._reading:
+            if name in self._asked or not self._asked:
+                self._asked.clear()
+                self._others = self._read_others()
+            self._asked.add(name)
+            return self._others
+
+    def is_claimed(self, what: str) -> bool:
+        """Whether another living process of the program has claimed something."""
+        with suppress(OSError):
+            folder = self._folder_to_use()
+            holder = Process.named((folder / f"{what}.held").read_text()) if folder is not None else None
+            return holder is not None and holder != self._this and holder.is_alive
+        return False
+
+    def claim(self, what: str) -> None:
+        """Say that this process has something of which there is one only."""
+        with suppress(OSError):
+            if self._is_one_of_many() and (folder := self._folder_to_use()) is not None:
+                _replace(folder / f"{what}.held", self._this.name)
+
+    # --- files
+
+    def _is_one_of_many(self) -> bool:
+        """Whether there are other processes of this program. Where there were none, it is looked again once a second."""
+        if self._faulty or os.name != "posix":
+            return False
+        if not self._many:
+            if self._first is None:
+                self._first = first_of_program()
+            self._many = shared_folder() is not None or _has_forked or self._first != self._this
+            now = time.monotonic()
+            if not self._many and now - self._looked >= _PAUSE:
+                self._looked = now
+                self._many = _folder_of(self._this).is_dir()  # a process that this one started is there already
+        return self._many
+
+    def _folder_to_use(self) -> Path | None:
+        """The program's folder, made if it is not there. None, after a warning, if there can be none."""
+        if self._folder is None and not self._faulty:
+            try:
+                shared = shared_folder()
+                if shared is not None:
+                    folder = Path(shared) / "otel-agenteval"
+                    folder.mkdir(parents=True, exist_ok=True)
+                else:
+                    self._first = self._first or first_of_program()
+                    folder = _folder_of(self._first)
+                    _make_private(folder.parent)
+                    folder.mkdir(0o700, exist_ok=True)
+                    _remove_left_behind(folder)
+                self._folder = folder
+            except OSError as error:
+                self._fail(error)
+        return self._folder
+
+    def _fail(self, error: OSError) -> None:
+        if not self._faulty:
+            self._faulty = True
+            _log.warning(_APART, error)
+            self._on_fault()
+
+    def _begin(self) -> None:
+        if self._thread is None and not self._closed:
+            self._thread = threading.Thread(target=self._run, name="otel-agenteval-workers", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        changed, stop = self._changed, self._stop
+        while not stop.is_set() and not self._faulty:
+            happened = changed.wait(_PAUSE if self._tick is not None else _AT_LEAST_EVERY)
+            changed.clear()
+            if self._tick is not None and not stop.is_set() and self._tick():
+                self._tick = None
+            if happened:
+                stop.wait(_GATHERING)
+            if self._counted and not stop.is_set():
+                self._write(live=True)
+            if happened:
+                stop.wait(_PAUSE)
+
+    def _write(self, *, live: bool) -> None:
+        with self._writing:
+            folder = self._folder_to_use()
+            if folder is None:
+                return
+            families = {instrument.name: self._group.read(instrument.name) for instrument in INSTRUMENTS}
+            present = {
+                name: family
+                for name, family in families.items()
+                if family is not None and (live or family.instrument.kind != "gauge")
+            }
+            text = json.dumps(
+                {"format": _FORMAT, "live": live, "families": {name: _as_data(family) for name, family in present.items()}}
+            )
+            if text == self._written:
+                return
+            try:
+                _replace(folder / f"{self.view}.{self._this.name}.json", text)
+                if shared_folder() is not None:
+                    write_multiprocess_files(folder.parent, self._this, list(present.values()))
+            except OSError as error:
+                self._fail(error)
+            else:
+                self._written = text
+
+    def _read_others(self) -> list[Snapshot]:
+        if not self._is_one_of_many() or (folder := self._folder_to_use()) is None:
+            return []
+        found: list[Snapshot] = []
+        gone: list[str] = []
+        try:
+            with _locked(folder, self.view, shared=True):
+                sum_of_gone = self._snapshot(folder / f"{self.view}.gone.json")
+                if sum_of_gone is not None:
+                    found.append(sum_of_gone)
+                for path in folder.glob(f"{self.view}.*-*.json"):
+                    name = path.name.removeprefix(f"{self.view}.").removesuffix(".json")
+                    process = Process.named(name)
+                    if process is None or process == self._this or (sum_of_gone is not None and name in sum_of_gone.of):
+                        continue
+                    snapshot = self._snapshot(path)
+                    if snapshot is None:
+                        continue
+                    alive = process.is_alive
+                    if not alive:
+                        gone.append(name)
+                    found.append(snapshot if alive else snapshot.without_gauges())
+            if gone:
+                self._add_up(folder, gone)
+        except OSError as error:
+            self._fail(error)
+        return found
+
+    def _snapshot(self, path: Path) -> Snapshot | None:
+        """What a file says; None if it is not there or not of this version. It is read again only if it changed."""
+        try:
+            state = path.stat()
+            version = (state.st_mtime_ns, state.st_size, state.st_ino)
+            known = self._known.get(path.name)
+            if known is None or known[0] != version:
+                data = json.loads(path.read_text())
+                if data["format"] != _FORMAT:
+                    return None
+                known = self._known[path.name] = (version, Snapshot(data))
+        except (OSError, ValueError, KeyError, TypeError):
+            self._known.pop(path.name, None)
+            return None
+        return known[1]
+
+    def _add_up(self, folder: Path, names: Sequence[str]) -> None:
+        """Put what processes that have gone counted into one file. Whoever comes second finds it done."""
+        with _locked(folder, self.view, shared=False):
+            into = folder / f"{self.view}.gone.json"
+            before = self._snapshot(into)
+            done = set(before.of) if before is not None else set()
+            members = [] if before is None else [before]
+            of = sorted(done)
+            for name in names:
+                if name not in done:
+                    one = self._snapshot(folder / f"{self.view}.{name}.json")
+                    if one is not None:
+                        members.append(one.without_gauges())
+                        of.append(name)
+            if len(of) > len(done):
+                families = {
+                    name: _as_data(merged(name, members)) for name in sorted({name for one in members for name in one.names})
+                }
+                _replace(into, json.dumps({"format": _FORMAT, "live": False, "of": of, "families": families}))
+            for name in names:  # from here on they are in the sum: one that stays is known by its name
+                (folder / f"{self.view}.{name}.json").unlink(missing_ok=True)
+                self._known.pop(f"{self.view}.{name}.json", None)
+
+
+class Snapshot:
+    """What another process had counted when it last wrote.
+
+    Args:
+        data: of its file.
+    """
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._families: dict[str, Any] = data["families"]
+        self._live: bool = data["live"]
+        self.of: frozenset[str] = frozenset(data.get("of", ()))
+        """The processes of which it is the sum."""
+
+    @property
+    def names(self) -> list[str]:
+        """The instruments of which there is anything."""
+        return [name for name in self._families if name in _BY_NAME]
+
+    def without_gauges(self) -> Snapshot:
+        """The same of a process that has gone: what it had waiting is not there any more."""
+        if not self._live:
+            return self
+        families = {name: data for name, data in self._families.items() if name in _BY_NAME and _BY_NAME[name].kind != "gauge"}
+        return Snapshot({"families": families, "live": False, "of": self.of})
+
+    def read(self, name: str) -> Family:
+        """One instrument's state."""
+        return _from_data(_BY_NAME[name], self._families.get(name))
+
+
+def _as_data(family: Family) -> list[Any]:
+    cells = [
+        [
+            labels,
+            found.counts,
+            found.sum,
+            found.least,
+            found.most,
+            [one and [dict(one.labels), one.value, one.time_s] for one in found.exemplars],
+        ]
+        for labels, found in family.distributions.items()
+    ]
+    values = [[labels, value] for labels, value in family.values.items() if value or family.instrument.kind == "gauge"]
+    return [values, cells]
+
+
+def _from_data(instrument: Instrument, data: Any) -> Family:
+    values: dict[Labels, float] = {}
+    distributions: dict[Labels, Distribution] = {}
+    for labels, value in data[0] if data else ():
+        values[tuple(labels)] = value
+    for labels, counts, total, least, most, exemplars in data[1] if data else ():
+        if len(counts) == len(instrument.buckets) + 1:  # else another version wrote it
+            kept = tuple([None if one is None else Exemplar(*one) for one in exemplars])
+            distributions[tuple(labels)] = Distribution(tuple(counts), total, kept, least, most)
+    return Family(instrument, values, distributions)
+
+
+# --- folders
+
+
+def _folder_of(first: Process) -> Path:
+    """The folder of the program that began with a process."""
+    import tempfile
+
+    return Path(tempfile.gettempdir()) / f"otel-agenteval-{os.getuid()}" / f"{_machine()}.{first.name}"
+
+
+def _machine() -> str:
+    """Tells apart machines, and containers with numbers of their own, that share a temporary folder."""
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text()[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return "here"
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that nobody else can write.
+
+    Raises:
+        PermissionError: there is one already that others can write, or that is theirs.
+    """
+    folder.mkdir(0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o022 or folder.is_symlink():
+        raise PermissionError(f"others can write the folder {folder}")
+
+
+def _remove_left_behind(mine: Path) -> None:
+    """Remove folders of programs of which no process is left."""
+    import shutil
+
+    for folder in mine.parent.iterdir():
+        machine, _, name = folder.name.partition(".")
+        first = Process.named(name)
+        if folder == mine or first is None:
+            continue
+        with suppress(OSError):
+            if machine != _machine():
+                is_over = time.time() - folder.stat().st_mtime > _OLD
+            else:
+                members = [Process.named(path.name.split(".")[1]) for path in folder.glob("*.*-*.json")]
+                is_over = not any(one is not None and one.is_alive for one in (first, *members))
+            if is_over:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file that others read whole or not at all."""
+    beside = path.with_name(f".{path.name}.{threading.get_ident()}")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+@contextmanager
+def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
+    """Keep others from adding up files while they are read, and from reading while they are added up."""
+    import fcntl
+
+    with (folder / f"{view}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+
+
+# --- forks
+
+_all: weakref.WeakSet[Workers] = weakref.WeakSet()
+_has_forked = False
+"""Whether this process forked, or is a fork of one that knew us."""
+
+
+def _after_fork_in_parent() -> None:
+    global _has_forked
+    _has_forked = True
+    for one in list(_all):
+        one.after_fork_in_parent()
+
+
+def _after_fork_in_child() -> None:
+    global _has_forked
+    _has_forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
