@@ -24,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-TEST_TOOLS = ("hypothesis", "networkx", "nltk", "psutil", "pytest", "pytest-xdist", "rouge-score")
+TEST_TOOLS = (
+    *("hypothesis", "networkx", "nltk", "psutil", "pytest", "pytest-xdist", "rouge-score"),
+    *("celery", "fastapi", "gunicorn", "uvicorn"),
+)
 CORE_TESTS = (
     "tests/dialects",
     "tests/instrumentation",

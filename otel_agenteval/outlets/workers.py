@@ -140,6 +140,7 @@ class Workers:
         with self._reading:
             if name in self._asked or not self._asked:
                 self._asked.clear()
+                self._looked = 0.0  # a scrape looks again, however short ago the last look was
                 self._others = self._read_others()
             self._asked.add(name)
             return self._others
@@ -169,7 +170,7 @@ class Workers:
                 self._first = first_of_program()
             self._many = shared_folder() is not None or _has_forked or self._first != self._this
             now = time.monotonic()
-            if not self._many and now - self._looked >= _PAUSE:
+            if not self._many and (not self._looked or now - self._looked >= _PAUSE):
                 self._looked = now
                 self._many = _folder_of(self._this).is_dir()  # a process that this one started is there already
         return self._many

@@ -20,6 +20,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.outlets import workers
 from otel_agenteval.outlets.accounting import account
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from tests.outlets.factories import scored_turn
@@ -175,8 +176,9 @@ def test_a_name_that_the_application_has_costs_that_metric_and_one_warning(caplo
     ids=["taken port", "address of another host"],
 )
 def test_a_port_that_cannot_be_opened_is_one_warning_and_a_counter(
-    addr: str, reason: str, caplog: pytest.LogCaptureFixture
+    addr: str, reason: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(workers, "_has_forked", False)  # another test's fork could be the one that has the port
     with socket.create_server(("127.0.0.1", 0)) as taken:
         telemetry = Telemetry()
         outlet = PrometheusOutlet(telemetry, port=taken.getsockname()[1], addr=addr)
