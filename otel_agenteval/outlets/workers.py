@@ -125,9 +125,10 @@ class Workers:
         self._tick = then
 
     def after_fork_in_parent(self) -> None:
-        """There is another process from now on: show it what was counted before."""
+        """There is another process from now on: show it what was counted before. On a thread: who forks waits for no file and no lock of ours."""
         if self._counted and not self._closed and self._folder is None:
-            self._write(live=True)
+            self._begin()
+            self._changed.set()
 
     # --- what the others counted
 

@@ -130,6 +130,7 @@ def child():
     with trace.use_span(trace.INVALID_SPAN):
         turn(tracer, "child's")
     return handle.flush(10)
+handle.flush(10)  # there is something to show to other processes
 # in the order in which the worker takes them
 engine.worker._working.acquire(); engine.assembler.lock.acquire(); engine.worker._lock.acquire(); engine.telemetry._lock.acquire()
 found = fork(child)
