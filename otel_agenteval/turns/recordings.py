@@ -1,4 +1,4 @@
-"""Turns from recorded telemetry: OTLP/JSON lines, as the Collector's file exporter writes them."""
+"""Turns from recorded telemetry: OTLP/JSON lines, as the Collector's file exporter writes them, and what other tools export."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..core.errors import AgentEvalError, NotASpan
 from ..core.extras import require
 from ..core.turn import Turn
 from ..dialects.reader import unread_scope
+from ..spans.exports import otlp_lines
 from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
 from .readings import warn_unread
@@ -47,7 +48,8 @@ def load_turns(
     """The turns in recorded traces, by start time.
 
     Args:
-        paths: files of OTLP/JSON lines, traces and logs in any order; ``-`` is standard input; ``.gz`` and ``.zst`` are unpacked.
+        paths: files of OTLP/JSON lines, traces and logs in any order, or of another tool's export (:mod:`..spans.exports`); ``-`` is
+            standard input; ``.gz`` and ``.zst`` are unpacked.
         report: called with one line per thing that could not be read (``file:line: why``); default: standard error, and
             of one file the first ten.
         reading: filled with counts while it runs.
@@ -125,9 +127,9 @@ def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Itera
 
 
 def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Iterator[tuple[str, int, bytes]]:
-    """(file, number, line) of every line with something on it."""
+    """(file, number, line) of every line with something on it, of files in other forms as OTLP/JSON."""
     for path in map(str, paths):
-        for number, line in _lines(path, seen, faults):
+        for number, line in otlp_lines(_lines(path, seen, faults)):
             yield path, number, line
 
 
@@ -176,8 +178,7 @@ def items_in(line: bytes, seen: Reading, say: Report) -> Iterator[SpanRecord | O
         return
     except ValueError as problem:
         seen.bad += 1
-        longer = line.strip() in (b"{", b"[")
-        say(f"not JSON: {'a document over several lines; it must be one per line (`jq -c .`)' if longer else str(problem)[:120]}")
+        say(f"not JSON: {str(problem)[:120]}")
         return
     for item in found:
         if isinstance(item, NotASpan):

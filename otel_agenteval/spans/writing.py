@@ -1,0 +1,114 @@
+"""Spans as OTLP/JSON, the form that the Collector's file exporter writes and :mod:`.otlp` reads.
+
+Log records that belong to a span are written beside it, so that what was read from both is read again.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..core.tenancy import trace_id_of
+from .otlp import HAS_IS_REMOTE, IS_REMOTE
+from .record import SpanRecord
+
+_INT64 = 2**63
+
+
+def as_otlp_json(records: Iterable[SpanRecord]) -> list[dict[str, Any]]:
+    """One message with spans, and one with their log records if they have any. Spans keep their order within a resource and scope."""
+    spans: dict[tuple[int, str], list[SpanRecord]] = {}
+    resources: dict[int, Mapping[str, Any]] = {}
+    for record in records:
+        resources.setdefault(id(record.resource), record.resource_attributes)
+        spans.setdefault((id(record.resource), record.scope), []).append(record)
+    messages = [{"resourceSpans": _groups(resources, spans, "scopeSpans", "spans", lambda record: [span_as_json(record)])}]
+    logs = {key: [one for one in found if one.logs] for key, found in spans.items()}
+    if any(logs.values()):
+        messages.append({"resourceLogs": _groups(resources, logs, "scopeLogs", "logRecords", _logs_as_json)})
+    return messages
+
+
+def _groups(
+    resources: Mapping[int, Mapping[str, Any]],
+    members: Mapping[tuple[int, str], list[SpanRecord]],
+    of_scopes: str,
+    of_items: str,
+    items: Any,
+) -> list[dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for (resource, scope), records in members.items():
+        if records:
+            group = found.setdefault(
+                resource, {"resource": {"attributes": attributes_as_json(resources[resource])}, of_scopes: []}
+            )
+            group[of_scopes].append({"scope": {"name": scope}, of_items: [item for record in records for item in items(record)]})
+    return list(found.values())
+
+
+def span_as_json(record: SpanRecord) -> dict[str, Any]:
+    """One span. What is not known is left out."""
+    found: dict[str, Any] = {
+        "traceId": f"{trace_id_of(record.trace_id):032x}",
+        "spanId": f"{record.span_id:016x}",
+        "name": record.name,
+        "startTimeUnixNano": str(record.start_ns),
+        "endTimeUnixNano": str(record.end_ns),
+        "attributes": attributes_as_json(record.attributes),
+    }
+    if record.parent_id:
+        found["parentSpanId"] = f"{record.parent_id:016x}"
+        found["flags"] = HAS_IS_REMOTE | (IS_REMOTE if record.remote_parent else 0)
+    if record.status:
+        found["status"] = {"code": record.status, **({"message": record.status_message} if record.status_message else {})}
+    if record.events:
+        found["events"] = [
+            {"name": event.name, "timeUnixNano": str(event.time_ns), "attributes": attributes_as_json(event.attributes)}
+            for event in record.events
+        ]
+    if record.truncated:
+        found["droppedAttributesCount"] = 1
+    return found
+
+
+def _logs_as_json(record: SpanRecord) -> list[dict[str, Any]]:
+    return [
+        {
+            "traceId": f"{trace_id_of(record.trace_id):032x}",
+            "spanId": f"{record.span_id:016x}",
+            "timeUnixNano": str(part.time_ns),
+            "eventName": part.name,
+            "attributes": attributes_as_json(part.attributes),
+            "body": value_as_json(part.body),
+        }
+        for part in record.logs
+    ]
+
+
+def attributes_as_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Attributes as OTLP/JSON has them."""
+    return [{"key": str(key), "value": value_as_json(value)} for key, value in attributes.items()]
+
+
+def value_as_json(value: Any) -> dict[str, Any]:
+    """A value as OTLP/JSON has it. What OTLP cannot hold becomes its text; None is a value without a kind."""
+    if isinstance(value, str):
+        return {"stringValue": value}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)} if -_INT64 <= value < _INT64 else {"stringValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value if math.isfinite(value) else _SPELLED[str(value)]}
+    if isinstance(value, bytes):
+        return {"bytesValue": base64.b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return {"kvlistValue": {"values": attributes_as_json(value)}}
+    if isinstance(value, (list, tuple)):
+        return {"arrayValue": {"values": [value_as_json(item) for item in value]}}
+    return {} if value is None else {"stringValue": str(value)}
+
+
+_SPELLED = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}

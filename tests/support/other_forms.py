@@ -1,0 +1,218 @@
+"""Recordings as other tools would have exported them: the inverse of :mod:`otel_agenteval.spans.exports`, written from each tool's own documentation."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from typing import Any
+
+from otel_agenteval.spans.record import SpanRecord
+
+CODES = {0: "UNSET", 1: "OK", 2: "ERROR"}
+
+
+def iso(ns: int) -> str:
+    """With nanoseconds, as most write them."""
+    moment = datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ns % 10**9:09d}Z"
+
+
+def console(spans: list[SpanRecord]) -> str:
+    """``span.to_json()``, one after the other, with what a program prints in between."""
+    found = []
+    for span in spans:
+        document = {
+            "name": span.name,
+            "context": {"trace_id": f"0x{span.trace_id:032x}", "span_id": f"0x{span.span_id:016x}", "trace_state": "[]"},
+            "kind": "SpanKind.INTERNAL",
+            "parent_id": f"0x{span.parent_id:016x}" if span.parent_id else None,
+            "start_time": iso(span.start_ns),
+            "end_time": iso(span.end_ns),
+            "status": {"status_code": CODES[span.status], **({"description": span.status_message} if span.status_message else {})},
+            "attributes": span.attributes,
+            "events": [{"name": one.name, "timestamp": iso(one.time_ns), "attributes": one.attributes} for one in span.events],
+            "links": [],
+            "resource": {"attributes": dict(span.resource_attributes), "schema_url": ""},
+        }
+        found.append(json.dumps(document, indent=4))
+    return "\n".join(found) + "\n"
+
+
+def as_text(value: Any) -> str:
+    """As backends without types write a value."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def jaeger(spans: list[SpanRecord]) -> str:
+    """What Jaeger's page downloads: one document over many lines."""
+
+    def tag(key: str, value: Any) -> dict[str, Any]:
+        kind = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64" if isinstance(value, float) else "string"
+        return {"key": key, "type": kind, "value": value if kind != "string" else as_text(value)}
+
+    traces: dict[int, dict[str, Any]] = {}
+    for span in spans:
+        trace = traces.setdefault(span.trace_id, {"traceID": f"{span.trace_id:032x}", "spans": [], "processes": {}, "warnings": None})
+        resource = dict(span.resource_attributes)
+        process = f"p{len(trace['processes']) + 1}"
+        trace["processes"][process] = {
+            "serviceName": resource.pop("service.name", ""),
+            "tags": [tag(*one) for one in resource.items()],
+        }
+        tags = [tag(*one) for one in span.attributes.items()]
+        tags += [tag("otel.scope.name", span.scope), tag("span.kind", "internal"), tag("internal.span.format", "otlp")]
+        if span.status:
+            tags.append(tag("otel.status_code", CODES[span.status]))
+        if span.status == 2:
+            tags.append(tag("error", True))
+        if span.status_message:
+            tags.append(tag("otel.status_description", span.status_message))
+        parent = {"refType": "CHILD_OF", "traceID": f"{span.trace_id:032x}", "spanID": f"{span.parent_id:016x}"}
+        trace["spans"].append(
+            {
+                "traceID": f"{span.trace_id:032x}",
+                "spanID": f"{span.span_id:016x}",
+                "operationName": span.name,
+                "references": [parent] if span.parent_id else [],
+                "startTime": span.start_ns // 1_000,
+                "duration": span.end_ns // 1_000 - span.start_ns // 1_000,
+                "tags": tags,
+                "logs": [
+                    {
+                        "timestamp": one.time_ns // 1_000,
+                        "fields": [tag("event", one.name), *(tag(*pair) for pair in one.attributes.items())],
+                    }
+                    for one in span.events
+                ],
+                "processID": process,
+                "warnings": None,
+            }
+        )
+    return json.dumps({"data": list(traces.values()), "total": 0, "limit": 0, "offset": 0, "errors": None}, indent=2)
+
+
+def zipkin(spans: list[SpanRecord]) -> str:
+    """``GET /api/v2/traces``: lists of lists, all values texts."""
+    traces: dict[int, list[dict[str, Any]]] = {}
+    for span in spans:
+        tags = {key: as_text(value) for key, value in span.attributes.items()}
+        tags["otel.scope.name"] = span.scope
+        if span.status:
+            tags["otel.status_code"] = CODES[span.status]
+        if span.status == 2:
+            tags["error"] = span.status_message or ""
+        traces.setdefault(span.trace_id, []).append(
+            {
+                "traceId": f"{span.trace_id:032x}",
+                "id": f"{span.span_id:016x}",
+                **({"parentId": f"{span.parent_id:016x}"} if span.parent_id else {}),
+                "name": span.name,
+                "timestamp": span.start_ns // 1_000,
+                "duration": max(1, span.end_ns // 1_000 - span.start_ns // 1_000),
+                "localEndpoint": {"serviceName": span.resource_attributes.get("service.name", "")},
+                "tags": tags,
+                "annotations": [
+                    {"timestamp": one.time_ns // 1_000, "value": json.dumps({one.name: one.attributes})} for one in span.events
+                ],
+            }
+        )
+    return json.dumps(list(traces.values()))
+
+
+def logfire(spans: list[SpanRecord]) -> str:
+    """``GET /v1/query`` with ``json_rows=true``."""
+    rows = [
+        {
+            "kind": "span",
+            "trace_id": f"{span.trace_id:032x}",
+            "span_id": f"{span.span_id:016x}",
+            "parent_span_id": f"{span.parent_id:016x}" if span.parent_id else None,
+            "span_name": span.name,
+            "start_timestamp": iso(span.start_ns),
+            "end_timestamp": iso(span.end_ns),
+            "attributes": json.dumps(span.attributes),
+            "otel_scope_name": span.scope,
+            "service_name": span.resource_attributes.get("service.name"),
+            "otel_resource_attributes": json.dumps(dict(span.resource_attributes)),
+            "otel_status_code": CODES[span.status],
+            "otel_status_message": span.status_message,
+            "otel_events": [
+                {"event_name": one.name, "event_timestamp": iso(one.time_ns), "attributes": one.attributes} for one in span.events
+            ],
+        }
+        for span in spans
+    ]
+    return json.dumps({"columns": [{"name": name, "datatype": "Utf8"} for name in rows[0]], "rows": rows})
+
+
+def logfire_columns(spans: list[SpanRecord]) -> str:
+    """The same as it comes by default: column by column."""
+    rows = json.loads(logfire(spans))["rows"]
+    return json.dumps({"columns": [{"name": name, "datatype": "Utf8", "values": [row[name] for row in rows]} for name in rows[0]]})
+
+
+def phoenix(spans: list[SpanRecord]) -> str:
+    """``GET /v1/projects/…/spans``."""
+    return json.dumps({"data": [_phoenix_span(span) for span in spans], "next_cursor": None})
+
+
+def _phoenix_span(span: SpanRecord) -> dict[str, Any]:
+    return {
+        "id": f"U3Bhbjo{span.span_id}",
+        "name": span.name,
+        "context": {"trace_id": f"{span.trace_id:032x}", "span_id": f"{span.span_id:016x}"},
+        "span_kind": span.attributes.get("openinference.span.kind", "UNKNOWN"),
+        "parent_id": f"{span.parent_id:016x}" if span.parent_id else None,
+        "start_time": iso(span.start_ns),
+        "end_time": iso(span.end_ns),
+        "status_code": CODES[span.status],
+        "status_message": span.status_message or "",
+        "attributes": span.attributes,
+        "events": [{"name": one.name, "timestamp": iso(one.time_ns), "attributes": one.attributes} for one in span.events],
+    }
+
+
+def _nested(attributes: dict[str, Any]) -> dict[str, Any]:
+    """``llm.input_messages.0.message.role`` as Phoenix keeps it: ``{"llm.input_messages": [{"message.role": …}]}``."""
+    found: dict[str, Any] = {}
+    for key, value in attributes.items():
+        parts = key.split(".")
+        place = next((n for n, part in enumerate(parts) if part.isdigit()), None)
+        if place is None:
+            found[key] = value
+        else:
+            items = found.setdefault(".".join(parts[:place]), {})
+            items.setdefault(int(parts[place]), {})[".".join(parts[place + 1 :])] = value
+    return {
+        key: [_nested(value[n]) for n in sorted(value)] if isinstance(value, dict) and all(isinstance(n, int) for n in value) else value
+        for key, value in found.items()
+    }
+
+
+def phoenix_frame(spans: list[SpanRecord]) -> str:
+    """``client.get_spans_dataframe().to_json()``: columns, each with its rows by span id."""
+    rows = {}
+    for span in spans:
+        row = _phoenix_span(span)
+        attributes = row.pop("attributes")
+        context = row.pop("context")
+        rows[context["span_id"]] = {
+            **row,
+            "context.trace_id": context["trace_id"],
+            "context.span_id": context["span_id"],
+            **{f"attributes.{key}": value for key, value in _nested(attributes).items()},
+        }
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    return json.dumps({name: {index: row.get(name) for index, row in rows.items()} for name in names})
+
+
+FORMS: dict[str, Callable[[list[SpanRecord]], str]] = {
+    "console": console,
+    "jaeger": jaeger,
+    "zipkin": zipkin,
+    "logfire": logfire,
+    "logfire columns": logfire_columns,
+    "phoenix": phoenix,
+    "phoenix frame": phoenix_frame,
+}
